@@ -44,7 +44,7 @@ struct filter_request {
 	const char *names;			/* each with its NUL */
 };
 
-/* What was being done when it failed. */
+/* The step that has failed. */
 enum filter_stage {
 	FILTER_DEFAULT_ACTION = 1,
 	FILTER_ARCHITECTURE,			/* index: of the architecture */
@@ -100,14 +100,14 @@ static int export_program(scmp_filter_ctx context, struct filter_result *result)
 #endif
 }
 
-/* The highest number of each architecture is what the profile's author knew of. */
+/* For each architecture, find the newest system call that the profile's author knew. */
 static void note_highest(const struct filter_request *request, const char *name,
 			 uint32_t *highest)
 {
 	for (uint32_t i = 0; i < request->architecture_count; i++) {
 		int number = seccomp_syscall_resolve_name_arch(request->architectures[i], name);
 
-		/* Negative ones are calls that the architecture does not have. */
+		/* Negative numbers are system calls that the architecture does not have. */
 		if (number >= 0 && (highest[i] == UINT32_MAX || (uint32_t)number > highest[i]))
 			highest[i] = (uint32_t)number;
 	}
@@ -195,7 +195,7 @@ static int build(scmp_filter_ctx context, const struct filter_request *request,
 	return export_program(context, result);
 }
 
-/* 0, or a negative errno with result->stage saying where; filter_free() in both cases. */
+/* Returns 0, or a negative errno and the failed step in result->stage; call filter_free() always. */
 static int filter_compile(const struct filter_request *request, struct filter_result *result)
 {
 	scmp_filter_ctx context;
@@ -224,7 +224,7 @@ static uint32_t filter_native(void)
 	return seccomp_arch_native();
 }
 
-/* The native number of a system call; negative if this machine has none of that name. */
+/* Return the native number of a system call; negative if this machine does not have it. */
 static int filter_number(const char *name)
 {
 	return seccomp_syscall_resolve_name(name);

@@ -66,7 +66,7 @@ static inline __attribute__((always_inline)) long raw_clone3(struct clone_args *
 	__asm__ volatile("svc 0" : "+r"(first) : "r"(number), "r"(second) : "memory");
 	return first;
 #else
-	/* Elsewhere the child gets a copy of the memory and everything is as usual. */
+	/* On other processors the child gets a copy of the memory, as with fork(2). */
 	long result;
 
 	arguments->flags &= ~(uint64_t)(CLONE_VM | CLONE_VFORK);
@@ -80,7 +80,7 @@ static int keep_across_exec(int fd)
 	return fcntl(fd, F_SETFD, 0);
 }
 
-/* Copies first: a stream may be another one's target.  The copies end with the exec. */
+/* Duplicate all streams first, as one may be another's target; the exec closes the duplicates. */
 static int set_streams(const int *streams)
 {
 	int copies[3];
@@ -232,7 +232,7 @@ long long oci_unique_mount_id(int fd)
 	return (long long)found.stx_mnt_id;
 }
 
-/* The parts of struct mnt_id_req and struct statmount of Linux 6.8 that are needed here. */
+/* The parts of struct mnt_id_req and struct statmount (Linux 6.8) that are needed here. */
 struct mount_request {
 	uint32_t size;
 	uint32_t spare;

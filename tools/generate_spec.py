@@ -196,7 +196,7 @@ def shape_module(schema: Schema) -> str:
 def document_module(schema: Schema) -> str:
     """runtime/spec/config_types.py: one TypedDict an object."""
     lines = [
-        '"""The types of config.json, for the type checker alone."""',
+        '"""The types of config.json, used only by the type checker."""',
         "",
         NOTE,
         "",
@@ -226,11 +226,10 @@ def document_module(schema: Schema) -> str:
 
 
 def summary(name: str) -> str:
-    """A class's docstring: where the specification speaks of it is plain from the name."""
+    """Return the docstring of the class for the specification's type ``name``."""
     if name == "Config":
-        return "The type of a whole config.json."
-    article = "an" if name[0] in "AEIOU" else "a"
-    return f"The type of {article} {name} object in config.json."
+        return "The whole document in config.json."
+    return f"An object of the type ``{name}`` in config.json."
 
 
 def main() -> int:

@@ -1,9 +1,9 @@
 /*
  * Copy a directory's content into the tmpfs that is about to cover it.
  *
- * Both sides are walked by descriptors.  On the image's side no link is followed and no other mount
- * entered, so that nothing but the directory's own files is copied; the new filesystem is not
- * attached yet, so no other process can write there.
+ * Both trees are walked by descriptors.  In the image, no link is followed and no other mount is
+ * entered, so that only the directory's own files are copied.  The new filesystem is not attached
+ * yet, so no other process can write to it.
  */
 #include "executor.h"
 
@@ -29,7 +29,7 @@ static int failed(struct copy *c, const char *call, const char *name)
 	char data[NAME_MAX + 16];
 	struct text words = text_in(data, sizeof(data));
 
-	/* Format a message like the kernel's own: the severity's first letter, then text. */
+	/* Format the message like the kernel's: the first letter of the severity, then text. */
 	text_add(&words, "e copying \"");
 	text_add(&words, name);
 	text_add(&words, "\"");

@@ -1,6 +1,6 @@
 /*
- * Close descriptors that must not reach the program.  The executor opens its own with O_CLOEXEC;
- * the inherited ones belong to the caller.
+ * Close descriptors that the program must not get.  The executor opens its own with O_CLOEXEC; the
+ * inherited ones belong to the caller.
  */
 #include "executor.h"
 

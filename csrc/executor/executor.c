@@ -38,8 +38,8 @@ static int run_operation(struct executor *x, uint32_t code, struct plan_reader *
 }
 
 /*
- * Record a time by CLOCK_REALTIME, which time namespaces do not shift; `place` 0 is the start of
- * this program.
+ * Record the time of CLOCK_REALTIME, which time namespaces do not shift; `place` 0 is for the start
+ * of this program.
  */
 static void note_time(struct executor *x, uint32_t place)
 {
@@ -68,7 +68,7 @@ static bool map_times(struct executor *x, int fd)
 	return true;
 }
 
-/* Return only after a failure: a plan's last operation becomes the program. */
+/* Returns only after a failure: a plan's last operation executes the program. */
 static void run_plan(struct executor *x, struct plan *plan)
 {
 	for (x->step = 0; x->step < plan->count; x->step++) {
@@ -166,7 +166,7 @@ static bool map_plan(int fd, struct plan *plan)
 	return plan_open(plan, data, size, arena, arena_size);
 }
 
-/* A failure before the first operation has no operation to name. */
+/* Report a failure before the first operation, for which no operation can be named. */
 #define NO_STEP UINT32_MAX
 
 static struct executor executor;
@@ -196,7 +196,7 @@ int main(int argc, char **argv)
 	umask(0);
 	if (argc == 5 && !(text_number(argv[4], &times_fd) && map_times(x, (int)times_fd)))
 		return 1;
-	errno = EBADMSG; /* for a file that is empty */
+	errno = EBADMSG; /* in case the file is empty */
 	if (!map_plan((int)plan_fd, &plan)) {
 		(void)fail(x, "read", "plan");
 	} else if (close_others(x, (int)plan.preserve_fds) == 0 && open_host(x) == 0) {

@@ -1,6 +1,6 @@
 /*
- * The executor carries out a plan inside the container's namespaces and becomes the container's
- * program.  It decides nothing: all decisions were made when the plan was compiled.
+ * The executor carries out a plan inside the container's namespaces and then executes the
+ * container's program.  It decides nothing: all decisions were made when the plan was compiled.
  *
  * Each operation is a function `run_NAME(executor, op)` that returns 0, or -1 after `fail()` has
  * recorded the kernel's error.
@@ -30,7 +30,7 @@ struct late_limit {
 
 #define LATE_LIMITS 3
 
-/* A mount made earlier, for operations that return to its target. */
+/* A mount made earlier, for later operations on its target. */
 struct made_mount {
 	const char *target;
 	uint64_t id;
@@ -39,35 +39,35 @@ struct made_mount {
 
 #define GO_FILES 32u /* must match ociruntime/runtime/executor/protocol.py */
 
-/* What the runtime sent with GO. */
+/* The descriptors that the runtime has sent with GO. */
 struct go_files {
-	bool lost; /* fewer arrived than were sent: a descriptor limit */
+	bool lost; /* fewer arrived than were sent, because of a descriptor limit */
 	unsigned int count;
 	int fds[GO_FILES];
 };
 
-#define MADE_MOUNTS 1024u /* if there are more, only the last ones are kept */
+#define MADE_MOUNTS 1024u /* if there are more mounts, only the last ones are kept */
 
 struct executor {
 	uint32_t step;	  /* index of the current operation */
 	int sync_fd;	  /* to the creating runtime; -1 once it has detached */
-	int init_fd;	  /* listening socket of the start gate; to join: pidfd of its init */
-	int report_fd;	  /* where failures go: sync_fd, later the starter's connection */
+	int init_fd;	  /* start gate's listening socket; for exec: the init's pidfd */
+	int report_fd;	  /* where failures are sent: sync_fd, later the connection of `start` */
 	int root_fd;	  /* the container's root; targets are resolved in it */
 	int proc_fd;	  /* the host's /proc, verified */
 	int null_fd;	  /* the host's /dev/null, verified */
 	int pid_fd;	  /* pid namespace to join, which is entered by a fork at the end; or -1 */
-	int mask_fd;	  /* the empty filesystem on masked directories, which share it; or -1 */
+	int mask_fd;	  /* the empty filesystem that covers all masked directories; or -1 */
 	int preserve_fds; /* descriptors from 3 upwards that the program keeps */
 	int slots[SLOTS]; /* namespace files, id maps and detached trees */
-	bool own_mounts;  /* the mount namespace is not shared with any other process yet */
-	bool shared_mounts; /* it is new, and its mounts still propagate to the host */
+	bool own_mounts;  /* no other process is in the mount namespace yet */
+	bool shared_mounts; /* the namespace is new, and its mounts still propagate to the host */
 	bool has_mount_api;
-	bool entered;	  /* the old root is gone */
+	bool entered;	  /* the container's root is the process's root */
 	bool joined;	  /* the namespaces are those of an existing container */
 	bool in_directory;
-	bool announced;	  /* that the program follows */
-	bool listened_to; /* waiting for the filter's agent: this thread makes no call but execve */
+	bool announced;	  /* the exec was announced to the runtime */
+	bool listened_to; /* a filter with an agent is loaded: this thread may only call execve */
 	bool has_program;
 	bool has_home;
 	bool has_listen_pid;

@@ -1,10 +1,10 @@
 /*
  * Mount the procfs of a pid namespace that this process is not in, but others are.
  *
- * The process that builds the container has all privileges, and stays outside until it has dropped
- * them: inside, a neighbour with CAP_SYS_PTRACE could trace it.  Since Linux 6.17 procfs takes the
- * namespace as an option.  Before, fsopen(2) must be called by a process inside: a helper that can
- * do nothing else, whose answer is verified before it is used.
+ * The process that builds the container has all privileges, and stays outside that namespace until it
+ * has dropped them: inside, another container's process with CAP_SYS_PTRACE (a neighbour) could trace
+ * it.  Since Linux 6.17, procfs takes the namespace as an option.  Before, a process inside must call
+ * fsopen(2): a helper that can do nothing else, and whose answer is verified before it is used.
  */
 #include "executor.h"
 
@@ -59,8 +59,8 @@ static bool confine(void)
 }
 
 /*
- * Leave nothing that a neighbour could reach through /proc/PID/root, cwd and fd: an empty root and
- * the channel, which becomes descriptor 0.
+ * Keep only an empty root, and the channel as descriptor 0: a neighbour can reach everything else
+ * through /proc/PID/root, cwd and fd.
  */
 static bool strip(int channel)
 {
@@ -73,7 +73,7 @@ static bool strip(int channel)
 	       sys_close_range(1, ~0U, 0) == 0;
 }
 
-/* Still outside: its child is inside, and was confined before it got there. */
+/* The helper stays outside; only its child is inside, and was confined before it got there. */
 static _Noreturn void help(struct executor *x, int channel)
 {
 	int status, fs;
@@ -82,7 +82,7 @@ static _Noreturn void help(struct executor *x, int channel)
 	if ((x->pid_fd >= 0 && setns(x->pid_fd, CLONE_NEWPID) < 0) || !strip(channel) || !confine())
 		_exit(1);
 	child = sys_clone(SIGCHLD);
-	/* A neighbour can use up the namespace's pids; only a child is inside. */
+	/* Only a child is inside; fork(2) fails if a neighbour has used up all pids there. */
 	if (child != 0)
 		_exit(child < 0 || waitpid(-1, &status, 0) < 0);
 	fs = sys_fsopen("proc", FSOPEN_CLOEXEC);
@@ -118,7 +118,10 @@ static int fsopen_inside(struct executor *x)
 
 	if (own < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) < 0)
 		return fail(x, "fsopen", "proc");
-	/* Forbidden in a user namespace, outside of which the neighbours have no privileges. */
+	/*
+	 * This fails in a user namespace, where it is not needed: the neighbours have no privileges
+	 * outside of that.
+	 */
 	(void)setns(own, CLONE_NEWPID);
 	helper = fork();
 	if (helper == 0)

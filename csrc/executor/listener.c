@@ -1,12 +1,12 @@
 /*
- * Hand over the listener of a filter that asks an agent (SCMP_ACT_NOTIFY): it must reach `start`,
- * which passes it on.
+ * Send the listener of a filter with an agent (SCMP_ACT_NOTIFY) to `start`, which passes it on to
+ * the agent.
  *
  * Once the filter is loaded, any call of the thread that loaded it may block until the agent
- * answers, and the agent has no listener yet.  So a second thread, which the filter does not cover,
- * does the remaining work; the first one makes no call but execve(2), and waits by reading memory
- * that is not there yet (userfaultfd(2)).  A thread and not a process: the exec ends it, and the
- * program does not start with a child that it never made.
+ * answers, and the agent has no listener yet.  So a second thread, to which the filter does not
+ * apply, does the remaining work.  The first thread calls nothing but execve(2), and waits by reading
+ * memory that is not there yet (userfaultfd(2)).  The helper is a thread, not a process, because the
+ * exec ends it: the program does not start with a child that it never forked.
  */
 #include "executor.h"
 
@@ -42,9 +42,9 @@ static volatile char *missing; /* two pages to wait at: for the exec, and after 
 static char stack[16384] __attribute__((aligned(16)));
 
 /*
- * The filtered thread cannot wake another one, so it is polled.  No call here may set errno.
- * SCMP_ACT_KILL_THREAD for execve(2) ends that thread alone, and the process gets the last thread's
- * status: exit as a shell would for SIGSYS, which process 1 of a namespace cannot send to itself.
+ * Poll, because the filtered thread cannot wake another one.  No call here may set errno.
+ * SCMP_ACT_KILL_THREAD for execve(2) kills only that thread, and the process gets the last thread's
+ * status: exit as a shell would for SIGSYS, which PID 1 of a namespace cannot send to itself.
  */
 static void sleep_until(int wanted)
 {
@@ -56,8 +56,8 @@ static void sleep_until(int wanted)
 }
 
 /*
- * Prepare pages at which a thread sleeps until another one fills them.  Spinning would be correct
- * but wasteful, and with a real-time policy it starves every other thread of that processor.
+ * Prepare pages whose reader sleeps until another thread fills them.  Spinning would be correct but
+ * wasteful, and with a real-time policy it would starve every other thread on that processor.
  */
 static void prepare_wait(void)
 {
@@ -68,14 +68,14 @@ static void prepare_wait(void)
 
 	faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
 	if (memory == MAP_FAILED || faults < 0)
-		return; /* older than 5.11, or forbidden */
+		return; /* Linux before 5.11, or forbidden */
 	pages.range.start = (uint64_t)(uintptr_t)memory;
 	pages.range.len = size;
 	if (ioctl(faults, UFFDIO_API, &api) == 0 && ioctl(faults, UFFDIO_REGISTER, &pages) == 0)
 		missing = memory;
 }
 
-/* The inline system call for the filtered thread, which may make no other. */
+/* An inline system call: the filtered thread may make no other call. */
 static void wait_at(unsigned int page, int wanted)
 {
 	while (atomic_load(&progress) != wanted)

@@ -1,7 +1,7 @@
 /*
- * Recognise mounts again.  A mount that is changed later is looked up by its path, a component of
- * which another container may have replaced.  So the mount found must be one that this executor
- * made, or one that the host recognises.
+ * Identify mounts made earlier.  A mount that is changed later is looked up by its path, but another
+ * container may have replaced a component of the path.  So the mount found must be one that this
+ * executor has made, or one that the runtime recognises.
  */
 #include "executor.h"
 
@@ -45,7 +45,7 @@ void note_mount(struct executor *x, int tree, const char *target)
 	made->of_kernel = shows_the_kernel(tree);
 }
 
-/* Return the id of the last mount made there; 0: none. */
+/* Return the id of the last mount made at `target`, 0 if there is none. */
 static uint64_t expected_id(const struct executor *x, const char *target)
 {
 	uint32_t known = x->made_count < MADE_MOUNTS ? x->made_count : MADE_MOUNTS;
@@ -73,7 +73,7 @@ int open_mount(struct executor *x, const char *target)
 	return fail(x, "verify", target);
 }
 
-/* Return the part of `target` below `point`; NULL if it is elsewhere. */
+/* Return the part of `target` below `point`, or NULL if it is not below. */
 static const char *rest_below(const char *target, const char *point)
 {
 	size_t length = strlen(point);
@@ -107,10 +107,9 @@ static const char *kernel_mount(const struct executor *x, const char *target, co
 }
 
 /*
- * Open a path that is to be masked or made read-only.  A missing path needs neither; but a
- * container with the same root filesystem could move /proc away meanwhile, which would leave ours
- * unmasked.  So paths in procfs or sysfs are looked up in the mount that was made.  No failure is
- * recorded.
+ * Open a path that is to be masked or made read-only.  A missing path needs neither; but a container
+ * with the same root filesystem could move /proc away for a moment, which would leave ours unmasked.
+ * So paths in procfs or sysfs are looked up in the mount that was made.  No failure is recorded.
  */
 int open_restricted(struct executor *x, const char *target)
 {
@@ -136,8 +135,8 @@ int open_restricted(struct executor *x, const char *target)
 }
 
 /*
- * The joined namespace's /proc shows other processes, if any: name the resolved path through the
- * host's, by way of the working directory.
+ * Name the resolved path through the host's /proc, by way of the working directory: the /proc of the
+ * joined namespace shows other processes, or none.
  */
 static int unmount(struct executor *x, int target, const char *name)
 {
@@ -183,7 +182,7 @@ int run_restrict(struct executor *x, struct op_restrict *op)
 	return result;
 }
 
-/* Return true for the container's root, and for a file of its /proc that a link has led to. */
+/* Return true for the container's root, and for a file in its /proc reached through a link. */
 static bool confines(struct executor *x, int target, const char *name)
 {
 	struct stat place, root;

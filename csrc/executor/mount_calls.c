@@ -1,6 +1,6 @@
 /*
- * The steps in which a mount is made: by the mount API, or by mount(2) where the kernel is older
- * than 5.12, a filter around us forbids the calls, or fsconfig(2) is too narrow.
+ * The steps of making a mount: with the mount API, or with mount(2) if the kernel is older than 5.12,
+ * an outer seccomp filter forbids the calls, or an option is too long for fsconfig(2).
  *
  * mount(2) knows neither detached mounts nor descriptors.  So a mount is made at a path of the
  * host, in a mount namespace that has no other process yet, finished there and moved; a file that
@@ -32,11 +32,11 @@ bool is_missing_call(long number)
 	bool missing = syscall(number, -1L, -1L, -1L, -1L, -1L) < 0 &&
 		       (errno == ENOSYS || errno == EPERM);
 
-	errno = before; /* the caller's failure may be a real one */
+	errno = before; /* the caller may still report its own failure */
 	return missing;
 }
 
-/* All or nothing: without mount_setattr(2) a detached mount cannot be finished. */
+/* Require all calls: without mount_setattr(2), a detached mount cannot be finished. */
 void look_for_mount_api(struct executor *x)
 {
 	x->has_mount_api = !is_missing_call(SYS_open_tree) && !is_missing_call(SYS_move_mount) &&
@@ -52,7 +52,7 @@ static const char *path_of(int fd, char data[FD_PATH_SIZE])
 	return data;
 }
 
-/* Return a descriptor of a mount made at `place` of the host. */
+/* Return a descriptor of a mount made at the host's path `place`. */
 static int stage(struct executor *x, const char *source, const char *place, const char *fstype,
 		 unsigned long flags, const char *data)
 {
@@ -158,7 +158,7 @@ int change_mount(struct executor *x, int tree, uint64_t set, uint64_t clear, boo
 {
 	const uint64_t access_time = MOUNT_ATTR__ATIME | MOUNT_ATTR_NODIRATIME;
 
-	/* The kernel wants the access time's old value cleared whenever one is set. */
+	/* The kernel requires the old access time mode to be cleared whenever one is set. */
 	if (set & MOUNT_ATTR__ATIME)
 		clear |= MOUNT_ATTR__ATIME;
 	if (set_attributes(x, tree, set, clear, recursive) == 0)
@@ -223,7 +223,7 @@ static bool is_superblock_flag(const char *option, unsigned long *flags)
 static void add_option(struct text *data, const char *option)
 {
 	size_t key = strcspn(option, "=");
-	/* The kernel splits at every comma that is not quoted or escaped. */
+	/* The kernel splits options at every comma that is not quoted or escaped. */
 	bool quote = option[key] && strchr(option, ',') && !option[strcspn(option, "\"\\")];
 
 	if (data->used)

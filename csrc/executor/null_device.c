@@ -22,7 +22,7 @@ static bool is_null(int fd)
 	return fstat(fd, &node) == 0 && S_ISCHR(node.st_mode) && node.st_rdev == makedev(1, 3);
 }
 
-/* Only after the mount namespace is entered: only mounts of one's own namespace can be cloned. */
+/* Call this in the new mount namespace: only mounts of one's own namespace can be cloned. */
 int open_null(struct executor *x)
 {
 	x->null_fd = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -84,7 +84,7 @@ static int use_own_null(struct executor *x, int root)
 	return result;
 }
 
-/* Open the host's node, read-only: for a container without a usable one of its own. */
+/* Open the host's node on a read-only mount, for a container without a usable node of its own. */
 static int use_copied_null(struct executor *x)
 {
 	int tree, result;
@@ -116,6 +116,9 @@ int run_null_streams(struct executor *x, struct op_null_streams *op)
 	if (result == 0)
 		return 0;
 	result = use_copied_null(x);
-	/* A caller that may not clone a mount has no privileges over the host's node either. */
+	/*
+	 * A caller who may not clone a mount has no rights to the host's node either, so the streams
+	 * can stay as they are.
+	 */
 	return result < 0 && x->failure.error == EPERM && geteuid() != 0 ? 0 : result;
 }

@@ -1,5 +1,5 @@
 /*
- * Open a path below a descriptor, whatever the image's symbolic links say.
+ * Open a path below a descriptor; the image's symbolic links cannot lead outside.
  *
  * openat2(2) does it in the kernel.  Where an outer seccomp filter forbids it, the same is done
  * component by component: each is opened in its parent's descriptor without following links; a
@@ -58,7 +58,7 @@ static int open_component(int parent, const char **path, int flags)
 	}
 	memcpy(name, *path, length);
 	name[length] = '\0';
-	if (strcmp(name, "..") == 0) { /* at the root the kernel would leave it */
+	if (strcmp(name, "..") == 0) { /* at the root, the kernel would step out of it */
 		errno = EXDEV;
 		return -1;
 	}

@@ -1,4 +1,4 @@
-/* The container's terminal: opened in its own devpts, the master passed to the host. */
+/* Open the container's terminal in its own devpts, and send the master to the host. */
 #include "executor.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static int open_slave(struct executor *x, int master)
 
 	if (ioctl(master, TIOCSPTLCK, &unlock) < 0)
 		return fail(x, "ioctl", "TIOCSPTLCK");
-	/* Use the descriptor: the name /dev/pts/N could refer to another terminal by now. */
+	/* Use the descriptor: the name /dev/pts/N may refer to another terminal by now. */
 	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	return slave < 0 ? fail(x, "ioctl", "TIOCGPTPEER") : slave;
 }

@@ -55,7 +55,7 @@ static int own_node(struct executor *x, int parent, const char *name, struct op_
 	return result;
 }
 
-/* Device nodes cannot be made in a user namespace: bind the host's own instead. */
+/* Device nodes cannot be created in a user namespace: bind-mount the host's instead. */
 static int bind_node(struct executor *x, struct op_device *op)
 {
 	int source = open(op->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);

@@ -66,7 +66,7 @@ static void become_hook(struct executor *x, struct op_hook *op, int state, int o
 	_exit(127);
 }
 
-/* Keep only the end of the output; the hook writes with O_APPEND, so it does not notice. */
+/* Keep only the end of the output; the hook writes with O_APPEND, so this leaves no hole. */
 static void cut(int output)
 {
 	const off_t most = 1 << 20;
@@ -81,7 +81,7 @@ static void cut(int output)
 		(void)!write(output, tail, (size_t)size);
 }
 
-/* Wait for the hook.  Return 0: exited in time; 1: late; -1: unknown.  0 seconds: no timeout. */
+/* Wait for the hook; return 0 if it has exited in time, 1 if not, -1 on error.  0 s: no timeout. */
 static int is_late(pid_t pid, uint32_t timeout, int output)
 {
 	const int look = 10; /* milliseconds */
@@ -100,8 +100,7 @@ static int is_late(pid_t pid, uint32_t timeout, int output)
 }
 
 /*
- * Return the same as `is_late`; the hook has exited by then, its process group killed if it was
- * late.
+ * Wait for the hook, and kill its process group if it is late; return the result of `is_late`.
  */
 static int await_hook(pid_t pid, uint32_t timeout, int output, int *status)
 {

@@ -1,6 +1,6 @@
 /*
- * Id-mapped mounts.  The kernel takes the maps of a mount as a user namespace; one made only for
- * that needs a process for a moment, until a descriptor keeps it.
+ * Id-mapped mounts.  The kernel takes the maps of a mount from a user namespace.  To create one just
+ * for that takes a process, which can exit as soon as a descriptor keeps the namespace.
  */
 #include "executor.h"
 
@@ -51,7 +51,7 @@ static int open_of(struct executor *x, const char *pid, const char *name, int fl
 	return fd < 0 ? fail(x, "open", name) : fd;
 }
 
-/* Use a single write: the kernel takes a map whole or not at all. */
+/* Use a single write: the kernel accepts only a complete map. */
 static int write_map(struct executor *x, const char *pid, const char *name, const char *map)
 {
 	int fd = open_of(x, pid, name, O_WRONLY), result = -1;

@@ -18,7 +18,7 @@
 
 #define LAST_POSSIBLE_CAPABILITY 63u
 
-/* A pseudoterminal has a node of its own, /dev/pts/N, which goes with it. */
+/* A pseudoterminal has a node of its own, /dev/pts/N, which disappears with it. */
 static bool is_pseudoterminal(const struct stat *node)
 {
 	return S_ISCHR(node->st_mode) && major(node->st_rdev) >= UNIX98_PTY_SLAVE_MAJOR &&
@@ -91,7 +91,7 @@ static bool groups_are_fixed(struct executor *x)
 
 int run_user(struct executor *x, struct op_user *op)
 {
-	/* The kernel takes this number as "leave it unchanged": root would stay root. */
+	/* To the kernel, this number means "leave it unchanged": root would stay root. */
 	errno = EINVAL;
 	if (op->uid == (uid_t)-1 || op->gid == (gid_t)-1)
 		return fail(x, "verify", "");
@@ -164,7 +164,7 @@ int run_seccomp(struct executor *x, struct op_seccomp *op)
 	if (op->flags & SECCOMP_FILTER_FLAG_NEW_LISTENER)
 		return load_with_listener(x, op->flags, &program);
 	if (op->last) {
-		/* Finish and report now: the filter may forbid both. */
+		/* Finish and report now: the seccomp filter may forbid both. */
 		if (apply_late_limits(x) < 0)
 			return -1;
 		announce_exec(x);

@@ -1,7 +1,7 @@
 /*
- * Mounts.  A mount is made and given its attributes while it is detached, or where no other process
- * sees it, then moved onto a descriptor of its target: no path is looked up twice, nothing is
- * writable for a moment, and nothing is changed later.
+ * Mounts.  A mount gets its attributes while it is detached, or where no other process sees it, and
+ * is then moved onto a descriptor of its target.  So no path is looked up twice, and a read-only mount
+ * is not writable even for a moment.
  */
 #include "executor.h"
 
@@ -79,7 +79,7 @@ int run_open_tree(struct executor *x, struct op_open_tree *op)
 	if (!tree)
 		return -1;
 	x->has_mount_api = !is_missing_call(SYS_open_tree) && !is_missing_call(SYS_mount_setattr);
-	/* Without detached trees `bind` clones the source; but then it is too late to map ids. */
+	/* Without detached trees, `bind` clones the source later, when it is too late to map ids. */
 	if (!x->has_mount_api && op->id_map == NO_SLOT)
 		return 0;
 	*tree = copy_opened(x, op->follow ? open_source(x, op->source) : open_real_source(x, op->source),
@@ -168,7 +168,7 @@ int run_recorded_root(struct executor *x, struct op_recorded_root *op)
 {
 	int source, lower, result = -1;
 
-	/* Nothing replaces it here; without privileges its calls fail with EPERM, as if forbidden. */
+	/* Nothing can replace the mount API here; without privileges it fails with EPERM. */
 	x->has_mount_api = true;
 	if (open_null(x) < 0)
 		return -1;
@@ -213,7 +213,7 @@ static int set_option(int fs, const char *option)
 
 	if (!equals)
 		return sys_fsconfig(fs, FSCONFIG_SET_FLAG, option, NULL, 0);
-	/* The kernel would report it as EINVAL, like an unknown option. */
+	/* Report this error here: the kernel's would be EINVAL, as for an unknown option. */
 	if ((size_t)(equals - option) >= OPTION_SIZE || strlen(equals + 1) >= OPTION_SIZE) {
 		errno = ENAMETOOLONG;
 		return -1;
@@ -343,7 +343,7 @@ int run_mount(struct executor *x, struct op_mount *op)
 	int target, tree, result = -1;
 
 	if ((op->flags & MOUNT_INHERIT_MODE) && !is_there(x, op->target))
-		op->flags &= ~(uint32_t)MOUNT_INHERIT_MODE; /* tmpfs has its own default: 1777 */
+		op->flags &= ~(uint32_t)MOUNT_INHERIT_MODE; /* keep tmpfs's default, 1777 */
 	target = open_mount_point(x, op->target, op->flags);
 	if (target < 0)
 		return fail(x, "open", op->target);
@@ -363,7 +363,7 @@ int run_mount(struct executor *x, struct op_mount *op)
 	return result;
 }
 
-/* Return the tree to bind: one that was opened before, or a clone of the source made now. */
+/* Return the tree to bind-mount: one that was opened before, or a new clone of the source. */
 static int bind_tree(struct executor *x, struct op_bind *op)
 {
 	const int *kept = op->slot == NO_SLOT ? NULL : slot_of(x, op->slot);

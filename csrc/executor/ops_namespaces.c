@@ -1,4 +1,4 @@
-/* Entering and leaving namespaces, and synchronising with the host on the way. */
+/* Create and join namespaces, and synchronise with the runtime in between. */
 #include "executor.h"
 
 #include <errno.h>
@@ -49,9 +49,9 @@ int run_unshare(struct executor *x, struct op_unshare *op)
 }
 
 /*
- * Each file is `tasks` of one of the container's cgroups v1.  A thread that moves itself ("0")
- * avoids the lock that waits for an RCU grace period, 9 ms for any other move; and we have one
- * thread.
+ * Enter the container's v1 cgroups; each file is the `tasks` of one of them.  A thread that moves
+ * itself ("0") does not wait for an RCU grace period, which takes 9 ms for any other move; and this
+ * process has only one thread.
  */
 static int enter_cgroups(struct executor *x, const struct go_files *files)
 {

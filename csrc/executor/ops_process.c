@@ -21,7 +21,7 @@ int run_loopback(struct executor *x, struct op_loopback *op)
 	struct ifreq request = { .ifr_name = "lo" };
 
 	(void)op;
-	if (fd < 0) /* a kernel without IPv4 has other ways */
+	if (fd < 0) /* the kernel has no IPv4: try IPv6 */
 		fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail(x, "socket", "lo");
@@ -77,7 +77,7 @@ int run_rlimit(struct executor *x, struct op_rlimit *op)
 		return set_late(x, &x->late_limits[0], op);
 	if (op->resource == RLIMIT_FSIZE)
 		return set_late(x, &x->late_limits[1], op);
-	/* Joining a pid namespace forks as the user, which needs one more process for a moment. */
+	/* To join a pid namespace, the process forks as the user: allow one more process. */
 	if (op->resource == RLIMIT_NPROC && (x->joined || x->pid_fd >= 0))
 		return set_late(x, &x->late_limits[2], op);
 	return set_limit(x, op->resource, op->soft, op->hard);
@@ -97,7 +97,7 @@ int run_affinity(struct executor *x, struct op_affinity *op)
 
 	if (op->cpus.size == 0) {
 		memset(all, 0xff, sizeof(all));
-		/* Not vital: a filter around the runtime may forbid the call. */
+		/* Not essential: an outer seccomp filter may forbid the call. */
 		(void)syscall(SYS_sched_setaffinity, 0, sizeof(all), all);
 		return 0;
 	}
@@ -133,7 +133,7 @@ int run_memory_policy(struct executor *x, struct op_memory_policy *op)
 {
 	size_t size = op->nodes.size;
 
-	/* The kernel uses one bit less than the number it is given. */
+	/* The kernel uses one bit less than the number that it is given. */
 	return syscall(SYS_set_mempolicy, op->mode, size ? op->nodes.data : NULL,
 		       size ? 8 * size + 1 : 0) < 0
 		       ? fail(x, "set_mempolicy", "")

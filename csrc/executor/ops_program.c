@@ -93,7 +93,7 @@ int run_home(struct executor *x, struct op_home *op)
 			break;
 		kept = strlen(rest);
 		if (kept >= sizeof(text) - 2)
-			kept = 0; /* a longer line is not an entry */
+			kept = 0; /* a line that does not fit is not an entry */
 		memmove(text, rest, kept);
 	}
 	set_home(x, home ? home : "/");
@@ -129,8 +129,8 @@ static bool inside_root(void)
 }
 
 /*
- * Try as root first, which may enter a directory closed to the user; if that is forbidden, try as
- * the user: on a network filesystem it can be the other way round.
+ * Try as root first, who may enter a directory that the user may not; if that is forbidden, try as
+ * the user: on a network filesystem, only the user may be allowed.
  */
 int run_chdir(struct executor *x, struct op_chdir *op)
 {
@@ -148,8 +148,8 @@ int run_chdir(struct executor *x, struct op_chdir *op)
 }
 
 /*
- * Before Linux 5.8, and behind filters older than the call, faccessat(2) asks by the real ids.  The
- * effective ones are the same: the executor sets all of them together.
+ * Before Linux 5.8, and under filters that do not know faccessat2(2), faccessat(2) checks the real
+ * ids.  The effective ids are the same: the executor sets all of them together.
  */
 static int may_execute(const char *path)
 {
@@ -199,9 +199,9 @@ static int search(struct executor *x, const char *file, const char *path)
 			if (check_executable(x->program) == 0)
 				return 0;
 			if (errno == EACCES)
-				error = EACCES; /* like execvp(3): continue, but remember */
+				error = EACCES; /* remember it and continue, like execvp(3) */
 			else if (errno == ENOMEM || errno == EIO)
-				return fail(x, "search", file); /* it may be there */
+				return fail(x, "search", file); /* the file may exist */
 		}
 		if (path[length] == '\0')
 			break;
@@ -245,7 +245,7 @@ int run_wait_start(struct executor *x, struct op_wait_start *op)
 			x->report_fd = starter;
 			return 0;
 		}
-		/* A client that only checked if this process still waits. */
+		/* The client has only checked whether this process still waits. */
 		close(starter);
 	}
 }

@@ -1,4 +1,4 @@
-/* Masked and read-only paths: what is mounted over them. */
+/* Mask paths, or make them read-only, by mounting something over them. */
 #include "executor.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ int cover_directory(struct executor *x, int target, const char *name, const char
 	return -1;
 }
 
-/* All masked directories have one superblock. */
+/* All masked directories share one superblock. */
 static int mask_directory(struct executor *x, int target, const struct op_mask *op)
 {
 	int tree, result;

@@ -1,4 +1,4 @@
-/* Leave the host's root filesystem for the container's. */
+/* Change from the host's root filesystem to the container's. */
 #include "executor.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ static int hide_kernel_mount(struct executor *x, const char *path)
 	return 0;
 }
 
-/* The old root stays below the new one: a procfs from there would reveal the host's. */
+/* The old root stays below the new one: its procfs, if reached, would show the host's processes. */
 int run_move_root(struct executor *x, struct op_move_root *op)
 {
 	for (uint32_t i = 0; i < op->uncovered.count; i++)

@@ -110,8 +110,8 @@ int open_parent(struct executor *x, const char *path, const char **name)
 }
 
 /*
- * Create the last component as a file.  Return 1: done, in `made`; 0: it was a link and was
- * followed; -1: error.
+ * Create the last component as a file.  Returns 1 with the descriptor in `made`, 0 if it was a link
+ * and was followed, or -1 on error.
  */
 static int walk_make_file(struct walk *w, int parent, const char *name, int *made)
 {
@@ -126,7 +126,7 @@ static int walk_make_file(struct walk *w, int parent, const char *name, int *mad
 	return *made < 0 ? -1 : 1;
 }
 
-/* For mounting a file on a directory the kernel would only report EINVAL. */
+/* Check the type here: for a file mounted on a directory, the kernel's error would be EINVAL. */
 static int no_directory(int fd)
 {
 	struct stat node;

@@ -1,4 +1,4 @@
-/* A whole plan, validated from end to end before any operation is carried out. */
+/* A whole plan, which is validated before any operation is carried out. */
 #ifndef PLAN_H
 #define PLAN_H
 
@@ -9,14 +9,14 @@
 #include "plan_ops.h"
 
 struct plan {
-	struct plan_reader operations; /* behind the header */
+	struct plan_reader operations; /* after the header */
 	uint32_t count;
 	uint32_t preserve_fds; /* descriptors from 3 upwards that the program keeps */
 };
 
 /*
- * Space for the pointers of one operation's lists: a string takes 8 bytes of the plan at least, its
- * pointer as much; and two more for each list.
+ * Space for the pointers of one operation's lists: a string takes at least 8 bytes of the plan, and
+ * its pointer another 8; each list needs two more pointers.
  */
 static inline size_t plan_arena_size(size_t plan_size)
 {

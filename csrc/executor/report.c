@@ -67,7 +67,7 @@ void report_failure(struct executor *x)
 	(void)send_message(x->report_fd, &x->failure, sizeof(x->failure), -1);
 }
 
-/* Return the type of the answer, 0 if there is none; store the descriptors that came with it. */
+/* Return the type of the reply, 0 if there is none; store the descriptors sent with it. */
 static uint32_t receive_answer(int fd, struct go_files *files)
 {
 	union {
@@ -115,9 +115,9 @@ void await_go(int fd)
 }
 
 /*
- * Show the host a mount that is about to be attached, changed or unmounted.  The descriptor pins
- * it: the next call applies to the mount that the host has recognised, wherever the path leads by
- * then.  Return 1: continue; 0: leave the mount alone; -1: the host is gone.
+ * Send the runtime a mount that is about to be attached, changed or unmounted.  The descriptor pins
+ * the mount: the next call applies to the mount that the runtime has recognised, wherever the path
+ * leads by then.  Returns 1 to continue, 0 to leave the mount alone, -1 if the runtime is gone.
  */
 int present_mount(struct executor *x, int fd)
 {

@@ -1,4 +1,4 @@
-/* Descriptors that one operation opens and a later one uses. */
+/* Slots: numbered places for descriptors that one operation opens and a later one uses. */
 #include "executor.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `data` always ends with NUL; `whole` is false once some text did not fit. */
+/* `data` always ends with NUL; `whole` becomes false if some text does not fit. */
 struct text {
 	char *data;
 	size_t size;

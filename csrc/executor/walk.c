@@ -1,6 +1,6 @@
 /*
- * Resolve a path component by component: links are followed, ".." steps back in the part walked so
- * far.  The caller opens each component without following links.
+ * Resolve a path component by component: symbolic links are followed, and ".." removes the last
+ * component walked.  The caller opens each component without following links.
  */
 #define _GNU_SOURCE
 #include "walk.h"

@@ -13,13 +13,13 @@ struct walk {
 
 int walk_start(struct walk *w, const char *path);
 
-/* Return 1: took the next component off `rest`; 0: there is none; -1: it is too long. */
+/* Take the next component off `rest`; return 1, 0 if there is none, -1 if it is too long. */
 int walk_next(struct walk *w, char name[NAME_MAX + 1]);
 
 /* Advance past `name`, which is not a link. */
 int walk_enter(struct walk *w, const char *name);
 
-/* Return 1: `name` is a link and was followed; 0: it is another file or missing; -1: error. */
+/* Follow `name` if it is a link; return 1, 0 for another file or a missing one, -1 on error. */
 int walk_follow(struct walk *w, int parent, const char *name);
 
 #endif

@@ -22,7 +22,7 @@ bool open_root(const struct request *request, struct container *container)
 	return container->root_fd >= 0 && is_trusted(container->root_fd);
 }
 
-/* On failure `fd` is -1 only if the directory does not exist; errno has the reason. */
+/* On failure, errno is set; `fd` is -1 only if the directory does not exist. */
 bool open_container(struct container *container)
 {
 	struct record *record = &container->record;
@@ -47,7 +47,7 @@ bool lock_container(const struct container *container)
 	       opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-/* Return true if a killed `create` or `delete` of this id seems to have left stale state. */
+/* Return true if a killed `create` or `delete` of this id may have left stale state. */
 bool has_stale_directories(const struct container *container)
 {
 	char name[NAME_MAX + 1];

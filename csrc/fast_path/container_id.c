@@ -1,4 +1,4 @@
-/* Check a container's id: ociruntime/runtime/lifecycle/container_id.py. */
+/* Check the syntax of a container id, by the rules in ociruntime/runtime/lifecycle/container_id.py. */
 #include "fast_path.h"
 
 #include <string.h>

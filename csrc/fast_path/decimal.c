@@ -1,4 +1,4 @@
-/* Decimal numbers in records and in /proc. */
+/* Parse decimal numbers in the file `entry` and in /proc. */
 #include "fast_path.h"
 
 bool read_decimal(const char **at, unsigned long long *number)

@@ -1,4 +1,4 @@
-/* The fast path: answer a command in C, or leave it to the interpreter (FALL_BACK). */
+/* The fast path: carry out a command in C, or leave it to the interpreter (FALL_BACK). */
 #include "fast_path.h"
 
 #include <errno.h>

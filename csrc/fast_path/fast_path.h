@@ -4,7 +4,7 @@
  *
  * `create` writes what they need to the file `entry` of the state directory
  * (ociruntime/runtime/lifecycle/fast_path_record.py).  Every unusual case is left to the
- * interpreter, which handles all of them and writes the error messages: nothing here ever reports an error.
+ * interpreter, which handles every case and writes the error messages: this code reports no errors.
  */
 #ifndef FAST_PATH_H
 #define FAST_PATH_H
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* A verb returns this instead of an exit status: the interpreter has to run the command. */
+/* Returned by a command instead of an exit status: the interpreter has to run the command. */
 #define FALL_BACK (-1)
 
 enum verb {
@@ -44,7 +44,7 @@ enum { MAX_OWN = 32, MAX_PARENTS = 128, RECORD_SIZE = 65536 };
 /* Strings point into `text`. */
 struct record {
 	int pid;
-	unsigned long long started; /* in ticks since boot, as /proc/PID/stat has it */
+	unsigned long long started; /* in ticks since boot, as in /proc/PID/stat */
 	const char *freezer;	    /* freezer file to read the paused state from, or "" */
 	bool own_pid_namespace;
 	bool can_start;
@@ -52,8 +52,8 @@ struct record {
 	uid_t owner;
 	size_t own_count, parent_count;
 	const char *own[MAX_OWN];	  /* its cgroup directories */
-	const char *parents[MAX_PARENTS]; /* those created above them, deepest first */
-	const char *head, *middle, *tail; /* of the state: before and after pid and status */
+	const char *parents[MAX_PARENTS]; /* cgroups created above them, deepest first */
+	const char *head, *middle, *tail; /* output of `state` around pid and status */
 	size_t tail_length;
 	char text[RECORD_SIZE + 1];
 };
@@ -73,10 +73,10 @@ enum status {
 	STATUS_UNKNOWN, /* the interpreter has to determine it or report the error */
 };
 
-/* small_file.c: the length of what is then in `text`, or -1 */
+/* small_file.c: returns the length of the content stored in `text`, or -1 */
 ssize_t read_small_file(int directory, const char *path, char *text, size_t size);
 
-/* decimal.c: parse digits at *at and advance it; false if there are none or they exceed 64 bits */
+/* decimal.c: parse digits at *at and advance it; false without digits, or beyond 64 bits */
 bool read_decimal(const char **at, unsigned long long *number);
 
 /* arguments.c */
@@ -102,7 +102,7 @@ bool is_trusted(int fd);
 /* fast_path_record.c: `length` bytes are in record->text */
 bool parse_record(struct record *record, size_t length);
 
-/* container.c; both fail for a directory that other users may change (ociruntime/base/trusted_directories.py) */
+/* container.c; both fail if other users can change the directory (trusted_directories.c) */
 bool open_root(const struct request *request, struct container *container);
 bool open_container(struct container *container);
 bool lock_container(const struct container *container);
@@ -127,7 +127,7 @@ bool has_child_cgroups(const char *directory);
 /* cgroup_removal.c */
 bool remove_cgroups(const struct record *record);
 
-/* The verbs: exit status or FALL_BACK. */
+/* The commands: each returns an exit status or FALL_BACK. */
 int answer_state(struct container *container);
 int answer_start(struct container *container, int *failure_fd);
 int answer_kill(struct container *container, int number);
@@ -137,8 +137,8 @@ int answer_resume(struct container *container);
 int answer_ps(struct container *container);
 
 /*
- * fast_path.c: exit status or FALL_BACK.  If `failure_fd` is not -1 afterwards, it holds the
- * container's failure message, and must be passed to `start` in the interpreter.
+ * fast_path.c: returns an exit status or FALL_BACK.  If `failure_fd` is not -1 afterwards, it holds
+ * the container's failure message, and must be passed to `start` in the interpreter.
  */
 int answer(int argc, char *const argv[], int *failure_fd);
 

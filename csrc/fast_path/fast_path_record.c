@@ -1,7 +1,7 @@
 /*
- * Read the file `entry` of a state directory, whose format
- * ociruntime/runtime/lifecycle/fast_path_record.py describes and writes.  For another version, or anything malformed, the interpreter reads the
- * other files instead.
+ * Read the file `entry` of a state directory.  ociruntime/runtime/lifecycle/fast_path_record.py
+ * describes the format and writes the file.  If it is malformed or has another version, the
+ * interpreter reads the other files of the state directory instead.
  */
 #include "fast_path.h"
 
@@ -11,7 +11,7 @@
 
 struct reader {
 	char *at;
-	char *end; /* a NUL stands there */
+	char *end; /* points to a NUL */
 };
 
 /* Return the rest of the next line if it begins with `name` and a blank, else NULL. */
@@ -93,7 +93,7 @@ static const char *take_piece(struct reader *reader)
 bool parse_record(struct record *record, size_t length)
 {
 	struct reader reader = { record->text, record->text + length };
-	const size_t first = sizeof(FIRST_LINE); /* with its line feed */
+	const size_t first = sizeof(FIRST_LINE); /* including its line feed */
 
 	*reader.end = '\0';
 	if (length < first || memcmp(reader.at, FIRST_LINE "\n", first) != 0)

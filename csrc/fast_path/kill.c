@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The container may have frozen a cgroup of its own below. */
+/* The container may have frozen a child cgroup of its own. */
 static bool has_children(const char *file, size_t directory)
 {
 	char path[PATH_MAX];
@@ -21,7 +21,7 @@ static bool has_children(const char *file, size_t directory)
 	return has_child_cgroups(path);
 }
 
-/* On v1 a frozen process cannot die, so SIGKILL also thaws. */
+/* On v1 a frozen process cannot exit, so after SIGKILL it must also be thawed. */
 static bool is_held_by_v1(const char *freezer)
 {
 	static const char name[] = "/freezer.state";
@@ -36,7 +36,7 @@ int answer_kill(struct container *container, int number)
 	const struct record *record = &container->record;
 	int pidfd, result;
 
-	/* Without a pid namespace of its own the other processes must be killed too. */
+	/* Without a pid namespace of its own, the container's other processes must be killed too. */
 	if (number == SIGKILL && !record->own_pid_namespace)
 		return FALL_BACK;
 	pidfd = open_process(record->pid, record->started);

@@ -19,7 +19,7 @@ static const char *skip_blanks(const char *at)
 	return at;
 }
 
-/* Return the number in a field of /proc/PID/stat; `at` is at its third one, the state. */
+/* Return the number in a field of /proc/PID/stat; `at` points to the third field, the state. */
 static bool read_field(const char *at, int number, unsigned long long *value)
 {
 	for (int field = STATE_FIELD; field < number; field++) {
@@ -31,7 +31,7 @@ static bool read_field(const char *at, int number, unsigned long long *value)
 	return read_decimal(&at, value);
 }
 
-/* What our time namespace adds to start times, in clock ticks; it may be negative. */
+/* Return what our time namespace adds to start times, in clock ticks; it may be negative. */
 static bool read_boot_offset(long long *ticks)
 {
 	static const char name[] = "\nboottime ";
@@ -58,7 +58,7 @@ static bool read_boot_offset(long long *ticks)
 	return true;
 }
 
-/* Compare start times; the recorded one is that outside of all time namespaces. */
+/* Compare start times; the recorded one is not shifted by any time namespace. */
 static bool is_start(unsigned long long found, unsigned long long started)
 {
 	long long offset;
@@ -79,18 +79,18 @@ enum life life_of(int pid, unsigned long long started)
 	text_add(&name, "/stat");
 	if (read_small_file(AT_FDCWD, path, stat, sizeof(stat)) < 0)
 		return errno == ENOENT || errno == ESRCH ? ENDED : UNKNOWN;
-	/* The name may contain blanks and parentheses; only fields follow its last ")". */
+	/* The process's name may contain blanks and parentheses; only fields follow the last ")". */
 	at = strrchr(stat, ')');
 	if (!at || at[1] != ' ' || !read_field(at + 2, THREADS_FIELD, &threads) ||
 	    !read_field(at + 2, START_FIELD, &found))
 		return UNKNOWN;
-	/* The zombie of a main thread stays as long as other threads of the process run. */
+	/* If the main thread has exited, it stays a zombie as long as other threads run. */
 	if (!is_start(found, started) || (strchr("ZXx", at[2]) && threads < 2))
 		return ENDED;
 	return ALIVE;
 }
 
-/* Return a pidfd, or -1 if the process is gone or cannot be opened. */
+/* Return a pidfd, or -1 if the process has exited or cannot be opened. */
 int open_process(int pid, unsigned long long started)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);

@@ -20,7 +20,7 @@ static const struct {
 	{ "WINCH", SIGWINCH },	 { "SYS", SIGSYS },
 };
 
-/* Return the text after the prefix `start` (in capitals; compared in any case), or NULL. */
+/* Return the text after the prefix `start` (in capitals; the case is ignored), or NULL. */
 static const char *behind(const char *text, const char *start)
 {
 	for (; *start; text++, start++)

@@ -1,11 +1,11 @@
-/* Read a small file whole. */
+/* Read the whole content of a small file. */
 #include "fast_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Return the length without the final NUL; -1 with errno if it cannot be read or does not fit. */
+/* Return the length without the final NUL, or -1 and errno if it cannot be read or does not fit. */
 ssize_t read_small_file(int directory, const char *path, char *text, size_t size)
 {
 	int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);

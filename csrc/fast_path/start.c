@@ -12,9 +12,9 @@
 enum { FOREVER = -1, EXEC_MILLISECONDS = 10000 };
 
 /*
- * Return the length of the next message, or 0 at the end.  The end of file may never come: a
- * process of another container that has traced it may keep a duplicate of its end of the
- * connection.  So the process's exit counts as the end, and so do `milliseconds` without a message.
+ * Return the length of the next message, or 0 at the end.  End of file may never arrive: a process
+ * of another container that has traced the init may keep a duplicate of the init's end of the
+ * connection.  So the init's exit counts as the end, and so do `milliseconds` without a message.
  */
 static ssize_t receive(int connection, int pidfd, struct message *message, int milliseconds)
 {
@@ -35,8 +35,8 @@ static ssize_t receive(int connection, int pidfd, struct message *message, int m
 }
 
 /*
- * The message cannot be received twice: hand it to the interpreter in a file, which stays empty if
- * the container's process has exited without a message.
+ * A message can be received only once, so pass it to the interpreter in a file, which stays empty if
+ * the container's init has exited without a message.
  */
 static int hand_over(const struct message *message, size_t length, int *failure_fd)
 {
@@ -76,7 +76,7 @@ int answer_start(struct container *container, int *failure_fd)
 	pidfd = open_process(record->pid, record->started);
 	if (pidfd < 0)
 		return FALL_BACK;
-	connection = connect_gate(container, SOCK_NONBLOCK); /* if the queue is full, Python waits */
+	connection = connect_gate(container, SOCK_NONBLOCK); /* Python waits if its queue is full */
 	if (connection >= 0) {
 		if (send(connection, &order, MESSAGE_SHORT, MSG_NOSIGNAL) == MESSAGE_SHORT)
 			status = await_exec(connection, pidfd, failure_fd);

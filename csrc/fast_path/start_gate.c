@@ -1,4 +1,4 @@
-/* The start gate, the socket at which a created container waits: ociruntime/runtime/host/start_gate.py. */
+/* Connect to the start gate, at which a container waits (ociruntime/runtime/host/start_gate.py). */
 #include "fast_path.h"
 #include "text.h"
 
@@ -9,7 +9,7 @@
 
 /*
  * Return a connection to the waiting process, or -1; ENOENT and ECONNREFUSED mean that none is
- * waiting.  With SOCK_NONBLOCK also EAGAIN: it is waiting, but its backlog is full.
+ * waiting.  With SOCK_NONBLOCK, EAGAIN means that a process is waiting, but its backlog is full.
  */
 int connect_gate(const struct container *container, int flags)
 {

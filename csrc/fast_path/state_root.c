@@ -1,4 +1,4 @@
-/* Find the state root: ociruntime/runtime/lifecycle/context.py has the rule. */
+/* Find the state root, by the rule in ociruntime/runtime/lifecycle/context.py. */
 #include "fast_path.h"
 #include "text.h"
 
@@ -33,7 +33,7 @@ static bool is_plain_path(const char *path)
 	return named;
 }
 
-/* Compare the namespace itself: the map of a nested one may look like the initial one's. */
+/* Compare inode numbers: a nested namespace may have the same id map as the initial one. */
 bool in_user_namespace(void)
 {
 	const ino_t first = 0xEFFFFFFD; /* PROC_USER_INIT_INO, include/linux/proc_ns.h */

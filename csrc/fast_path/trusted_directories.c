@@ -1,6 +1,6 @@
 /*
  * Check that only root and our own user can change or replace a directory, as
- * ociruntime/base/trusted_directories.py does, which also reports the reason if not.
+ * ociruntime/base/trusted_directories.py does.  If the check fails here, that module reports why.
  */
 #include "fast_path.h"
 #include "walk.h"
@@ -40,7 +40,7 @@ static int open_directory(const char *path)
 	return open(path[0] ? path : "/", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Continue to `name`, or to the target of that link. */
+/* Continue with `name`, or with its target if it is a symbolic link. */
 static bool pass(struct walk *w, const char *name)
 {
 	int parent = open_directory(w->done), followed = -1;

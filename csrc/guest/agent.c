@@ -1,4 +1,4 @@
-/* The guest agent of an app: it relays between the app's streams and the app's port to the host. */
+/* The guest agent of an app: it relays data between the app's streams and its port to the host. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -31,7 +31,7 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-/* Forward one piece of output; return false if there is none now, or at its end. */
+/* Forward one piece of output; return false if there is none at present, or at its end. */
 static bool pass_on(struct agent *agent, int *from, unsigned char kind)
 {
 	unsigned char bytes[FRAME_MOST];

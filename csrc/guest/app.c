@@ -1,4 +1,4 @@
-/* An app's process: its group and its streams. */
+/* Start an app's process in a cgroup of its own, with pipes as its streams. */
 #define _GNU_SOURCE
 #include "guest.h"
 

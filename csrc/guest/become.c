@@ -99,7 +99,7 @@ static bool is_bind(const struct mounting *mounting)
 	return strcmp(mounting->kind, "bind") == 0;
 }
 
-/* Open the sources of the mounts, before the root is changed; targets are opened after it. */
+/* Open the sources of the mounts before the root is changed; the targets are opened after that. */
 static void open_sources(const char *text, size_t size, int trees[MOST])
 {
 	unsigned count = 0;
@@ -235,7 +235,7 @@ static void arrange_files(const char *text, size_t size)
 		fail("remount", "/");
 }
 
-/* Set the groups, then the user: a process that is no longer root must not change its groups. */
+/* Set the groups before the user: a process that is no longer root cannot change its groups. */
 static void change_identity(const char *text, size_t size)
 {
 	gid_t groups[MOST], group = 0;
@@ -264,7 +264,7 @@ static void change_identity(const char *text, size_t size)
 		fail("set", "no_new_privs");
 }
 
-/* Return the strings of the description with this letter, as a vector ended by NULL. */
+/* Return the strings of this type in the description, as a NULL-terminated vector. */
 static char **strings(char *text, size_t size, char letter)
 {
 	size_t count = 0;

@@ -1,4 +1,4 @@
-/* Frames on a port, a byte stream whose other end may disconnect and reconnect. */
+/* Read and write frames on a port, a byte stream whose other end may disconnect and reconnect. */
 #define _GNU_SOURCE
 #include "guest.h"
 

@@ -53,7 +53,7 @@ static void await_event(int watched)
 	};
 
 	both[1].fd = (int)syscall(SYS_signalfd4, -1, &all, sizeof(all), O_CLOEXEC);
-	/* Without that descriptor no signal would be seen. */
+	/* Without this descriptor, signals would go unnoticed. */
 	while (both[1].fd >= 0 && poll(both, 2, -1) < 0)
 		;
 }
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 	(void)prctl(PR_SET_NAME, "ocipod-monitor", 0, 0, 0);
 	show_first_argument(argc, argv);
 	await_event(number(argv[WATCHED]));
-	/* Memory may be short, or all of it just being replaced: the apps go on meanwhile. */
+	/* Memory may be short, or an upgrade in progress: retry; the apps keep running. */
 	for (;;) {
 		if (faccessat(AT_FDCWD, argv[FILE_READ], R_OK, 0) == 0)
 			(void)execve(argv[PROGRAM], argv + PROGRAM + 1, environment);

@@ -1,4 +1,4 @@
-/* Process 1 of a pod: it holds the namespaces, reaps orphans, and dies with the monitor. */
+/* PID 1 of a pod: it holds the namespaces, reaps orphans, and exits with the monitor. */
 #define _GNU_SOURCE
 #include "init.h"
 
@@ -23,7 +23,7 @@
 #define MNT_DETACH 2
 #endif
 
-/* Write one line, "CALL ERRNO", from which the monitor makes an error message. */
+/* Write the line "CALL ERRNO", which the monitor turns into an error message. */
 static _Noreturn void fail(const struct init *init, const char *call)
 {
 	char line[64];
@@ -97,7 +97,7 @@ static void give_up_privileges(const struct init *init)
 		fail(init, "prctl");
 	if (syscall(SYS_capset, &header, none) < 0)
 		fail(init, "capset");
-	/* Otherwise an app of the same user could trace this process, or open its descriptors. */
+	/* If it were dumpable, an app of the same user could trace it or open its descriptors. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		fail(init, "prctl");
 }
@@ -107,7 +107,7 @@ void be_init(const struct init *init)
 	struct pollfd control = { .fd = init->control };
 	char byte;
 
-	/* If the monitor has died by now, the pipe is at end of file. */
+	/* If the monitor has already died, the pipe is at end of file. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		fail(init, "prctl");
 	(void)prctl(PR_SET_NAME, "ocipod-init", 0, 0, 0);

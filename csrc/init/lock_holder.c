@@ -1,8 +1,8 @@
 /*
  * The lock holder: keeps the pod's lock until the last process of the pod has ended.
  *
- * The monitor cannot do that, because it may be killed, nor can the pod's process 1, because the
- * kernel closes its files before it kills the processes of its namespace.
+ * The monitor cannot do that, because it may be killed.  Neither can the pod's PID 1, because the
+ * kernel closes its files before it kills the other processes of its namespace.
  */
 #define _GNU_SOURCE
 #include "init.h"
@@ -46,7 +46,7 @@ static void hold(struct held *held, pid_t pid)
 	int fd = held->count < HELD ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 
 	if (fd < 0)
-		return; /* exited since, or left for the next round */
+		return; /* it has exited since, or is left for the next round */
 	held->pids[held->count] = pid;
 	held->pidfds[held->count++] = fd;
 }
@@ -115,7 +115,7 @@ static void set(int directory, const char *name, const char *value)
  * directory.  Positions in a directory cannot be kept instead: kernfs derives them from a hash of the
  * name, and an app can choose names with the same one.
  */
-static char pending[16 << 20]; /* only what is used of it takes memory */
+static char pending[16 << 20]; /* only the pages that are used take up memory */
 
 /*
  * Add the names of a directory after `used` bytes, of which one is free at least; return how many are
@@ -145,7 +145,7 @@ static size_t list_below(int directory, size_t used)
 	return used;
 }
 
-/* Return where the last of the names begins. */
+/* Return the offset at which the last of the names begins. */
 static size_t last_name(size_t used)
 {
 	size_t at = used - 1;
@@ -255,7 +255,7 @@ void be_lock_holder(int watched, int control, char *const cgroups[])
 	(void)!chdir("/");
 	(void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, NULL, sizeof(all));
 	await_end(watched, control);
-	/* Usually none is left but, for a moment, a runtime that was about to make a container. */
+	/* Usually no process is left, except for a moment a runtime that was creating a container. */
 	empty(cgroups);
 	_exit(0);
 }

@@ -64,19 +64,19 @@ static int fail(const struct program *program, const char *message)
 
 static int fail_to_execute(const struct program *program, const char *interpreter, int number)
 {
-	const char *reason = "the kernel refuses to execute it";
+	const char *reason = "the kernel refuses to execute the file";
 	static char message[PATH_MAX + 128];
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
 		if (reasons[i].number == number)
 			reason = reasons[i].reason;
-	text_join(message, sizeof(message), "cannot run ", interpreter, ": ", reason, NULL);
+	text_join(message, sizeof(message), "run \"", interpreter, "\": ", reason, NULL);
 	return fail(program, message);
 }
 
 /*
- * Without this the next file opened, say the state file, would become descriptor 0, 1 or 2, and a
- * stray message would overwrite it.
+ * Otherwise the next file that is opened, such as a state file, would become descriptor 0, 1 or 2,
+ * and a stray message would overwrite it.
  */
 static bool fill_standard_descriptors(void)
 {
@@ -86,7 +86,7 @@ static bool fill_standard_descriptors(void)
 	return true;
 }
 
-/* With a directory as a standard stream the interpreter would abort and dump its state. */
+/* If a standard stream is a directory, the interpreter aborts and dumps its state. */
 static bool has_directory_for_stream(void)
 {
 	struct stat status;
@@ -103,7 +103,8 @@ bool may_run(const struct program *program)
 	const char *reason = NULL;
 
 	if (getauxval(AT_SECURE))
-		reason = "refusing to run set-user-id or with file capabilities";
+		reason = "refusing to run setuid or with file capabilities (remove these from "
+			 "the program)";
 	else if (!fill_standard_descriptors())
 		reason = "cannot open /dev/null for a closed standard descriptor";
 	else if (has_directory_for_stream())
@@ -114,8 +115,8 @@ bool may_run(const struct program *program)
 }
 
 /*
- * What the interpreter needs at least to get as far as its own messages: with less it shows a
- * traceback, or the kernel kills it while it is loaded.
+ * The least that the interpreter needs to report errors itself.  With less, it prints a traceback, or
+ * the kernel kills it while it is being loaded.
  */
 enum { FREE_DESCRIPTORS = 2, FREE_ADDRESS_SPACE = 12 << 20 };
 

@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
-/* The C library's clone(3), for functions that do not return. */
+/* Replaces the C library's clone(3), for functions that do not return. */
 int clone(int (*run)(void *), void *stack, int flags, void *argument, ...)
 {
 #if defined(__x86_64__)

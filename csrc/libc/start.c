@@ -76,7 +76,7 @@ __attribute__((used)) void begin(uintptr_t *stack)
 		at++;
 	auxiliary = (const Elf64_auxv_t *)(at + 1);
 	random = (const uintptr_t *)getauxval(AT_RANDOM);
-	/* Its first byte is a NUL, which no overlong string can write. */
+	/* The first byte is NUL, so that a string that overflows cannot contain the canary. */
 	__stack_chk_guard = (random ? *random : (uintptr_t)stack) & ~(uintptr_t)0xff;
 	_exit(main(argc, argv));
 }

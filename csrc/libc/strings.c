@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Without this, gcc replaces the loop in memcpy by a call of memcpy itself. */
+/* Otherwise gcc replaces the loop in memcpy with a call of memcpy itself. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif

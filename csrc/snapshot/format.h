@@ -25,7 +25,7 @@
 #define SNAPSHOT_MAGIC 0x31504e5349434fULL /* "OCISNP1" */
 
 enum {
-	SNAPSHOT_FORMAT = 8, /* to be counted up with every change of this file */
+	SNAPSHOT_FORMAT = 8, /* increment it with every change of this file */
 	SNAPSHOT_PAGE = 4096,
 	SNAPSHOT_REGIONS = 512,
 	SNAPSHOT_MAPPED = 96,
@@ -107,9 +107,9 @@ struct snapshot_head {
 	uint32_t mapped_count;
 	uint32_t watched_count;
 	uint32_t program; /* offset in `paths`: the __main__.py of the saved process */
-	char boot[SNAPSHOT_BOOT]; /* without the line's end, filled up with NUL */
+	char boot[SNAPSHOT_BOOT]; /* without the line feed, padded with NUL */
 	struct snapshot_range heap; /* of size 0 if there is no such range */
-	struct snapshot_range stack_room; /* below the stack, for it to grow; no region has it */
+	struct snapshot_range stack_room; /* below the stack, for its growth; in no region */
 	struct snapshot_range vdso[SNAPSHOT_VDSO]; /* the code last, as the kernel lays them out */
 	struct snapshot_signal signals[SNAPSHOT_SIGNALS];
 	struct snapshot_region regions[SNAPSHOT_REGIONS];

@@ -59,15 +59,15 @@ unsigned long oci_thawed_ignored_signals(void)
 
 /* Saving a gap of up to this many unwritten pages is cheaper than two more mappings. */
 #define GAP_PAGES 64
-#define STACK_ROOM (7UL << 20) /* below what is saved of the stack, for it to grow */
+#define STACK_ROOM (7UL << 20) /* below the saved part of the stack, for its growth */
 #define RED_ZONE 256u
-#define THREAD_SIZE 1024 /* bytes of struct pthread that hold the id, of some 2300 */
+#define THREAD_SIZE 1024 /* bytes at the start of struct pthread, in which the id is */
 #define MAPS_SIZE (1u << 20)
 #define LARGEST_IN_HEAP (32 << 20) /* glibc's limit */
 
 extern char **environ;
 extern void *__curbrk;
-/* The size of the registered rseq area, 0 if there is none; since glibc 2.35. */
+/* The size of the registered rseq area (glibc 2.35), 0 if there is none. */
 extern const unsigned int __rseq_size __attribute__((weak));
 
 /* Scratch memory that is mapped during the dump and is not part of it. */
@@ -78,7 +78,7 @@ struct dump {
 	uint32_t paths_used;
 	uint64_t at; /* where the next page goes in the snapshot */
 	uint64_t end; /* of the mapping before */
-	uint64_t heap_used; /* where the part of the heap ends that the program had asked for */
+	uint64_t heap_used; /* the end of the part of the heap that the program has allocated */
 	int out;
 };
 
@@ -133,7 +133,7 @@ static int add_file(struct dump *d, const char *path, struct snapshot_file *file
 {
 	struct statx status;
 
-	/* glibc's stat() is of 2.33, and wheels are for 2.28. */
+	/* glibc has the symbol stat only since 2.33, and wheels must run with 2.28. */
 	if (statx(AT_FDCWD, path, 0, STATX_BASIC_STATS, &status) < 0)
 		return -1;
 	*file = (struct snapshot_file){
@@ -191,7 +191,7 @@ static int add_region(struct dump *d, uint64_t address, uint64_t size, uint64_t 
 static bool is_written(struct dump *d, const struct mapping *m, uint64_t address)
 {
 	memset(d->page, 0, SNAPSHOT_PAGE);
-	/* Code is not compared; but kernels exist on which the heap can be executed as well. */
+	/* Code is not compared, unless it is the heap, which some kernels make executable. */
 	if ((m->protection & (PROT_EXEC | PROT_WRITE)) == PROT_EXEC)
 		return false;
 	if (m->source >= 0 &&
@@ -252,7 +252,7 @@ static int dump_parts(struct dump *d, const struct mapping *m)
 	return dump_mapping(d, &inside) < 0 ? -1 : dump_mapping(d, &outside);
 }
 
-/* Save the stack only from some room below the stack pointer upwards. */
+/* Save the stack from a little below the stack pointer upwards. */
 static void trim_stack(struct dump *d, struct mapping *m)
 {
 	uint64_t low = (d->head.registers[6] - RED_ZONE) & ~(uint64_t)(SNAPSHOT_PAGE - 1);
@@ -348,7 +348,7 @@ static int read_maps(struct dump *d)
 	ssize_t size;
 
 	if (fd < 0) {
-		errno = errno == ENOENT ? ENOSYS : errno; /* without CONFIG_PROC_PAGE_MONITOR */
+		errno = errno == ENOENT ? ENOSYS : errno; /* no CONFIG_PROC_PAGE_MONITOR */
 		return -1;
 	}
 	while ((size = read(fd, d->maps + used, MAPS_SIZE - 1 - used)) > 0)
@@ -464,7 +464,7 @@ static int dump_process(struct dump *d, const char *program, const char *const *
 	if (describe_process(d, program, watched) < 0)
 		return -1;
 	if (oci_save_registers(d->head.registers) != 0) {
-		/* A new process.  Its break is the launcher's: malloc must not ask for more of it. */
+		/* A new process.  Its break is the launcher's, so malloc must not extend it. */
 		environ = mailbox.environment;
 		__curbrk = (void *)~(uintptr_t)(SNAPSHOT_PAGE - 1);
 		return 1;
@@ -479,7 +479,7 @@ static int dump_process(struct dump *d, const char *program, const char *const *
 static uint64_t extend_heap(void)
 {
 	uint64_t used = (uintptr_t)sbrk(0), rest = -used % SNAPSHOT_HUGE;
-	void *volatile room; /* or the compiler leaves out both calls */
+	void *volatile room; /* volatile: otherwise the compiler omits both calls */
 
 	mallopt(M_MMAP_THRESHOLD, LARGEST_IN_HEAP);
 	mallopt(M_TRIM_THRESHOLD, LARGEST_IN_HEAP);
@@ -496,14 +496,14 @@ int oci_freeze(int out, const char *program, const char *const *watched)
 
 	if (&__rseq_size && __rseq_size != 0)
 		return -EBUSY;
-	/* Shared, so that the kernel does not join it with the memory around it. */
+	/* Shared, so that the kernel does not merge it with adjacent mappings. */
 	d = mmap(NULL, sizeof(*d), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (d == MAP_FAILED)
 		return -errno;
 	d->out = out;
 	d->heap_used = extend_heap();
 	result = dump_process(d, program, watched);
-	if (result == 1) { /* there the scratch memory was never mapped */
+	if (result == 1) { /* in a new process, the scratch memory was never mapped */
 		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mailbox.blocked, NULL,
 			sizeof(mailbox.blocked));
 		return 1;

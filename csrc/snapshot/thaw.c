@@ -255,7 +255,7 @@ static bool move_vdso(uint64_t code)
 		struct snapshot_range *range = &head.vdso[i];
 		void *to = (void *)range->address, *from = (void *)(code + (range->address - saved));
 
-		/* mremap(2) would replace an existing mapping; so the place is taken first. */
+		/* Reserve the range first: mremap(2) would replace an existing mapping there. */
 		if (mmap(to, range->size, PROT_NONE, flags, -1, 0) != to ||
 		    mremap(from, range->size, range->size, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
 			return false;

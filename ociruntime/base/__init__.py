@@ -1,1 +1,1 @@
-"""The shared base of all parts: errors, logs, files, processes, sockets, terminals."""
+"""The foundation that every part shares: errors, logs, files, processes, sockets, terminals."""

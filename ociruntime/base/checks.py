@@ -1,8 +1,8 @@
-"""Checks of the values in API requests and options: strings, numbers, lists, JSON objects.
+"""Validate values of API requests and options: strings, numbers, lists and JSON objects.
 
-A check is a function of a JSON path and the value there.  It raises BadRequest with that path, or
-with the option if the value comes from a command line.  A table of ``Members`` maps each member of
-a JSON object to its check.
+A check is a function that takes a JSON path and the value found there, and raises BadRequest, which
+quotes that path, or the option if the value comes from a command line.  A table of type ``Members``
+maps each member of a JSON object to its check.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Members = Mapping[str, Check]
 
 
 def check_object(document: object, members: Members, what: str = "the body") -> dict[str, Any]:
-    """Check a request's JSON object by a table of members; return it without its null members.
+    """Validate a request's JSON object against a table of members; return it without null members.
 
-    ``what`` names the object in errors.  Raises BadRequest.
+    ``what`` names the object in error messages.  Raises BadRequest.
     """
     if not isinstance(document, dict):
         raise BadRequest("", f"{what} must be a JSON object")
@@ -36,7 +36,7 @@ def check_object(document: object, members: Members, what: str = "the body") -> 
 
 
 def string(where: str, value: object) -> None:
-    """Raise BadRequest unless ``value`` is a string without NUL (for arguments, file names)."""
+    """Raise BadRequest unless ``value`` is a string without NUL, for arguments and file names."""
     if not isinstance(value, str):
         raise BadRequest(where, "must be a string")
     if "\0" in value:
@@ -81,7 +81,7 @@ def flag(where: str, value: object) -> None:
 
 
 def number(least: float, most: float, *, whole: bool = True) -> Check:
-    """Return a check that accepts a number from ``least`` to ``most``; ``whole``: only integers."""
+    """Return a check for a number from ``least`` to ``most``; with ``whole``, for an integer."""
 
     def check(where: str, value: object) -> None:
         kinds = (int,) if whole else (int, float)
@@ -97,7 +97,7 @@ seconds = number(0, 1_000_000, whole=False)
 
 
 def one_of(*choices: str) -> Check:
-    """Return a check that accepts only the strings ``choices``."""
+    """Return a check that accepts only one of the strings ``choices``."""
 
     def check(where: str, value: object) -> None:
         if value not in choices:
@@ -120,9 +120,9 @@ def list_of(check: Check) -> Check:
 
 
 def object_of(members: Members, *required: str) -> Check:
-    """Return a check that accepts a JSON object with the members ``required``.
+    """Return a check that accepts a JSON object; ``required`` names the members it must have.
 
-    ``members`` is the table of the allowed members, with a check for each.
+    ``members`` maps the name of each allowed member to its check.
     """
 
     def check(where: str, value: object) -> None:
@@ -141,12 +141,12 @@ def object_of(members: Members, *required: str) -> Check:
 
 
 def path_of(where: str, name: str) -> str:
-    """Return the JSON path ``where.name``; ``--option: name`` if ``where`` is an option."""
+    """Return the JSON path of member ``name`` of ``where``, or ``--option: name`` for an option."""
     return f"{where}: {name}" if where.startswith("--") else f"{where}.{name}"
 
 
 def strings_by_name(where: str, value: object) -> None:
-    """Raise BadRequest unless ``value`` is an object of strings, its names without = and NUL."""
+    """Raise BadRequest unless ``value`` is an object of strings, with no = or NUL in the names."""
     if not isinstance(value, dict):
         raise BadRequest(where, "must be an object")
     for name, member in value.items():

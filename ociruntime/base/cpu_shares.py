@@ -1,4 +1,4 @@
-"""Conversion of CPU shares (cgroup v1) to a CPU weight (cgroup v2), for containers and pods."""
+"""Convert CPU shares (cgroup v1) to a CPU weight (cgroup v2)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ def weight_of_shares(shares: int) -> int:
     """Convert v1 CPU shares (2..262144, default 1024) to a v2 cpu.weight (1..10000, default 100).
 
     The formula, quadratic in log2 of the shares, is the one that runtimes and Kubernetes have
-    agreed on.  It maps minimum, default and maximum to each other; the earlier linear formula gave
-    1024 shares a weight of 39.
+    agreed on.  It maps the minimum, default and maximum of shares to those of cpu.weight; the
+    earlier linear formula gave the default of 1024 shares a weight of only 39.
     """
     from math import ceil, log2
 

@@ -1,7 +1,8 @@
-"""Walk directory trees of any depth, beyond PATH_MAX and Python's recursion limit.
+"""Walk directory trees of any depth, deeper than PATH_MAX and Python's recursion limit allow.
 
-A walk goes up by opening ``..``.  If the directory is moved meanwhile, ``..`` may lead out
-of the tree, so device and inode of each parent are compared with those seen on the way down.
+The walk returns to a parent directory by opening ``..``.  If the directory has been moved in the
+meantime, ``..`` may lead out of the tree, so each parent's device and inode numbers are compared
+with those recorded on the way down.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _NAMES = 15  # names of 255 bytes that fit into PATH_MAX
 
 
 class TreeCursor:
-    """A position in a directory tree: the open directory ``fd`` and its path ``names``."""
+    """A position in a directory tree: the open directory ``fd``, and ``names``, the path to it."""
 
     __slots__ = ("_above", "_root", "fd", "names")
 
@@ -46,7 +47,7 @@ class TreeCursor:
         self._above.append(above)
 
     def up(self) -> None:
-        """Go to the parent directory.  Raises OSError, also if the present one was moved."""
+        """Go to the parent directory.  Raises OSError, with ESTALE if this directory was moved."""
         self._go("..")
         name = self.names.pop()
         if _identity(self.fd) != self._above.pop():
@@ -58,7 +59,7 @@ class TreeCursor:
         self.fd = fd
 
     def reach(self, names: list[str]) -> int:
-        """Open the directory at the path ``names`` in the tree; return a descriptor.
+        """Return a descriptor of the directory with the path ``names`` from the root of the tree.
 
         Raises OSError.
         """
@@ -81,8 +82,9 @@ def _identity(fd: int) -> tuple[int, int]:
 def open_regular(path: str, status: os.stat_result) -> int:
     """Open the regular file at ``path`` for reading, if it is still the file of ``status``.
 
-    The file is checked before it is opened for reading: opening a FIFO that has replaced it would
-    block, and opening a device can have side effects.  Raises OSError (ESTALE if replaced).
+    The file is checked before it is opened for reading: if it has been replaced, opening a FIFO
+    would block, and opening a device can have side effects.  Raises OSError (ESTALE if it was
+    replaced).
     """
     path_fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -99,9 +101,9 @@ def _allow() -> None:
 
 
 class TreeEntry:
-    """An entry found by ``walk``: ``name`` in the open directory ``cursor``, with its ``status``.
+    """An entry that ``walk`` yields: ``name`` in the open directory ``cursor``, and its ``status``.
 
-    A directory is found twice; ``leaving`` marks the second time, after its content.
+    A directory is yielded twice: before its content and, with ``leaving`` set, after it.
     """
 
     __slots__ = ("cursor", "leaving", "name", "status")
@@ -130,9 +132,9 @@ def walk(
 ) -> Iterator[TreeEntry]:
     """Yield all entries below ``root``, sorted; directories both before and after their content.
 
-    Symbolic links are not followed.  ``count`` is called for each entry while a directory is read,
-    and may raise to end the walk.  With ``filesystem``, a device number, directories of other
-    filesystems are yielded, but not entered.  Raises OSError.
+    Symbolic links are not followed.  ``count`` is called for each entry that is read; it may raise
+    an exception to end the walk.  ``filesystem`` is a device number: directories on any other
+    filesystem are yielded but not entered.  Raises OSError.
     """
     with TreeCursor(root) as cursor:
         pending = [_entries(cursor.fd, count)]
@@ -154,10 +156,10 @@ def walk(
 
 
 def disk_usage(root: str) -> int:
-    """Return the disk usage of the tree ``root`` in bytes, without other filesystems.
+    """Return the disk usage of the tree at ``root`` in bytes, excluding other filesystems in it.
 
-    A file with several names is counted once.  If the tree cannot be read to its end, returns the
-    sum so far.
+    A file with several hard links is counted once.  If part of the tree cannot be read, returns the
+    sum up to there.
     """
     total = 0
     seen: set[int] = set()
@@ -177,7 +179,7 @@ def disk_usage(root: str) -> int:
 
 
 def _entries(fd: int, count: Callable[[], None]) -> list[tuple[str, os.stat_result]]:
-    """Return (name, status) of a directory's entries, sorted in reverse, for list.pop()."""
+    """Return (name, status) of a directory's entries, in reverse order, so that pop() is sorted."""
     with os.scandir(fd) as entries:
         pairs = []
         for entry in entries:

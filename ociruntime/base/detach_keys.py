@@ -1,4 +1,4 @@
-"""The key sequence that detaches a client from an app's terminal (``--detach-keys``)."""
+"""The key sequence that detaches a client from a terminal (``--detach-keys``, as in docker)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ DETACH_KEYS = "ctrl-p,ctrl-q"
 
 
 def parse_keys(text: str) -> bytes:
-    """Return the bytes a terminal sends for keys like ``ctrl-p,ctrl-q``.  Raises UsageError."""
+    """Convert keys such as ``ctrl-p,ctrl-q`` to the bytes that a terminal sends for them.
+
+    Raises UsageError.
+    """
     keys = b""
     for word in text.split(",") if text else ():
         letter = word.removeprefix("ctrl-")
         if len(letter) != 1 or not letter.isascii():
             raise UsageError(
                 f'--detach-keys: "{word}" is not a key',
-                "use a character, or ctrl- followed by a character",
+                "use a character, or ctrl- followed by a letter",
             )
         code = ord(letter)
         if letter != word:
@@ -29,9 +32,9 @@ def parse_keys(text: str) -> bytes:
 
 
 class KeyWatch:
-    """A filter that detects the detach keys in a terminal's input.
+    """A filter for a terminal's input that detects the detach keys.
 
-    The first keys of the sequence are held back until the next key decides.
+    A prefix of the sequence is held back until the next key shows whether the sequence continues.
     """
 
     __slots__ = ("_keys", "_seen", "detaching")
@@ -42,7 +45,7 @@ class KeyWatch:
         self.detaching = False
 
     def pass_on(self, data: bytes) -> bytes:
-        """Return the part of ``data`` to pass to the app; set ``detaching`` at the detach keys."""
+        """Return the part of ``data`` to send to the app; set ``detaching`` at the detach keys."""
         if not self._keys:
             return data
         out = b""

@@ -24,9 +24,11 @@
      |   +- StartFailed        the program was not executed; has the exit code
      +- InternalError          a bug in ociruntime itself
 
-A message is lower case without a final period.  It says what was attempted, on which object,
-and what went wrong, in the kernel's words; the hint, in parentheses after it, says what to do.
-Only the command line prints messages.
+A message has the form ``what was attempted: object: what went wrong (what to do)``, in lower case
+and without a final period.  What went wrong is in the kernel's words if the kernel has refused it;
+what to do is the hint.  Paths, names and values that come from outside are in double quotes.  JSON
+paths, options, numbers, digests, URLs and socket addresses are not: nothing in them can be mistaken
+for a part of the message.  Only the command line prints messages.
 """
 
 from __future__ import annotations
@@ -36,9 +38,10 @@ _LAST = 200
 
 
 class RuntimeFailure(Exception):
-    """Base class of all errors shown to users: ``message`` and an optional ``hint``.
+    """Base class of all errors shown to users: a ``message`` and an optional ``hint``.
 
-    ``str()`` joins both with the notes (``add_note``), which tell what could not be undone.
+    ``str()`` returns the message, the hint in parentheses, and the notes added with ``add_note``,
+    which say which changes could not be undone.
     """
 
     exit_status = 1
@@ -60,9 +63,9 @@ class UsageError(RuntimeFailure):
 class ConfigError(RuntimeFailure):
     """A value of config.json is missing, invalid or not supported.
 
-    ``where`` is the value's JSON path (``mounts[7].options[0]``), "" for the file itself.  Path and
-    message may quote the document verbatim: unprintable characters are escaped here, and text that
-    is too long for a line is shortened in the middle.
+    ``where`` is the value's JSON path (``mounts[7].options[0]``), or "" for the file itself.  Path
+    and message may quote the document verbatim: this class escapes unprintable characters, and
+    shortens a text that is too long for a line in the middle.
     """
 
     def __init__(self, where: str, message: str, hint: str = "") -> None:
@@ -75,14 +78,14 @@ class ContainerError(RuntimeFailure):
 
 
 class NoSuchContainer(ContainerError):
-    """The container id is unknown; engines search the message for ``does not exist``."""
+    """No container has this id; engines search the message for ``does not exist``."""
 
     def __init__(self, container_id: str) -> None:
         super().__init__(f'container "{container_id}" does not exist')
 
 
 class ContainerExists(ContainerError):
-    """A container with the id already exists."""
+    """A container with this id already exists."""
 
     def __init__(self, container_id: str) -> None:
         super().__init__(f'container with given ID already exists: "{container_id}"')
@@ -96,7 +99,7 @@ class NotRunning(ContainerError):
 
 
 class HostError(RuntimeFailure):
-    """A system call on the host failed; ``action`` says what was attempted, on which object."""
+    """A system call on the host failed; ``action`` says what was attempted, and on which object."""
 
     def __init__(self, action: str, error: OSError, hint: str = "") -> None:
         super().__init__(f"{action}: {reason(error)}", hint)
@@ -112,11 +115,11 @@ class StepError(RuntimeFailure):
 
 
 class HookError(RuntimeFailure):
-    """A hook failed; the message has the hook's kind, index, path, exit status and last output."""
+    """A hook failed; the message names its kind, index and path, and quotes its last output."""
 
 
 class CriuError(RuntimeFailure):
-    """CRIU is missing, too old, or failed; the message quotes its log."""
+    """CRIU is missing, too old, or has failed; the message quotes its log."""
 
 
 class PodError(RuntimeFailure):
@@ -132,7 +135,7 @@ class ImageError(RuntimeFailure):
 
 
 class RegistryError(ImageError):
-    """A registry refused a request or did not answer; the message has request and response."""
+    """A registry refused a request or did not answer; the message quotes request and response."""
 
 
 class NetworkError(RuntimeFailure):
@@ -146,7 +149,7 @@ class ManagerError(RuntimeFailure):
 
 
 class BadRequest(ManagerError):
-    """A request is invalid; ``where`` is the JSON path of the invalid value, if there is one."""
+    """A request is invalid; ``where`` is the JSON path of the invalid value, or ""."""
 
     code = "bad_request"
 
@@ -187,11 +190,11 @@ class StartFailed(ManagerError):
 
 
 class InternalError(RuntimeFailure):
-    """A bug in ociruntime: a state that the code assumes to be impossible."""
+    """A bug in ociruntime: the code has reached a state that should be impossible."""
 
 
 def reason(error: OSError) -> str:
-    """Return the kernel's text of an OSError, beginning in lower case as engines expect it."""
+    """Return the kernel's text for an OSError, starting in lower case as engines expect it."""
     text = error.strerror or str(error)
     return text[:1].lower() + text[1:]
 

@@ -17,14 +17,14 @@ MARKER = __file__.rpartition("/base/")[0] + "/_faults"
 
 
 def fault(point: str) -> None:
-    """Stop, kill or delay this process if ``OCIPOD_FAULT`` names the point ``point``."""
+    """Stop, kill or delay this process if ``OCIPOD_FAULT`` names ``point``."""
     faults = variable_for_tests(VARIABLE)
     if faults:
         _do(point, faults)
 
 
 def variable_for_tests(name: str) -> str:
-    """Return an environment variable meant for tests; "" if unset, or not in a test build."""
+    """Return an environment variable that only tests set; "" if unset, or if not a test build."""
     value = os.environ.get(name, "")
     return value if value and os.path.exists(MARKER) else ""
 

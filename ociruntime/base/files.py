@@ -1,4 +1,4 @@
-"""Reading and atomic writing of small files on the host, and the walk through a cgroup tree."""
+"""Read small files of the host, write them atomically, and walk a cgroup tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONG_PATH = 3500  # characters: PATH_MAX is 4096 bytes, and the name of a contr
 
 
 def read_file(path: str) -> bytes:
-    """Return the whole content of a file, also of one in /proc or /sys.  Raises OSError."""
+    """Return the whole content of a file, which may be in /proc or /sys.  Raises OSError."""
     fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
         # Read to the end: the kernel returns lists (mountinfo, cgroup.procs) in pieces below a
@@ -42,10 +42,10 @@ def write_new(
     lasting: bool = False,
     within: int | None = None,
 ) -> None:
-    """Create ``path``, which must not exist, with ``data``.  Raises OSError.
+    """Create the file ``path``, which must not exist, with content ``data``.  Raises OSError.
 
-    With ``lasting``, the data survive a power failure. ``within`` is the descriptor of the
-    directory that a relative path is resolved in. A partly written file is removed.
+    With ``lasting``, the data survives a power failure.  A relative path is resolved in the
+    directory whose descriptor is ``within``.  If writing fails, the partial file is removed.
     """
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC | posix.O_NOFOLLOW
     fd = posix.open(path, flags, mode, dir_fd=within)
@@ -61,7 +61,7 @@ def write_new(
 
 
 def write_all(fd: int, data: bytes | memoryview) -> None:
-    """Write all of ``data`` to the blocking descriptor ``fd``, retrying short writes.
+    """Write all of ``data`` to the blocking descriptor ``fd``, continuing after short writes.
 
     Raises OSError.
     """
@@ -71,9 +71,10 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
 
 
 def memory_file(name: str, data: bytes, flags: int = posix.MFD_CLOEXEC) -> int:
-    """Return a descriptor of a memory file with ``data``, positioned at its start.
+    """Return a descriptor of a memfd that contains ``data``, positioned at its start.
 
-    Without MFD_CLOEXEC its path in ``/proc/self/fd`` is valid across exec(2).  Raises OSError.
+    Without MFD_CLOEXEC in ``flags``, its path in ``/proc/self/fd`` stays valid after execve(2).
+    Raises OSError.
     """
     fd = posix.memfd_create(name, flags)
     try:
@@ -94,12 +95,12 @@ def replace_file(
     within: int | None = None,
     temporary: str = "",
 ) -> None:
-    """Replace ``path`` atomically: readers see the old file or the complete new one.
+    """Replace the file ``path`` atomically: readers see either the old or the complete new content.
 
-    With ``lasting``, this holds for readers after a power failure, too; without it, the file may
-    then be empty. The name of the temporary file contains our pid, so that several processes may
-    write at once; a single writer can pass a fixed name as ``temporary``, so that a crash leaves
-    at most one stale file. Raises OSError.
+    With ``lasting``, this also holds after a power failure; without it, the file may then be empty.
+    The temporary file's name contains our pid, so that several processes can write at once. A
+    process that is the only writer can pass a fixed name as ``temporary``, so that a crash leaves
+    at most one stale file.  Raises OSError.
     """
     name = path.rpartition("/")[2]
     temporary = temporary or f"{path.removesuffix(name)}.{name}.{posix.getpid()}"
@@ -113,10 +114,11 @@ def replace_file(
 
 
 def publish_file(path: str, data: bytes, mode: int = 0o644) -> None:
-    """Create ``path`` with its complete content at once, by O_TMPFILE and linkat(2).
+    """Create ``path`` with all of its content in one step, using O_TMPFILE and linkat(2).
 
-    An older file of that name is removed just before.  A killed process leaves no temporary file
-    behind, which nobody would remove from a directory of the caller.  Raises OSError.
+    An existing file of that name is removed just before.  A temporary file with a name would stay
+    behind in the caller's directory if this process were killed; here there is none.  Raises
+    OSError.
     """
     directory = path.rpartition("/")[0] or "."
     try:
@@ -159,14 +161,15 @@ def sync_directory(path: str) -> None:
 
 
 def cgroup_tree(top: str, skipped: Container[int]) -> Iterator[str]:
-    """Yield the paths of all cgroups below ``top``, children first, and then ``top`` itself.
+    """Yield the paths of all cgroups below ``top``, children first, and ``top`` itself last.
 
-    A path is valid until the next one is requested.  A directory that cannot be read is skipped if
-    the errno is in ``skipped``; otherwise raises OSError.
+    Each path is valid only until the next one is requested.  A directory that cannot be read is
+    skipped if ``skipped`` contains the errno; otherwise OSError is raised.
 
-    A container may nest its cgroups to any depth, with names of any length.  So this keeps a single
-    descriptor, returns through ``..`` (a cgroup cannot be moved), and yields a path through that
-    descriptor where the real one is too long for the kernel.
+    A container may nest its cgroups to any depth, with names of any length.  Therefore this
+    generator keeps a single descriptor, returns to a parent through ``..`` (a cgroup cannot be
+    moved), and yields a path relative to that descriptor if the full path is too long for the
+    kernel.
     """
     try:
         # kernfs counts subdirectories in the link number as other file systems do.

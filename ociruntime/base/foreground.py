@@ -1,4 +1,4 @@
-"""The foreground mode: forward signals to a container, wait for it, return its exit status."""
+"""Foreground mode: forward signals to a container, wait for it, and return its exit status."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEPT = frozenset((_signal.SIGCHLD, _signal.SIGWINCH, _signal.SIGPIPE))
 
 
 class CaughtSignals:
-    """A collector of signals: until ``release``, they are queued and do not kill this process.
+    """A queue of signals received by this process, which do not kill it until ``release``.
 
     ``fd`` is readable when there is a signal to ``take``.  Create the object before the container's
     process, so that no signal is lost in between.
@@ -65,7 +65,7 @@ class CaughtSignals:
         return taken
 
     def has_any(self, numbers: Iterable[int]) -> bool:
-        """Return whether one of the signals ``numbers`` was received and not yet taken."""
+        """Return whether any of the signals ``numbers`` has been received but not taken yet."""
         return any(number in self._pending for number in numbers)
 
     def clear_wakeup(self) -> None:
@@ -87,9 +87,9 @@ class CaughtSignals:
 
 
 def open_relay(master: int) -> Relay | None:
-    """Return a relay between the host's and the container's terminal; None if ``master`` is -1.
+    """Return a relay between the host's terminal and a container's; None if ``master`` is -1.
 
-    ``master`` is the pty master of the container.  Raises ConfigError without a host terminal.
+    ``master`` is the container's pty master.  Raises ConfigError if this process has no terminal.
     """
     if master < 0:
         return None
@@ -108,11 +108,11 @@ def wait_foreground(
 ) -> int:
     """Forward signals to the container's init until it exits; return its exit status.
 
-    The status is 128+n if signal n killed the init, which must be a child of this process; other
-    children, reparented to us as a subreaper, are reaped, too.  ``relay`` is started here and
-    always closed, with the terminal restored.  ``signals`` stay caught, so that a late one does
-    not interrupt the caller's cleanup.  ``notifying`` forwards the container's notifications to a
-    service manager.  Raises HostError.
+    The status is 128+n if signal n killed the init, which must be a child of this process.  Other
+    children, which were reparented to this subreaper, are reaped too.  ``relay`` is started here
+    and always closed, which restores the terminal.  ``signals`` stay caught after the call, so that
+    a late signal does not interrupt the caller's cleanup.  ``notifying`` forwards the container's
+    sd_notify(3) messages to a service manager.  Raises HostError.
     """
     caught = signals or CaughtSignals()
     try:
@@ -138,7 +138,7 @@ def _wait(
     signals: CaughtSignals,
     notifying: NotifyRelay | None,
 ) -> int:
-    """Wait for the exit of process ``pid``, serving relays and signals; return its wait status."""
+    """Wait for process ``pid`` to exit while serving relays and signals; return its wait status."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     poll.register(signals.fd, select.POLLIN)
@@ -160,7 +160,7 @@ def _wait(
                 if status is None:
                     if not _is_child(pid):
                         raise InternalError(
-                            f"wait for process {pid}: the process has exited, but is not our child"
+                            f"wait for process {pid}: it has exited, but is not our child"
                         )
                     # A tracer sees the exit first; SIGCHLD comes once the tracer has reaped it.
                     poll.unregister(pidfd)
@@ -202,7 +202,7 @@ def _is_child(pid: int) -> bool:
 
 
 def _reap(pid: int) -> int | None:
-    """Reap all exited children; return the wait status of ``pid``, None if it is still running."""
+    """Reap all exited children; return the wait status of ``pid``, None if it is running."""
     status = None
     try:
         while True:

@@ -1,8 +1,8 @@
-"""Lookup of the host's programs that a privileged process executes.
+"""Find programs of the host that a privileged process executes.
 
-A program is looked up in the system's directories first.  PATH comes from the caller, who may have
-fewer privileges than this process (sudo's env_keep), so a directory of PATH is searched only if
-nobody but root and our own user can change it.
+The system's directories are searched first.  PATH comes from the caller, who may have fewer
+privileges than this process (sudo's env_keep), so a directory in PATH is searched only if no one
+but root and our own user can change it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DIRECTORIES = (
 
 
 def own_launcher(name: str) -> str:
-    """Return the path of the launcher ``name`` (``ocipod``) installed beside this program, or "".
+    """Return the path of the launcher ``name`` (``ocipod``) next to this program, or "" if missing.
 
     Only a launcher can start a program from a snapshot of the interpreter.
     """
@@ -31,7 +31,7 @@ def own_launcher(name: str) -> str:
 def find_program(name: str, callers_first: bool = False) -> str:
     """Return the path of the executable ``name`` in a trusted directory, or "" if not found.
 
-    With ``callers_first``, trusted directories of PATH are searched before the system's.
+    With ``callers_first``, the trusted directories in PATH are searched before the system's.
     """
     path = posix.environ.get(b"PATH", b"").decode("utf-8", "surrogateescape").split(":")
     for directory in (*path, *DIRECTORIES) if callers_first else (*DIRECTORIES, *path):

@@ -1,6 +1,6 @@
-"""Explanation of a JSON syntax error, with line and column.
+"""Explain a JSON syntax error, with its line and column.
 
-Loaded only when a document is refused, because it imports ``json`` and ``re``.
+This module is loaded only when a document is refused, because it imports ``json`` and ``re``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|-?Infinity|NaN')
 
 
 def explain(data: bytes, name: str) -> ConfigError:
-    """Return a ConfigError that says where and why ``data``, the file ``name``, is invalid JSON."""
+    """Return a ConfigError that says where and why ``data``, the text of ``name``, is invalid."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -82,8 +82,8 @@ def _syntax(text: str, error: json.JSONDecodeError, name: str) -> ConfigError:
 
 
 def _tokens(text: str, name: str) -> ConfigError:
-    """Return the error for NaN, Infinity or a duplicate name, which Python's ``json`` accepts."""
-    names: list[dict[str, int]] = []  # of each object or array around: key -> position
+    """Return the error for NaN, Infinity or a duplicate name, which ``json`` would accept."""
+    names: list[dict[str, int]] = []  # of each enclosing object or array: key -> position
     previous = ("", 0)
     for token in _TOKENS.finditer(text):
         word = token[0]
@@ -102,7 +102,7 @@ def _tokens(text: str, name: str) -> ConfigError:
         elif word.lstrip("-") in ("NaN", "Infinity"):
             return _at(text, token.start(), name, f"{word} is not a valid JSON number")
         previous = (word, token.start())
-    return ConfigError("", f"{name} is not JSON")
+    return ConfigError("", f"{name} is not valid JSON")
 
 
 def _at(text: str, position: int, name: str, message: str, hint: str = "") -> ConfigError:

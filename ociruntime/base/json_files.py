@@ -1,4 +1,4 @@
-"""Reading and writing of a pod's JSON files, without ``json``, to keep the monitor small."""
+"""Read and write a pod's JSON files without importing ``json``, to keep the monitor small."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ociruntime.base.files import read_file, replace_file
 
 
 def parse(data: bytes, what: str) -> dict[str, Any]:
-    """Return the JSON object in ``data``; ``what`` is its path for errors.  Raises PodError."""
+    """Return the JSON object in ``data``; ``what`` names it in errors.  Raises PodError."""
     try:
         value = json_text.read(data)
     except ValueError:
@@ -22,15 +22,15 @@ def parse(data: bytes, what: str) -> dict[str, Any]:
 
 
 def read(path: str) -> dict[str, Any]:
-    """Return the JSON object in a file.
+    """Return the JSON object in the file at ``path``.
 
-    Raises HostError if the file cannot be read, PodError if it has no JSON object.
+    Raises HostError if the file cannot be read, PodError if it does not contain a JSON object.
     """
     try:
         data = read_file(path)
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
-    return parse(data, path)
+        raise HostError(f'read "{path}"', error) from None
+    return parse(data, f'read "{path}"')
 
 
 def text_of(value: object) -> bytes:
@@ -39,21 +39,21 @@ def text_of(value: object) -> bytes:
 
 
 def replace(path: str, value: object, *, lasting: bool = True) -> None:
-    """Replace the file ``path`` atomically by the JSON of ``value``, like ``replace_text``."""
+    """Replace the file ``path`` atomically with ``value`` as JSON; see ``replace_text``."""
     replace_text(path, text_of(value) + b"\n", lasting=lasting)
 
 
 def replace_text(path: str, data: bytes, mode: int = 0o640, *, lasting: bool = True) -> None:
-    """Replace a file atomically: readers find either the old or the new content.
+    """Replace a file atomically: readers see either the old or the complete new content.
 
-    With ``lasting``, this holds after a power failure, too.  Without it, the file may then be
+    With ``lasting``, this also holds after a power failure.  Without it, the file may then be
     empty, which is acceptable for files that are useless once the pod has ended.  Raises HostError.
     """
     try:
-        # A fixed name: children of the monitor write for it, but only one at a time.
+        # A fixed name suffices: the monitor's children write these files, but only one at a time.
         replace_file(path, data, mode, lasting=lasting, temporary=f"{path}.new")
     except OSError as error:
-        raise HostError(f"write {path}", error) from None
+        raise HostError(f'write "{path}"', error) from None
 
 
 def now() -> str:

@@ -1,7 +1,7 @@
-"""Reading and writing of JSON without the module ``json``, whose import takes too long.
+"""Read and write JSON without the module ``json``, which takes too long to import.
 
-Strings are written in ASCII, members in the order of the dict.  ``_json`` is the C scanner behind
-the ``json`` module.
+Strings are written in ASCII, members in the order of the dict.  ``_json`` is the C scanner that the
+``json`` module also uses.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _BLANKS = " \t\n\r"
 
 
 class _Rules:
-    """The attributes that the C scanner expects of a decoder."""
+    """The decoder attributes that the C scanner requires."""
 
     strict = True
     object_hook = None
@@ -45,14 +45,17 @@ _scan_strictly = make_scanner(_StrictRules())  # type: ignore[arg-type]
 
 
 def read(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
-    """Return the value of UTF-8 JSON text; duplicate names are accepted.  Raises ValueError."""
+    """Return the value of the UTF-8 JSON text ``data``; duplicate names are accepted.
+
+    Raises ValueError.
+    """
     return _read(data, _scan)
 
 
 def parse(data: bytes, name: str) -> Any:  # noqa: ANN401 - whatever it holds
     """Parse an untrusted JSON document strictly; ``name`` (a path) names it in errors.
 
-    Refuses duplicate names, other encodings than UTF-8, NaN, Infinity, and text after the document.
+    Refuses duplicate names, encodings other than UTF-8, NaN, Infinity, and text after the document.
     Raises ConfigError with line and column.
     """
     try:
@@ -78,9 +81,9 @@ def _read(data: bytes, scan: Any) -> Any:  # noqa: ANN401
 
 
 def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
-    """Parse JSON text like ``json.loads``, with its exceptions, but without importing ``json``.
+    """Parse JSON text like ``json.loads``, with the same exceptions, without importing ``json``.
 
-    ``json`` is imported only for invalid text, for its error message, and for UTF-16.
+    ``json`` is imported only for invalid text, to get its error message, and for UTF-16.
     """
     try:
         return read(data)
@@ -95,10 +98,10 @@ _CONSTANTS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def dump(value: object, indent: int | str = 0) -> str:
-    """Return the JSON text of a value made of dict, list, tuple, str, int, float, bool and None.
+    """Serialise a dict, list, tuple, str, int, float, bool or None as JSON text.
 
-    ``indent`` is the indentation of one level, as a number of spaces or as text (a tab); 0 puts
-    everything on one line without spaces.  Raises TypeError for values of other types.
+    ``indent`` is the indentation of one level, as a number of spaces or as text (a tab); with 0,
+    everything is on one line without spaces.  Raises TypeError for values of other types.
     """
     step = " " * indent if isinstance(indent, int) else indent
     pieces: list[str] = []

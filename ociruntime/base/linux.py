@@ -1,8 +1,8 @@
-"""Constants of the Linux kernel interface that more than one package uses.
+"""Constants of the Linux kernel's interface that several packages use.
 
-This module imports nothing, because almost every other imports it.  Values are from
-include/uapi/linux and, for signals and resource limits, from the generic numbering that most
-architectures share (x86, arm, riscv, s390, powerpc).
+This module imports nothing, because almost every other imports it.  The values are those of
+include/uapi/linux; signals and resource limits have the generic numbering that most architectures
+share (x86, arm, riscv, s390, powerpc).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MOUNT_ATTR_NODEV = 0x00000004
 MOUNT_ATTR_NOEXEC = 0x00000008
 MOUNT_ATTR_NOATIME = 0x00000010
 MOUNT_ATTR_STRICTATIME = 0x00000020
-MOUNT_ATTR__ATIME = 0x00000070  # the mask: the three above are one field, not bits
+MOUNT_ATTR__ATIME = 0x00000070  # a mask: the three values above are one field, not bits
 MOUNT_ATTR_NODIRATIME = 0x00000080
 MOUNT_ATTR_NOSYMFOLLOW = 0x00200000
 

@@ -1,7 +1,7 @@
-"""File locks between processes, by flock(2).
+"""File locks between processes, using flock(2).
 
-Such a lock belongs to the open file description: all descriptors that fork(2) and dup(2) make of
-it share the lock, and closing the last of them releases it.
+Such a lock belongs to the open file description: descriptors duplicated by fork(2) or dup(2) share
+it, and closing the last of them releases it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TRIES = 100  # to lock a file that is replaced each time
 
 
 def lock_within(fd: int, seconds: float) -> bool:
-    """Lock the open file ``fd`` exclusively; return False if it stays locked for ``seconds``.
+    """Lock the open file ``fd`` exclusively; return False if that takes more than ``seconds``.
 
     Raises OSError.
     """
@@ -35,11 +35,11 @@ def lock_within(fd: int, seconds: float) -> bool:
 
 
 class FileLock:
-    """A context manager that holds a lock on the file ``path``, created if missing (mode 0600).
+    """A context manager that locks the file ``path``, which is created if missing (mode 0600).
 
-    The value of the context is whether the lock was taken; it is False only without ``wait``.  A
-    process that holds the lock exclusively may unlink the file: waiting processes then lock a new
-    file at ``path``.  Raises HostError.
+    ``with`` returns whether the lock was acquired, which is always the case with ``wait``.  A
+    process that holds the lock exclusively may unlink the file; processes that wait for the lock
+    then create and lock a new file at ``path``.  Raises HostError.
     """
 
     __slots__ = ("_fd", "_kind", "_path", "_wait")
@@ -55,7 +55,7 @@ class FileLock:
         try:
             self._fd = _lock_file(self._path, kind)
         except OSError as error:
-            raise HostError(f"lock {self._path}", error) from None
+            raise HostError(f'lock "{self._path}"', error) from None
         return self._fd >= 0
 
     def __exit__(self, *error: object) -> None:
@@ -65,7 +65,7 @@ class FileLock:
 
 
 def forget_lock(path: str) -> None:
-    """Remove the lock file ``path``, which the caller has locked exclusively.
+    """Remove the lock file ``path``, on which the caller holds an exclusive lock.
 
     Processes that wait for the lock create a new file.  Raises OSError.
     """
@@ -76,7 +76,7 @@ def forget_lock(path: str) -> None:
 
 
 def _lock_file(path: str, kind: int) -> int:
-    """Lock the file ``path``; return its descriptor, or -1 with LOCK_NB if another has the lock.
+    """Lock the file ``path``; return its descriptor, or -1 with LOCK_NB if it is locked already.
 
     Raises OSError.
     """

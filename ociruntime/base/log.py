@@ -1,16 +1,16 @@
 """The runtime's log (``--log``): errors, warnings and debug messages, to standard error or a file.
 
 Engines parse the log: containerd takes the last JSON object whose level is ``error``; podman reads
-the whole file as one JSON document.  So a failing command writes a single line in runc's format
-(logrus text, or one-line JSON with the keys ``level``, ``msg``, ``time``), and the time includes
-its zone.  If the log is a file, the bare message of an error also goes to standard error, for
+the whole file as one JSON document.  Therefore a failing command writes a single line in runc's
+format (logrus text, or one-line JSON with the keys ``level``, ``msg``, ``time``), with the time
+zone in the time.  If the log is a file, the error message is also printed on standard error, for
 conmon and for users.
 
-Warnings are held back until the command has succeeded: together with an error they would make the
-file two documents.  With ``--debug``, everything is written immediately.
+Warnings are held back until the command has succeeded: together with an error they would turn the
+file into two JSON documents.  With ``--debug``, everything is written immediately.
 
-This module, like all that every command loads, uses ``posix`` instead of ``os``: without ``site``,
-nothing else imports ``os``, which takes a millisecond.
+Like all modules that every command loads, this one uses ``posix`` instead of ``os``, whose import
+takes a millisecond (the interpreter runs without ``site``, so nothing else imports it).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', **_SHORT}
 class Log:
     """A writer of log lines to ``target`` (a path; "" is standard error), as ``text`` or ``json``.
 
-    ``debug`` enables all levels, ``warnings`` enables warnings.  No method raises, except ``open``.
+    ``debug`` enables all levels, ``warnings`` enables warnings.  Only ``open`` raises exceptions.
     """
 
     __slots__ = ("_held", "debugging", "format", "target", "warnings")
@@ -59,7 +59,7 @@ class Log:
         posix.close(_open_log(self.target))
 
     def error(self, message: str) -> None:
-        """Log the error that makes the command fail; drop the warnings held back so far."""
+        """Log the error that makes the command fail; discard the warnings held back so far."""
         self._held.clear()
         if self.target:
             self._append(self._line("error", message))
@@ -83,7 +83,7 @@ class Log:
             self._emit(self._line("debug", message))
 
     def flush(self) -> None:
-        """Write the warnings held back; called when the command has succeeded."""
+        """Write the warnings held back; call it once the command has succeeded."""
         if self._held:
             self._emit("".join(self._held))
             self._held.clear()
@@ -102,7 +102,7 @@ class Log:
             _write(lines)
 
     def _append(self, lines: str) -> None:
-        """Append the lines with a single write, so that lines of concurrent commands do not mix."""
+        """Append ``lines`` with one write, so that concurrent commands do not mix their lines."""
         try:
             fd = _open_log(self.target)
         except (OSError, ValueError, HostError) as error:
@@ -136,7 +136,7 @@ def _open_log(path: str) -> int:
 
 
 def quote(text: str) -> str:
-    """Format ``text`` as a value of a logrus line: bare if it is one plain word, else quoted."""
+    """Format ``text`` as a value in a logrus line: unquoted if it is one plain word."""
     if text and _BARE.issuperset(text):
         return text
     return '"' + "".join([_ESCAPES.get(c) or _printable(c) for c in text]) + '"'
@@ -145,8 +145,9 @@ def quote(text: str) -> str:
 def plain(text: str) -> str:
     """Escape line breaks, terminal control sequences and other unprintable characters in ``text``.
 
-    For messages and tables, which quote untrusted text of files, containers and clients.  Also
-    escapes bidirectional overrides, invisible characters and bytes that are not UTF-8 (surrogates).
+    Used for messages and tables, which quote untrusted text from files, containers and clients.
+    Also escapes bidirectional overrides, invisible characters, and surrogates, which stand for
+    bytes that are not UTF-8.
     """
     if text.isprintable():
         return text
@@ -154,7 +155,7 @@ def plain(text: str) -> str:
 
 
 def plain_lines(text: str) -> str:
-    """Escape ``text`` like ``plain``, but keep its line feeds; for tracebacks."""
+    """Escape ``text`` like ``plain``, but keep its line feeds; used for tracebacks."""
     return "\n".join([plain(line) for line in text.split("\n")])
 
 
@@ -168,7 +169,7 @@ def _printable(character: str) -> str:
 
 
 def _write(text: str) -> None:
-    """Write ``text`` and a line feed to standard error; ignore errors, which cannot be reported."""
+    """Write ``text`` and a line feed to standard error; ignore errors: they cannot be reported."""
     if not text.endswith("\n"):
         text += "\n"
     try:

@@ -1,4 +1,4 @@
-"""Parser of /proc/PID/mountinfo, the mounts of a mount namespace (proc_pid_mountinfo(5))."""
+"""Parse /proc/PID/mountinfo, the list of mounts in a mount namespace (proc_pid_mountinfo(5))."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ OCTAL = frozenset("01234567")
 
 
 class Mount:
-    """A mount, one line of /proc/PID/mountinfo.
+    """A mount, as one line of /proc/PID/mountinfo describes it.
 
-    ``parent`` is the id of the mount that contains the mount point, ``device`` is MAJOR:MINOR,
-    ``root`` the mounted path within the file system, ``target`` the mount point, ``options`` the
-    options of the mount, ``super_options`` those of the file system, both separated by commas.
+    ``parent`` is the id of the mount that contains the mount point; ``device`` is MAJOR:MINOR;
+    ``root`` is the mounted path within the filesystem; ``target`` is the mount point; ``options``
+    are the options of the mount and ``super_options`` those of the filesystem, each separated by
+    commas.
     """
 
     __slots__ = ("device", "fstype", "id", "options", "parent", "root", "super_options", "target")
@@ -46,11 +47,11 @@ def own_mountinfo() -> str:
 
 
 def parse_mountinfo(text: str) -> list[Mount]:
-    """Return the mounts in the text of a mountinfo file, in its order; skip malformed lines.
+    """Return the mounts in the text of a mountinfo file, in order; skip malformed lines.
 
     Only a line feed ends a line.  The kernel escapes blanks, tabs and line feeds in paths, but not
-    the other characters at which ``str.splitlines()`` splits; a user who can mount, or rename a
-    directory above a mount point, can put those into a path.
+    the other characters at which ``str.splitlines()`` would split; a user who can mount, or rename
+    a directory above a mount point, can put those into a path.
     """
     mounts = []
     for line in text.split("\n"):
@@ -93,9 +94,9 @@ def _after_backslash(part: str) -> str:
 
 
 def reachable(mounts: list[Mount], *fstypes: str) -> list[Mount]:
-    """Return the mounts of the types ``fstypes`` that are not hidden by a later mount over them."""
+    """Return the mounts of the given types that no later mount covers."""
     visible: dict[str, Mount] = {}
-    above: set[str] = set()  # directories that lead to those found
+    above: set[str] = set()  # parents of the mount points found so far
     for mount in mounts:
         path = mount.target
         visible.pop(path, None)
@@ -111,19 +112,19 @@ def reachable(mounts: list[Mount], *fstypes: str) -> list[Mount]:
 
 
 def kernel_mounts(rootfs: str) -> tuple[str, ...]:
-    """Return this namespace's proc and sysfs mount points outside ``rootfs``, last one first.
+    """Return this namespace's proc and sysfs mount points outside ``rootfs``, latest mount first.
 
-    With ``--no-pivot`` a container could still reach these mounts, so they are unmounted first.
+    With ``--no-pivot``, a container could still reach these mounts, so they are unmounted first.
     Raises HostError.
     """
     try:
         return find_kernel_mounts(own_mountinfo(), rootfs)
     except OSError as error:
-        raise HostError(f"read {OWN}", error) from None
+        raise HostError(f'read "{OWN}"', error) from None
 
 
 def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
-    """Return the result of ``kernel_mounts`` for the text of a mountinfo file; pure."""
+    """Return the result of ``kernel_mounts`` for ``mountinfo``, the text of such a file; pure."""
     targets = [
         mount.target for mount in parse_mountinfo(mountinfo) if mount.fstype in ("proc", "sysfs")
     ]

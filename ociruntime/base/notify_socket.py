@@ -1,4 +1,4 @@
-"""Relay of sd_notify(3) messages from a container to the service manager that started us.
+"""Relay sd_notify(3) messages from a container to the service manager that started us.
 
 The container has a socket of its own, in a directory that is bind-mounted into it, and never sees
 the host's socket.  Messages about the service's state are forwarded; messages that would control
@@ -32,7 +32,7 @@ O_PATH = 0o10000000
 
 
 def make_directory(state_directory: str) -> None:
-    """Create the directory of the notify socket, which is mounted in the container.
+    """Create the directory for the notify socket, which is bind-mounted into the container.
 
     Raises HostError.
     """
@@ -41,11 +41,11 @@ def make_directory(state_directory: str) -> None:
         posix.mkdir(path)
         posix.chmod(path, 0o755)  # regardless of the caller's umask
     except OSError as error:
-        raise HostError(f"create {path}", error) from None
+        raise HostError(f'create directory "{path}"', error) from None
 
 
 def host_address(value: bytes) -> bytes:
-    """Return the socket address in the variable NOTIFY_SOCKET: a path, or NUL and a name.
+    """Convert the value of NOTIFY_SOCKET to a socket address: a path, or NUL and an abstract name.
 
     Raises UsageError.
     """
@@ -70,7 +70,7 @@ def safe_lines(message: bytes) -> list[bytes]:
 
 
 class NotifyRelay:
-    """A relay from the container's notify socket to the host's; adds MAINPID to READY=1."""
+    """A relay from the container's notify socket to the host's; it adds MAINPID to READY=1."""
 
     __slots__ = ("_host", "_own", "main_pid", "ready")
 
@@ -106,10 +106,11 @@ class NotifyRelay:
         return True
 
     def wait_ready(self, pidfd: int) -> None:
-        """Forward messages until READY=1 or the process of ``pidfd`` exits, then close the relay.
+        """Forward messages until READY=1 or the exit of process ``pidfd``, then close the relay.
 
-        ``pidfd`` -1: the process has already exited.  Returns after the manager has read all
-        messages, because it ignores a message whose sender (we) has exited.  Raises HostError.
+        ``pidfd`` is -1 if the process has already exited.  Returns only after the manager has read
+        all messages, because it ignores a message if the sender (this process) has exited.  Raises
+        HostError.
         """
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
@@ -134,7 +135,7 @@ class NotifyRelay:
         self._host.close()
 
     def _await_barrier(self) -> None:
-        """Wait until the manager has read all messages, by BARRIER=1 (sd_notify_barrier(3))."""
+        """Wait until the manager has read all messages, using BARRIER=1 (sd_notify_barrier(3))."""
         reader, writer = posix.pipe2(posix.O_CLOEXEC)
         try:
             self._tell(b"BARRIER=1", writer)
@@ -172,7 +173,8 @@ def _connect(address: bytes) -> _socket.socket:
 def _bind(directory: str) -> _socket.socket:
     """Return the container's socket, bound in ``directory``.
 
-    Binds through a descriptor, since a socket's path is limited to 107 bytes.  Raises HostError.
+    The directory is passed as a descriptor's path, since a socket's path is limited to 107 bytes.
+    Raises HostError.
     """
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
     fd = -1
@@ -186,7 +188,7 @@ def _bind(directory: str) -> _socket.socket:
         posix.chmod(f"/proc/self/fd/{fd}/{NAME}", 0o777)  # for any user of the container
     except OSError as error:
         sock.close()
-        raise HostError(f"create {directory}/{NAME}", error) from None
+        raise HostError(f'create socket "{directory}/{NAME}"', error) from None
     finally:
         if fd >= 0:
             posix.close(fd)

@@ -1,4 +1,4 @@
-"""Open a file below a root directory like a process with that root (chroot), never outside it."""
+"""Open a file inside a root directory as a process chrooted there would, never outside of it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _MOST_STEPS = 1024  # link targets can go down and up again repeatedly
 
 
 def open_inside(root: int, path: str, flags: int) -> int:
-    """Open ``path`` as if the directory descriptor ``root`` were "/"; return a descriptor.
+    """Open ``path`` as if the directory of the descriptor ``root`` were "/"; return a descriptor.
 
-    Symbolic links are resolved below ``root``, and ``..`` does not leave it.  Without O_PATH, only
+    Symbolic links are resolved within ``root``, and ``..`` does not leave it.  Without O_PATH, only
     regular files and directories can be opened.  Raises OSError.
     """
     pending = _parts(path)

@@ -8,7 +8,7 @@ LOCAL_CONFIG = "/etc/ociruntime"
 
 
 def clean(path: str) -> str:
-    """Normalise a path: absolute, without empty, ``.`` and ``..`` parts; ``..`` stops at the root.
+    """Make a path absolute and remove empty, ``.`` and ``..`` components; ``..`` stops at the root.
 
     A relative path is resolved from the root, as config.md requires for mount destinations.
     """
@@ -25,8 +25,5 @@ def clean(path: str) -> str:
 
 
 def is_below(path: str, directory: str) -> bool:
-    """Return whether ``path`` is below ``directory``, and not ``directory`` itself.
-
-    Both are results of ``clean``.
-    """
+    """Return whether ``path`` is strictly below ``directory``, both as returned by ``clean``."""
     return path != directory and (directory == "/" or path.startswith(directory + "/"))

@@ -1,11 +1,11 @@
 """Processes of the host, identified by pid and start time.
 
-A pid alone may have been reused for another process.  Together with the start time, in clock ticks
-since boot (proc_pid_stat(5), field 22), it identifies one process: no pid is reused within a tick
-of a hundredth of a second, unless root requests that pid explicitly (ns_last_pid, clone3).
+A pid alone may have been reused by another process.  Together with the start time, in clock ticks
+since boot (proc_pid_stat(5), field 22), it identifies one process: the kernel reuses no pid within
+a tick of a hundredth of a second, unless root requests a particular pid (ns_last_pid, clone3).
 
-In a time namespace (time_namespaces(7)) procfs adds the namespace's offset; here it is subtracted,
-so that commands in different time namespaces agree.
+In a time namespace (time_namespaces(7)), procfs adds the namespace's offset to start times.  It is
+subtracted here, so that commands in different time namespaces agree.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def start_time(pid: int) -> int:
 def process_stat(pid: int) -> tuple[bool, int, int]:
     """Return (has exited, parent's pid, start time) of a process, from proc_pid_stat(5).
 
-    A zombie has exited, but still has a parent and a start time; both are 0 if there is no such
-    process.  The start time is that in our time namespace.  Raises HostError.
+    A zombie has exited, but still has a parent and a start time; both are 0 if the process does not
+    exist.  The start time is as seen from our own time namespace.  Raises HostError.
     """
     fields = _stat_fields(pid)
     if fields is None:
@@ -57,29 +57,30 @@ def process_stat(pid: int) -> tuple[bool, int, int]:
 
 
 def is_exiting(pid: int) -> bool:
-    """Return whether the process is about to become a zombie, or has exited.  Raises HostError.
+    """Return whether the process has exited or is about to.  Raises HostError.
 
-    It has closed its files already, but a pid namespace's init then waits for its other processes.
+    A process that is exiting has already closed its files; the init of a pid namespace then still
+    waits for the namespace's other processes before it becomes a zombie.
     """
     fields = _stat_fields(pid)
     return fields is None or int(fields[6]) & PF_EXITING != 0
 
 
 def _stat_fields(pid: int) -> list[bytes] | None:
-    """Return the fields of /proc/PID/stat from the third, the state; None without a process."""
+    """Return the fields of /proc/PID/stat from the third (the state) on; None without a process."""
     path = f"/proc/{pid}/stat"
     try:
         stat = read_file(path)
     except (FileNotFoundError, ProcessLookupError):
         return None
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
-    # The name may hold spaces and parentheses; behind its last ")" there are only numbers.
+        raise HostError(f'read "{path}"', error) from None
+    # The name may contain blanks and parentheses; after its last ")" there are only numbers.
     return stat[stat.rfind(b")") + 2 :].split()
 
 
 def _boot_offset() -> int:
-    """Return what our time namespace adds to start times, in clock ticks; 0 without one."""
+    """Return the clock ticks that our time namespace adds to start times; 0 without one."""
     try:
         offsets = read_file("/proc/self/timens_offsets")
     except OSError:
@@ -105,7 +106,7 @@ def open_process(pid: int, started: int) -> int:
 
 
 def open_child(pid: int, started: int) -> int:
-    """Return a pidfd of the process with this pid and start time, even of a zombie; -1 if reaped.
+    """Return a pidfd of a child with this pid and start time, even a zombie; -1 if it was reaped.
 
     Raises HostError.
     """
@@ -119,7 +120,7 @@ def _open(pid: int, is_it: Callable[[], bool]) -> int:
         return -1
     except OSError as error:
         raise HostError(f"open process {pid}", error) from None
-    # Checked after opening: until then, the pid may be reused for another process.
+    # Checked after opening: until then, the kernel may reuse the pid for another process.
     try:
         if is_it():
             return fd
@@ -131,9 +132,9 @@ def _open(pid: int, is_it: Callable[[], bool]) -> int:
 
 
 def signal_process(pid: int, started: int, number: int) -> bool:
-    """Send signal ``number`` to the process with this pid and start time; False if it has exited.
+    """Send a signal to the process with this pid and start time; return False if it has exited.
 
-    Raises HostError.
+    ``number`` is the signal's number.  Raises HostError.
     """
     fd = open_process(pid, started)
     if fd < 0:
@@ -145,9 +146,9 @@ def signal_process(pid: int, started: int, number: int) -> bool:
 
 
 def send_signal(pidfd: int, number: int, pid: int) -> bool:
-    """Send signal ``number`` by pidfd; return False if the process has exited.
+    """Send signal ``number`` through a pidfd; return False if the process has exited.
 
-    Raises HostError, whose message contains ``pid``.
+    Raises HostError, whose message quotes ``pid``.
     """
     try:
         _signal.pidfd_send_signal(pidfd, number)
@@ -167,8 +168,8 @@ def signal_pinned(
     """Call ``send(pidfd, pid)`` once for each of ``pids`` that ``listing()`` still returns.
 
     ``opener(pid)`` returns a pidfd, or -1 if the process has exited.  Each process is pinned by its
-    pidfd and listed again before it is signalled, so a pid that was reused meanwhile gets no
-    signal.  The processes are handled in batches, as large as the limit on open files permits.
+    pidfd and listed again before it is signalled, so a pid that was reused in between gets no
+    signal. The processes are handled in batches, as large as the limit on open files permits.
     Raises HostError.
     """
     waiting = list(pids)
@@ -194,7 +195,7 @@ def _hold(pids: list[int], opener: Callable[[int], int]) -> tuple[dict[int, int]
             fd = opener(pid)
         except HostError as error:
             held_count = len(held) // 2 if error.errno in (EMFILE, ENFILE) else 0
-            spare = list(held)[held_count:]  # the listing needs a few descriptors as well
+            spare = list(held)[held_count:]  # ``listing`` needs a few descriptors as well
             for each in spare:
                 posix.close(held.pop(each))
             if not held:
@@ -208,9 +209,9 @@ def _hold(pids: list[int], opener: Callable[[int], int]) -> tuple[dict[int, int]
 def end_at_once_on_signals() -> None:
     """Give SIGINT its default action, for a command that has nothing to undo yet.
 
-    A handler is not called while the kernel waits for a file system that no longer answers, such as
-    NFS or FUSE; the default action ends that wait.  The launcher (csrc/launcher) has blocked SIGINT
-    while the interpreter started.
+    A Python handler does not run while a system call waits for a filesystem that no longer
+    responds, such as NFS or FUSE; the default action ends the process even then.  The launcher
+    (csrc/launcher) keeps SIGINT blocked while the interpreter starts.
     """
     if _signal.getsignal(_signal.SIGINT) == _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
@@ -220,7 +221,7 @@ def end_at_once_on_signals() -> None:
 def end_on_signals() -> None:
     """Make SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that changes are undone.
 
-    Only the first signal does: a second one would interrupt the undoing.
+    Only the first signal does so: a second one would interrupt the rollback.
     """
     for number in _ENDING:
         if number != _signal.SIGINT or _signal.getsignal(number) != _signal.SIG_IGN:
@@ -228,7 +229,7 @@ def end_on_signals() -> None:
 
 
 def no_longer_end_on_signals() -> None:
-    """Give the signals of ``end_on_signals`` no effect: the command has done its work."""
+    """Ignore the signals of ``end_on_signals`` from now on: the command has done its work."""
     # Not SIG_IGN, which hooks and other programs would inherit.  The method is in C, so that a
     # storm of signals cannot nest handlers.
     for each in _ENDING:
@@ -236,9 +237,9 @@ def no_longer_end_on_signals() -> None:
 
 
 class HeldSignals:
-    """From now on until ``release``, the signals that end a command are not delivered.
+    """A context manager that blocks the signals that end a command, until ``release``.
 
-    So no KeyboardInterrupt comes between a change and the note of how to undo it.
+    It ensures that no KeyboardInterrupt arrives between a change and the record of how to undo it.
     """
 
     __slots__ = ("_before",)
@@ -247,40 +248,40 @@ class HeldSignals:
         self._before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
         try:
             _signal.pthread_sigmask(_signal.SIG_BLOCK, _ENDING)
-        except BaseException:  # KeyboardInterrupt, for a signal that came a moment before
+        except BaseException:  # KeyboardInterrupt, for a signal that arrived just before
             self.release()
             raise
 
     def release(self) -> None:
-        """Deliver held signals, and later ones as before; may be called again."""
+        """Unblock the signals, which delivers pending ones; may be called more than once."""
         _signal.pthread_sigmask(_signal.SIG_SETMASK, self._before)
 
     def __enter__(self) -> None:
-        """Hold the signals for the length of a block."""
+        """Do nothing: the constructor has blocked the signals already."""
 
     def __exit__(self, *_: object) -> None:
         self.release()
 
 
 def without_interruption(work: Callable[..., object], *arguments: object) -> None:
-    """Call ``work(*arguments)``, which undoes what a failed command has done, with signals held.
+    """Call ``work(*arguments)``, the rollback of a failed command, with signals blocked.
 
-    A signal that comes meanwhile has no effect: the command is about to end with its error.
+    A signal that arrives in the meantime has no effect: the command is about to fail anyway.
     """
     try:
         held = HeldSignals()
     except KeyboardInterrupt:
-        work(*arguments)  # the signal came just now, and no other can follow
+        work(*arguments)  # the signal has just arrived, and no other can follow
         return
     try:
         with held:
             work(*arguments)
     except KeyboardInterrupt:
-        pass  # raised by the release, after the work
+        pass  # raised when the signals are released, after the work
 
 
 def _interrupt(number: int, _frame: object) -> None:
-    _signal.signal(number, _NOTHING.get)  # first: more of them may be about to come
+    _signal.signal(number, _NOTHING.get)  # first, because more of them may be about to arrive
     no_longer_end_on_signals()
     raise KeyboardInterrupt
 
@@ -288,7 +289,7 @@ def _interrupt(number: int, _frame: object) -> None:
 def heed_ignored_signals() -> None:
     """Reset signals that the caller has set to be ignored (nohup(1)) to their default actions.
 
-    Ignored signals are inherited: SIGHUP could not end a program started by us.  SIGPIPE and
+    Ignored signals are inherited, so SIGHUP could not end a program that we start.  SIGPIPE and
     SIGXFSZ are skipped: Python ignores them itself, and resets them for programs that it starts.
     """
     for number in _signal.valid_signals() - {_signal.SIGPIPE, _signal.SIGXFSZ}:
@@ -297,9 +298,9 @@ def heed_ignored_signals() -> None:
 
 
 def die_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent exits, also after execve(2).
+    """Make the kernel kill this process when its parent exits, even after an execve(2).
 
-    ``parent`` is the parent's pid; if it has exited already, this process exits at once.
+    ``parent`` is the parent's pid; if the parent has exited already, this process exits at once.
     """
     from ociruntime._shim import lib
 
@@ -309,9 +310,9 @@ def die_with(parent: int) -> None:
 
 
 def become_subreaper() -> None:
-    """Make this process a subreaper: orphaned descendants are reparented to it, not to pid 1.
+    """Make this process a subreaper: orphaned descendants are reparented to it instead of pid 1.
 
-    An error is ignored: a kernel without subreapers reparents orphans to pid 1.
+    An error is ignored: kernels without subreapers reparent orphans to pid 1.
     """
     from ociruntime._shim import lib
 
@@ -319,7 +320,7 @@ def become_subreaper() -> None:
 
 
 def await_end(pidfd: int, seconds: float | None) -> bool:
-    """Wait up to ``seconds`` (None: forever) until the process exits; return False on timeout."""
+    """Wait for a process to exit, up to ``seconds`` (None: forever); return False on timeout."""
     from select import POLLIN, poll
 
     poller = poll()
@@ -330,7 +331,7 @@ def await_end(pidfd: int, seconds: float | None) -> bool:
 def end_status(pidfd: int) -> int | None:
     """Reap the child of ``pidfd``; return its exit status, or 128+n if signal n killed it.
 
-    Returns None if the process is running, is not our child or was reaped before.
+    Returns None if the process is still running, is not our child or has been reaped already.
     """
     try:
         result = posix.waitid(posix.P_PIDFD, pidfd, posix.WEXITED | posix.WNOHANG)

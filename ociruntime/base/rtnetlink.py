@@ -1,8 +1,8 @@
 """A client of rtnetlink(7): read and change the kernel's network devices, addresses and routes.
 
-No library is used: importing pyroute2 takes ten times as long as a whole `create`.  Attributes that
-are copied from one namespace to another are passed on as the kernel wrote them, so this module
-defines only the few that it reads or sets.
+It uses no library: importing pyroute2 takes ten times as long as a whole `create`.  Attributes that
+are copied from one namespace to another are passed on exactly as the kernel wrote them, so this
+module defines only the few that it reads or sets itself.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ OWN_NAMESPACE = "/proc/thread-self/ns/net"
 NETLINK_ROUTE = 0
 SOL_NETLINK = 270
 NETLINK_CAP_ACK = 10  # an acknowledgement does not repeat the request
-NETLINK_EXT_ACK = 11  # and explains the error as text
-NETLINK_GET_STRICT_CHK = 12  # dumps are filtered by the request
+NETLINK_EXT_ACK = 11  # an acknowledgement explains the error as text
+NETLINK_GET_STRICT_CHK = 12  # the kernel filters dumps by the request's fields
 BUFFER = 1 << 17
 
 NLMSG_ERROR = 2
@@ -60,7 +60,7 @@ NLA_F_NESTED = 0x8000
 
 
 class Link:
-    """A network device in the network namespace of an rtnetlink socket."""
+    """A network device in the network namespace of a netlink socket."""
 
     __slots__ = ("alternative_names", "flags", "hardware", "immutable", "index", "name")
 
@@ -84,7 +84,7 @@ class Link:
 class Rtnetlink:
     """A netlink socket, bound to the network namespace in which it was created.
 
-    ``protocol`` is NETLINK_ROUTE unless a caller needs another one, such as NETLINK_NETFILTER.
+    ``protocol`` is NETLINK_ROUTE unless a caller needs another, such as NETLINK_NETFILTER.
     """
 
     __slots__ = ("_sequence", "_socket")
@@ -103,7 +103,7 @@ class Rtnetlink:
         self._socket.close()
 
     def request(self, kind: int, body: bytes, flags: int = 0) -> list[bytes]:
-        """Send a netlink request of type ``kind`` (RTM_*); return the bodies of the answers.
+        """Send a netlink request of type ``kind`` (RTM_*); return the bodies of the replies.
 
         Raises OSError with the kernel's explanation.
         """
@@ -120,7 +120,7 @@ class Rtnetlink:
                 answers.append(answer_body)
 
     def _receive(self) -> Iterator[tuple[int, int, bytes]]:
-        """Receive once; yield (type, flags, body) of each answer to the last request."""
+        """Receive once; yield (type, flags, body) of each reply to the last request."""
         data = self._socket.recv(BUFFER)
         start = 0
         while start + calcsize(HEADER) <= len(data):
@@ -130,11 +130,11 @@ class Rtnetlink:
             start += _aligned(max(length, calcsize(HEADER)))
 
     def link(self, name: str) -> Link | None:
-        """Return the device of that name or alternative name, None if missing.  Raises OSError."""
+        """Return the device with this name or altname; None if missing.  Raises OSError."""
         return self._link(pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(name)))
 
     def link_at(self, index: int) -> Link | None:
-        """Return the device with that interface index, None if missing.  Raises OSError."""
+        """Return the device with this interface index; None if missing.  Raises OSError."""
         return self._link(pack(LINK, 0, 0, index, 0, 0))
 
     def _link(self, body: bytes) -> Link | None:
@@ -160,13 +160,13 @@ class Rtnetlink:
         )
 
     def move(self, index: int, namespace: int, name: str) -> None:
-        """Move the device ``index`` to the namespace of a descriptor, renamed to ``name``."""
+        """Move the device ``index`` to ``namespace`` (a descriptor) and rename it to ``name``."""
         changes = attribute(IFLA_NET_NS_FD, pack("=I", namespace))
         changes += attribute(IFLA_IFNAME, _text(name))
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + changes)
 
     def rename(self, index: int, name: str) -> None:
-        """Rename the device ``index``, which must be down; ``eth%d`` takes a free number."""
+        """Rename the device ``index``, which must be down; ``eth%d`` picks a free number."""
         changes = attribute(IFLA_IFNAME, _text(name))
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + changes)
 
@@ -187,7 +187,7 @@ class Rtnetlink:
 
 
 def in_namespace(namespace: int) -> Rtnetlink:
-    """Return an Rtnetlink socket in the network namespace of a descriptor.
+    """Return an Rtnetlink socket in the network namespace ``namespace`` (a descriptor).
 
     Raises OSError, HostError.
     """
@@ -195,7 +195,7 @@ def in_namespace(namespace: int) -> Rtnetlink:
 
 
 def inside(namespace: int, act: Callable[[], Made]) -> Made:
-    """Call ``act`` in the network namespace of a descriptor; return its result.
+    """Call ``act`` in the network namespace ``namespace`` (a descriptor); return its result.
 
     Raises OSError, or HostError if this process cannot return to its own namespace.
     """
@@ -248,7 +248,7 @@ def _aligned(length: int) -> int:
 
 
 def attribute(kind: int, data: bytes) -> bytes:
-    """Serialise a netlink attribute: struct rtattr, its data, padding."""
+    """Serialise a netlink attribute: its header (struct rtattr), data and padding."""
     padding = b"\0" * (_aligned(len(data)) - len(data))
     return pack("=HH", len(data) + 4, kind) + data + padding
 
@@ -259,7 +259,7 @@ def attributes(data: bytes) -> dict[int, bytes]:
 
 
 def attribute_pairs(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield (type, data) of each attribute of a netlink message; types may occur repeatedly."""
+    """Yield (type, data) of each attribute of a netlink message, including repeated types."""
     start = 0
     while start + 4 <= len(data):
         length, kind = unpack_from("=HH", data, start)
@@ -268,7 +268,7 @@ def attribute_pairs(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _raise_error(body: bytes, flags: int) -> None:
-    """Raise OSError if an NLMSG_ERROR body contains an errno; add the kernel's explanation."""
+    """Raise OSError, with the kernel's explanation, if an NLMSG_ERROR body contains an errno."""
     number = -unpack_from("=i", body)[0] if len(body) >= 4 else 0
     if not number:
         return

@@ -1,7 +1,7 @@
-"""Sealed in-memory copies of the host's programs that run within a container's reach.
+"""Sealed in-memory copies of host programs that run where a container can reach them.
 
 A container can open the executable of a process in its PID namespace through /proc/PID/exe, and
-could overwrite the host's program (CVE-2019-5736).  A sealed copy in memory cannot be written.
+could overwrite the host's program (CVE-2019-5736).  A sealed memfd cannot be written to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MFD_EXEC = 0x10
 
 
 def sealed_program(path: str) -> int:
-    """Copy the program at ``path`` to a sealed memory file; return its descriptor.
+    """Copy the program at ``path`` to a sealed memfd; return its descriptor.
 
     Raises HostError.
     """
@@ -26,11 +26,11 @@ def sealed_program(path: str) -> int:
         source = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     except OSError as error:
         hint = "the installation is incomplete: install ociruntime again"
-        raise HostError(f"open {path}", error, hint) from None
+        raise HostError(f'open "{path}"', error, hint) from None
     try:
         return _sealed_copy(source, path)
     except OSError as error:
-        raise HostError(f"copy {path} to memory", error) from None
+        raise HostError(f'copy "{path}" to memory', error) from None
     finally:
         posix.close(source)
 
@@ -43,7 +43,7 @@ def _sealed_copy(source: int, path: str) -> int:
         while offset < size:
             sent = posix.sendfile(copy, source, offset, size - offset)
             if sent == 0:
-                raise InternalError(f"copy {path} to memory: the file was truncated meanwhile")
+                raise InternalError(f'copy "{path}" to memory: the file was truncated meanwhile')
             offset += sent
         fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
     except BaseException:

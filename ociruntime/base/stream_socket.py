@@ -1,4 +1,4 @@
-"""Connections to Unix stream sockets: console sockets, pidfd sockets, seccomp agents, monitors."""
+"""Connect to Unix stream sockets: console sockets, pidfd sockets, seccomp agents, monitors."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ O_PATH = 0o10000000
 def connect(path: str, what: str, seconds: float | None = None) -> _socket.socket:
     """Connect to the stream socket at ``path``; ``what`` names it in errors.  Raises HostError.
 
-    A path that is too long for a socket address is opened through a descriptor.  ``seconds`` is
-    the timeout of connecting and of each later call on the socket.
+    A path that is too long for a socket address is opened through a descriptor.  ``seconds`` is the
+    timeout for connecting and for each later call on the socket.
     """
     try:
         return open_connection(path, seconds)
@@ -54,14 +54,14 @@ def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
 
 
 def send_descriptor(sock: _socket.socket, fd: int, data: bytes, action: str) -> None:
-    """Send ``data`` and the descriptor ``fd`` (SCM_RIGHTS), then close the connection.
+    """Send ``data`` with the descriptor ``fd`` (SCM_RIGHTS), then close the connection.
 
-    ``action`` begins the message of the HostError that is raised on failure.
+    Raises HostError, whose message begins with ``action``.
     """
     rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd.to_bytes(4, "little"))
     try:
         sent = sock.sendmsg([data], [rights], _socket.MSG_NOSIGNAL)
-        # Even an empty send fails once a peer that reads only once has closed.
+        # If nothing is left, do not call sendall: a peer that has read once may have closed.
         if sent < len(data):
             sock.sendall(data[sent:], _socket.MSG_NOSIGNAL)
     except OSError as error:

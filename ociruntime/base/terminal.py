@@ -1,4 +1,4 @@
-"""The host's terminal of a foreground container: finding it, raw mode, window size."""
+"""The host's terminal of a foreground container: find it, set raw mode, copy the window size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WINDOW_SIZE = 8  # struct winsize: four u16: rows, columns, and twice pixels
 
 
 def window_size(fd: int) -> tuple[int, int] | None:
-    """Return (rows, columns) of the terminal ``fd``; None without a size or for another file."""
+    """Return (rows, columns) of the terminal ``fd``; None without a size, or for another file."""
     import termios
 
     try:
@@ -47,9 +47,9 @@ def keep_line_feeds(master: int) -> None:
 
 
 def find_terminal() -> Terminal:
-    """Return the host's terminal: stderr, stdout or stdin, else /dev/tty.
+    """Return the host's terminal: stderr, stdout or stdin if it is one, else /dev/tty.
 
-    Call it before anything is created.  Raises ConfigError if the process has no terminal.
+    Call it before anything is created.  Raises ConfigError if this process has no terminal.
     """
     for fd in (2, 1, 0):
         if posix.isatty(fd):
@@ -67,7 +67,7 @@ def find_terminal() -> Terminal:
 
 
 class Terminal:
-    """The host's terminal, open as ``fd``; ``owned``: ``restore`` closes it."""
+    """The host's terminal, open as ``fd``; if ``owned``, ``restore`` closes the descriptor."""
 
     __slots__ = ("_owned", "_saved", "fd")
 
@@ -79,8 +79,8 @@ class Terminal:
     def make_raw(self, *, keep_output: bool = False) -> None:
         """Set the terminal to raw mode, like cfmakeraw(3); the first call saves the previous modes.
 
-        With ``keep_output`` the terminal still converts line feeds in the output.  To be called
-        again when the process continues after a stop, because the shell has set its own modes.
+        With ``keep_output``, the terminal still converts line feeds in the output.  Call this again
+        when the process continues after a stop, because the shell has set its own modes by then.
         """
         import termios
 
@@ -102,8 +102,8 @@ class Terminal:
     def restore(self) -> None:
         """Restore the modes saved by ``make_raw``, and close the terminal if it is owned.
 
-        SIGTTOU, with which the kernel would stop a background process, is ignored meanwhile.
-        Errors of a terminal that no longer exists are ignored.
+        SIGTTOU, which would stop a background process here, is ignored during the call.  Errors of
+        a terminal that no longer exists are ignored.
         """
         if self._saved is not None:
             import termios

@@ -1,8 +1,8 @@
-"""The relay between the host's standard streams and a container's terminal.
+"""A relay between the host's standard streams and a container's terminal.
 
-``foreground.py`` drives it: ``watch`` registers descriptors, ``handle`` does what is possible
-without blocking.  Each direction has one buffer and reads only when the buffer is empty, so a slow
-side slows the other down instead of filling memory.
+``foreground.py`` runs the event loop: ``watch`` registers descriptors, ``handle`` transfers what it
+can without blocking.  Each direction has one buffer and reads only when that is empty, so a slow
+reader slows down the writer instead of filling memory.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ DRAIN_LIMIT = 5000
 
 
 class Relay:
-    """A relay between the host's ``stdin`` and ``stdout`` and a pty ``master``, which it closes.
+    """A relay between the host's ``stdin`` and ``stdout`` and the pty ``master``, which it closes.
 
-    ``terminal`` is the host's terminal, whose modes and size are used; ``stdin`` and ``stdout`` may
-    be redirected elsewhere.
+    ``terminal`` is the host's terminal, which provides the modes and the window size; ``stdin`` and
+    ``stdout`` may be redirected elsewhere.
     """
 
     __slots__ = (
@@ -59,8 +59,8 @@ class Relay:
     def _without_blocking(self, fd: int, access: int) -> int:
         """Return a new non-blocking descriptor of a terminal or pipe; ``fd`` itself if impossible.
 
-        Setting O_NONBLOCK on ``fd`` would set it for every program that shares the open file (such
-        as the caller's shell), and it would stay set if this process is killed.
+        Setting O_NONBLOCK on ``fd`` would affect every program that shares the open file (such as
+        the caller's shell), and would persist if this process were killed.
         """
         try:
             mode = posix.fstat(fd).st_mode
@@ -73,11 +73,11 @@ class Relay:
         return fd
 
     def begin(self) -> None:
-        """Set the host's terminal to raw mode; it still adds carriage returns to the output."""
+        """Set the host's terminal to raw mode, but let it add carriage returns to the output."""
         self._terminal.make_raw(keep_output=True)
 
     def resume(self) -> None:
-        """Set raw mode and size again after a stop (SIGTSTP): the shell may have changed them."""
+        """Set raw mode and size again after SIGTSTP: the shell may have changed them."""
         self._terminal.make_raw(keep_output=True)
         self.resize()
 
@@ -98,7 +98,7 @@ class Relay:
         return HUNG_UP_PAUSE if hung_up else None
 
     def handle(self, fd: int, events: int) -> None:
-        """Relay the data for which ``poll`` has reported ``events`` of the descriptor ``fd``."""
+        """Transfer data after ``poll`` has reported ``events`` for the descriptor ``fd``."""
         if fd == self._stdin:
             self._read_input()
         elif fd == self._stdout:
@@ -119,7 +119,7 @@ class Relay:
         if self._input:
             self._write_input()
         else:
-            self._input_ended = True  # a pty cannot pass on the end of the input
+            self._input_ended = True  # a pty has no way to transmit end of file
 
     def _write_input(self) -> None:
         try:
@@ -159,7 +159,7 @@ class Relay:
             self._output = b""
 
     def finish(self) -> None:
-        """Write an exited container's remaining output; give up when stdout blocks for 5 s."""
+        """Write the remaining output of an exited container; give up if stdout blocks for 5 s."""
         poll = select.poll()
         poll.register(self._stdout, select.POLLOUT)
         while self._output or self._read_output():

@@ -1,14 +1,14 @@
-"""Checks that only root and our own user can change a directory, file or link.
+"""Check that only root and our own user can change or replace a directory, file or link.
 
 The files in state directories, image stores and pods name hooks, cgroups and paths that a
-privileged process acts on: a user who can write them gains that process's privileges.  So a
+privileged process uses: a user who can write to them gains that process's privileges.  So a
 directory is trusted only if it belongs to us or to root, no one else can write to it, and no one
-else can replace it: every directory and symbolic link on the path must belong to us or to root, and
-a world-writable directory on the path must be sticky, as ``/tmp`` is.  (A group-writable directory
-on the path is the administrator's choice.)  sshd's StrictModes requires the same of a home
-directory.
+else can replace it.  For the latter, every directory and symbolic link on the path must belong to
+us or to root, and a world-writable directory on the path must be sticky, like ``/tmp``.  (Whether a
+directory on the path is group-writable is left to the administrator.)  sshd's StrictModes has the
+same requirements for a home directory.
 
-A path that passes the check cannot be replaced by another user before it is used.
+No other user can replace a path that has passed the check before it is used.
 """
 
 from __future__ import annotations
@@ -18,24 +18,28 @@ import posix
 
 from ociruntime.base.errors import HostError
 
-S_IFMT, S_IFDIR, S_IFLNK = 0o170000, 0o040000, 0o120000  # linux.py would be one import more
+S_IFMT, S_IFDIR, S_IFLNK = (
+    0o170000,
+    0o040000,
+    0o120000,
+)  # repeated here to save every command the import of linux.py
 GROUP_OR_OTHERS = 0o022
 OTHERS = 0o002
 STICKY = 0o1000
 LINKS = 40  # MAXSYMLINKS, include/linux/namei.h
 OVERFLOW_ID = 65534  # st_uid of owners that the user namespace does not map
 FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
-_HINT = "it must belong to root or to the user who runs this, and nobody else may write to it"
+_HINT = "it must belong to root or to the calling user, and no one else may have write access"
 
 
 class _Untrusted(PermissionError):
-    """Raised for a path that is not trusted, although the kernel allows access to it."""
+    """Raised for a path that the kernel lets us use, but that other users could change."""
 
 
 def check_directory(path: str, kind: str) -> bool:
     """Require that only root and our own user can change the directory at the absolute ``path``.
 
-    Returns whether the directory exists.  ``kind``, such as "image store", names it in errors.
+    Returns whether the directory exists.  ``kind``, such as "image store", describes it in errors.
     Raises HostError.
     """
     try:
@@ -52,8 +56,8 @@ def check_directory(path: str, kind: str) -> bool:
 def check_entry(path: str, kind: str) -> bool:
     """Require that ``path`` is not a link, and that only root and our own user can change it.
 
-    Its parent directory has passed ``check_directory``.  Returns whether the directory exists.
-    Raises HostError.
+    The parent directory must have passed ``check_directory``.  Returns whether the directory
+    exists. Raises HostError.
     """
     try:
         if problem := flaw(posix.lstat(path)):
@@ -83,7 +87,7 @@ def check_file(path: str, kind: str) -> None:
 
 
 def check_link(path: str, kind: str) -> None:
-    """Require that only root or our own user can have created, or can replace, a symbolic link.
+    """Require that only root and our own user can create or replace the symbolic link ``path``.
 
     Raises HostError.
     """
@@ -99,7 +103,7 @@ def check_link(path: str, kind: str) -> None:
 def check_parent(path: str, kind: str) -> None:
     """Require that no other user can replace the file at the absolute ``path``.
 
-    Its directory may be world-writable if it is sticky.  Raises HostError.
+    The directory of the file may be world-writable if it is sticky.  Raises HostError.
     """
     parent = path.rpartition("/")[0]
     try:
@@ -111,7 +115,7 @@ def check_parent(path: str, kind: str) -> None:
 
 
 def make_directory(path: str, mode: int, kind: str) -> bool:
-    """Create the directory at the absolute ``path`` and its parents if missing; then check it.
+    """Create the directory at the absolute ``path``, with missing parents, and check it.
 
     Returns whether it was created.  Raises HostError.
     """
@@ -121,7 +125,7 @@ def make_directory(path: str, mode: int, kind: str) -> bool:
         made = _make(path, mode)
     except OSError as error:
         raise _failure(path, kind, error) from None
-    check_directory(path, kind)  # in a sticky directory another user may have created it first
+    check_directory(path, kind)  # in a sticky directory, another user may have created it before us
     return made
 
 
@@ -137,14 +141,15 @@ def flaw(status: posix.stat_result) -> str:
 
 
 def owner_flaw(status: posix.stat_result) -> str:
-    """Return why the owner of an open file cannot be trusted, "belongs to uid N"; "" if trusted."""
+    """Return "belongs to uid N" if another user owns the file with this status, else ""."""
     return "" if _is_known(status.st_uid) else f"belongs to uid {status.st_uid}"
 
 
 def in_user_namespace() -> bool:
     """Return whether this process is in a user namespace other than the host's initial one.
 
-    Compares the namespace's inode number; a nested one may have the same id map as the initial one.
+    Compares the namespace's inode number, because a nested namespace may have the same id map as
+    the initial one.
     """
     try:
         return posix.stat("/proc/self/ns/user").st_ino != FIRST_USER_NAMESPACE
@@ -153,7 +158,7 @@ def in_user_namespace() -> bool:
 
 
 def _walk(path: str) -> tuple[posix.stat_result | None, str]:
-    """Resolve ``path`` and check each directory and link on it; return (status, resolved path).
+    """Resolve ``path``, checking each directory and link on it; return (status, resolved path).
 
     The status is None if a component of the path does not exist.  Raises OSError.
     """
@@ -188,7 +193,7 @@ def _walk(path: str) -> tuple[posix.stat_result | None, str]:
 
 
 def _parts(path: str) -> list[str]:
-    """Return the names in a path, the last one first."""
+    """Return the components of a path, last one first."""
     return [part for part in path.split("/")[::-1] if part not in ("", ".")]
 
 
@@ -207,7 +212,7 @@ def _is_ours(uid: int) -> bool:
 
 
 def _is_known(uid: int) -> bool:
-    """Return whether ``uid`` is root's or ours; in a user namespace the host's root is 65534."""
+    """Return whether ``uid`` is root's or ours; in a user namespace, the host's root is 65534."""
     return _is_ours(uid) or (uid == OVERFLOW_ID and in_user_namespace())
 
 

@@ -1,1 +1,1 @@
-"""The command-line framework of all programs: options, commands, help, tables, times, sizes."""
+"""The command-line framework of all programs: options, commands, help, tables, times and sizes."""

@@ -1,6 +1,7 @@
-"""Parsers of container options in docker's forms: --ulimit, --tmpfs, --device, NAME=VALUE.
+"""Parse container options in docker's syntax: --ulimit, --tmpfs, --device, NAME=VALUE.
 
-``ocictl`` and ``ocipod`` share them; the parsed values are checked later, with the whole request.
+``ocictl`` and ``ocipod`` share these parsers; the values are validated later, with the whole
+request.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _DEVICE = "HOST[:PATH[:rwm]]"
 
 
 def ulimit(text: str, where: str) -> dict[str, Any]:
-    """Parse an option ``nofile=1024:2048`` to ``{"name", "soft", "hard"}``.  Raises UsageError."""
+    """Parse ``nofile=1024:2048`` into ``{"name", "soft", "hard"}``.  Raises UsageError."""
     name, equals, limits = text.partition("=")
     soft, colon, hard = limits.partition(":")
     numbers = [_limit(word) for word in ((soft, hard) if colon else (soft, soft))]
@@ -31,7 +32,7 @@ def _limit(word: str) -> int | None:
 
 
 def pair(text: str, where: str) -> tuple[str, str]:
-    """Split an option's value ``NAME=VALUE`` into (name, value).  Raises UsageError."""
+    """Split ``NAME=VALUE``, the value of an option, into (name, value).  Raises UsageError."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise UsageError(f'{where}: invalid value "{text}"', "use NAME=VALUE")
@@ -39,7 +40,7 @@ def pair(text: str, where: str) -> tuple[str, str]:
 
 
 def tmpfs(text: str, where: str) -> dict[str, Any]:
-    """Parse ``/run:size=64m,mode=1777`` to ``{"target", "options"}``.  Raises UsageError."""
+    """Parse ``/run:size=64m,mode=1777`` into ``{"target", "options"}``.  Raises UsageError."""
     target, _, options = text.partition(":")
     if not target.startswith("/"):
         hint = "use DIR[:OPTION,...] with an absolute path"
@@ -48,9 +49,9 @@ def tmpfs(text: str, where: str) -> dict[str, Any]:
 
 
 def device(text: str, where: str) -> dict[str, Any]:
-    """Parse ``/dev/fuse[:/dev/fuse[:rwm]]`` to ``{"source", "target", "access"}``.
+    """Parse ``/dev/fuse[:/dev/fuse[:rwm]]`` into ``{"source", "target", "access"}``.
 
-    As with docker, ``/dev/fuse:rw`` leaves out the path in the container.  Raises UsageError.
+    As with docker, ``/dev/fuse:rw`` omits the path in the container.  Raises UsageError.
     """
     source, *rest = text.split(":")
     target = rest.pop(0) if rest and rest[0].startswith("/") else source

@@ -1,4 +1,4 @@
-"""User name and password of ``ocipod login`` and ``ocictl login``: options, and prompts."""
+"""The user name and password of ``ocipod login`` and ``ocictl login``: options and prompts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST = 1 << 16  # bytes of a password
 
 
 def credentials(arguments: Arguments) -> tuple[str, str]:
-    """Return (user name, password) from the options of a login, or prompt for them on a terminal.
+    """Return (user name, password) from a login's options; prompt on a terminal for missing ones.
 
     Raises UsageError.
     """

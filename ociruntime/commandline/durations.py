@@ -1,4 +1,4 @@
-"""Parsers of durations in Go's syntax: ``5s``, ``1m30s``, ``1.5h``, ``100ms``, ``0``."""
+"""Parse durations in Go's syntax: ``5s``, ``1m30s``, ``1.5h``, ``100ms``, ``0``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOREVER = float("inf")
 
 
 def interval(text: str, option: str) -> float:
-    """Parse an option's duration into seconds, above 0.  Raises UsageError in runc's wording."""
+    """Convert an option's duration to seconds, above 0.  Raises UsageError in runc's wording."""
     seconds = _parse(text)
     if seconds is None:
         raise UsageError(f'invalid value "{text}" for flag -{option}', _HINT)
@@ -22,7 +22,7 @@ def interval(text: str, option: str) -> float:
 
 
 def period(text: str, option: str) -> float:
-    """Parse an option's duration into seconds, 0 or more.  Raises UsageError."""
+    """Convert an option's duration to seconds, 0 or more.  Raises UsageError."""
     seconds = _seconds(text, option)
     if seconds < 0:
         raise UsageError(f"--{option} {text}: must not be negative")
@@ -30,9 +30,9 @@ def period(text: str, option: str) -> float:
 
 
 def timeout(text: str, option: str) -> float:
-    """Parse an option's timeout into seconds: ``true`` or below 0 is FOREVER, ``false`` is 0.
+    """Convert an option's timeout to seconds; ``true`` or a negative value is FOREVER.
 
-    Raises UsageError.
+    ``false`` is 0.  Raises UsageError.
     """
     if text in ("", "false"):
         return 0
@@ -50,7 +50,7 @@ def _seconds(text: str, option: str) -> float:
 
 
 def _parse(text: str) -> float | None:
-    """Parse a duration into seconds; None if it is malformed.  Only ``0`` needs no unit."""
+    """Convert a duration to seconds; return None if it is malformed.  Only ``0`` needs no unit."""
     remainder = text[1:] if text[:1] in ("+", "-") else text
     if remainder == "0":
         return 0
@@ -68,7 +68,7 @@ def _parse(text: str) -> float | None:
 
 
 def _split(text: str, *, digits: bool) -> tuple[str, str]:
-    """Return (prefix, rest): ``prefix`` is digits and points or, if not ``digits``, has none."""
+    """Split ``text`` after its leading digits and points (without ``digits``: other characters)."""
     at = 0
     while at < len(text) and (text[at] in _DIGITS) == digits:
         at += 1

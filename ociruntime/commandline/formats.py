@@ -1,4 +1,4 @@
-"""Formatting of a program's output: tables, JSON and times."""
+"""Format a program's output: tables, JSON and times."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _UNITS = (("year", 31557600), ("month", 2629800), ("week", 604800), ("day", 8640
 
 
 def tabbed(rows: list[list[str]]) -> str:
-    """Format rows as columns separated by tabs, readable by people and by ``cut``.
+    """Format rows as columns separated by tabs, for people as well as for ``cut``.
 
-    Cells are escaped; all but the last of a row are padded with tabs to the column's width.
+    Unprintable characters in cells are escaped.  All cells but the last of a row are padded with
+    tabs to the width of their column.
     """
     if not rows:
         return ""
@@ -35,7 +36,7 @@ def tabbed(rows: list[list[str]]) -> str:
 def aligned(rows: Sequence[Sequence[str]], gap: int = 1, narrowest: int = 0) -> str:
     """Format rows as a table, each column as wide as its widest cell plus ``gap`` spaces.
 
-    Cells are escaped; a column has at least ``narrowest`` characters.
+    Unprintable characters in cells are escaped.  A column has at least ``narrowest`` characters.
     """
     rows = [[plain(cell) for cell in row] for row in rows]
     columns = zip(*rows, strict=True)
@@ -44,9 +45,9 @@ def aligned(rows: Sequence[Sequence[str]], gap: int = 1, narrowest: int = 0) -> 
 
 
 def fitted(rows: list[list[str]], width: int, shrinking: dict[int, int]) -> list[list[str]]:
-    """Shorten cells so that the table of ``aligned`` fits ``width`` if possible.
+    """Shorten cells so that the table of ``aligned`` fits into ``width``, if possible.
 
-    ``shrinking``: {index of a column that may be cut: its minimum width in characters}.
+    ``shrinking`` maps the index of each column that may be cut to its minimum width in characters.
     """
     rows = [[plain(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -65,7 +66,7 @@ def _cut(cell: str, width: int) -> str:
 
 
 def brief(times: str) -> str:
-    """Abbreviate the units of time in a table's cell: ``Up 3 minutes`` -> ``Up 3m``."""
+    """Abbreviate the units of time in a table cell: ``Up 3 minutes`` becomes ``Up 3m``."""
     times = times.replace("less than a second", "<1s")
     for name, _ in _UNITS:
         for unit in (f" {name}s", f" {name}"):
@@ -83,14 +84,14 @@ def as_json(value: object, form: str) -> str:
 
 
 def date(seconds: int | None) -> str:
-    """Format a time (seconds since the epoch) in full, in the local time zone; None as ""."""
+    """Format a time (seconds since the epoch) in full, in the local time zone; None gives ""."""
     if seconds is None:
         return ""
     return time.strftime("%Y-%m-%d %H:%M:%S %z %Z", time.localtime(seconds))
 
 
 def ago(seconds: int | None, now: float | None = None) -> str:
-    """Format a time (seconds since the epoch) as ``3 minutes ago``; None as ""."""
+    """Format a time (seconds since the epoch) as ``3 minutes ago``; None gives ""."""
     if seconds is None:
         return ""
     passed = int((time.time() if now is None else now) - seconds)

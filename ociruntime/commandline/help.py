@@ -1,4 +1,4 @@
-"""Help texts of a program and its commands, generated from their definitions."""
+"""Generate the help texts of a program and its commands from their definitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def general_help(program: Program, closing: str = "") -> str:
 
 
 def group_help(program: Program, first: str) -> str:
-    """Return the text of ``PROGRAM app --help``: the commands whose first word is ``first``."""
+    """Return the text of ``PROGRAM GROUP --help``: the commands whose first word is ``first``."""
     lines = [f"usage: {program.name} {first} COMMAND [ARGUMENT]..."]
     for _, commands in program.shown_groups():
         members = [command for command in commands if command.name.startswith(f"{first} ")]
@@ -36,7 +36,7 @@ def group_help(program: Program, first: str) -> str:
 
 
 def _aliases(program: Program, first: str) -> list[str]:
-    """Return indented lines with the second words of the aliases that begin with ``first``."""
+    """Return help lines for the aliases in the command group ``first`` (their second words)."""
     import textwrap
 
     words = []
@@ -48,7 +48,7 @@ def _aliases(program: Program, first: str) -> list[str]:
 
 
 def command_help(program: str, command: Command, argument: str = "") -> str:
-    """Return the text of ``PROGRAM NAME --help``; ``argument``: a paragraph about an argument."""
+    """Return the text of ``PROGRAM COMMAND --help``; ``argument`` is a paragraph about it."""
     lines = [f"usage: {' '.join(usage(program, command)).rstrip()}"]
     if command.summary:
         lines += ["", f"{command.summary[0].upper()}{command.summary[1:]}."]
@@ -63,7 +63,7 @@ def command_help(program: str, command: Command, argument: str = "") -> str:
 
 
 def _grouped(command: Command) -> list[tuple[str, tuple[Option, ...]]]:
-    """Return a command's options as (title, options); the ungrouped options come first."""
+    """Return a command's options as (title, options) groups; ungrouped options come first."""
     titles = {name: title for title, names in command.option_groups for name in names}
     groups: dict[str, list[Option]] = {"options": []}
     groups |= {title: [] for title, _ in command.option_groups}
@@ -73,7 +73,7 @@ def _grouped(command: Command) -> list[tuple[str, tuple[Option, ...]]]:
 
 
 def usage(program: str, command: Command) -> tuple[str, str]:
-    """Return a usage line's parts: (program and command name, options and arguments)."""
+    """Return the parts of a usage line: (program and command name, options and arguments)."""
     parts = [command.synopsis] if command.synopsis else []
     if any(option.help for option in command.options) and "OPTION" not in command.synopsis:
         parts.insert(0, "[OPTION]...")
@@ -81,7 +81,7 @@ def usage(program: str, command: Command) -> tuple[str, str]:
 
 
 def option_lines(options: tuple[Option, ...]) -> list[str]:
-    """Return the help's lines for options, one or two each; options without help are hidden."""
+    """Return one or two help lines for each option; options without a help text are hidden."""
     lines: list[str] = []
     for option in options:
         if not option.help:

@@ -1,8 +1,10 @@
-"""The progress of an image pull: a redrawn line for each layer on a terminal, else plain lines.
+"""The progress of an image pull: on a terminal, a line per layer that is redrawn in place.
 
-with Layers("busybox") as layers:
-    layers("fetching layer 1 of 3", done, total)       at each change, in bytes
-    layers.finish()                                    replaces the lines by a summary
+    with Layers("busybox") as layers:
+        layers("fetching layer 1 of 3", done, total)       at each change, in bytes
+        layers.finish()                                    replaces the lines by a summary
+
+If standard error is not a terminal, plain lines are printed instead.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _COMPLETE = {
 
 
 class Layer:
-    """The progress of one layer: its current step and its speed."""
+    """The progress of one layer: its current step and its download rate."""
 
     def __init__(self) -> None:
         self.verb = ""
@@ -56,12 +58,12 @@ class Layer:
 
     @property
     def rate(self) -> float:
-        """The layer's rate in bytes per second, over the last 3 s; 0 if not known yet."""
+        """The layer's rate in bytes per second, averaged over the last 3 s; 0 if not known yet."""
         (first, before), (last, after) = self._samples[0], self._samples[-1]
         return (after - before) / (last - first) if last > first else 0.0
 
     def line(self, label: str) -> str:
-        """Return the layer's line on the terminal: state, bar, amount, rate, remaining time."""
+        """Return the layer's line on the terminal: state, bar, amount, rate and remaining time."""
         head = f"{label:<{_LABEL}} "
         if self.is_waiting:
             return f"{head}waiting    {amount(self.total)}"
@@ -91,8 +93,9 @@ def duration(seconds: float) -> str:
 class Layers:
     """The progress display of an image pull, for use as a Progress (images/model/image.py).
 
-    On a terminal there is a line for each layer, redrawn in place; if not all fit, only active
-    layers are shown.  Elsewhere a line is printed whenever a layer is complete, unless ``quiet``.
+    On a terminal each layer has a line that is redrawn in place; if they do not all fit, only
+    active layers are shown.  Otherwise a line is printed whenever a layer is complete, unless
+    ``quiet``.
     """
 
     def __init__(
@@ -115,7 +118,10 @@ class Layers:
         self.clear()
 
     def __call__(self, kind: str, done: int, total: int) -> None:
-        """Show that ``kind`` (``fetching layer 1 of 3``) is at ``done`` of ``total`` bytes."""
+        """Show that the step ``kind`` has processed ``done`` of ``total`` bytes.
+
+        An example of a step is ``fetching layer 1 of 3``.
+        """
         verb, _, label = kind.partition(" ")
         if label not in self._layers and len(self._layers) >= _MOST:
             return
@@ -148,7 +154,7 @@ class Layers:
         self._put(f"{plain(text)}\n")
 
     def clear(self) -> None:
-        """Erase the layers' lines from the terminal, before a message and at the end."""
+        """Erase the layers' lines from the terminal, before a message is printed and at the end."""
         if self._lines:
             self._put(f"\r\x1b[{self._lines}A\x1b[J")
             self._lines = 0
@@ -161,7 +167,7 @@ class Layers:
         self._drawn, self._lines = now, len(lines)
 
     def picture(self, most: int) -> list[str]:
-        """Return a line per layer; of more than ``most``, the active ones and a count of others."""
+        """Return a line per layer; if more than ``most``, the active ones and a total."""
         if len(self._layers) <= most:
             return [layer.line(label) for label, layer in self._layers.items()]
         active = [

@@ -1,4 +1,7 @@
-"""The types Option and Command: data for parser, help, manual pages and shell completions."""
+"""The types Option and Command, which describe a command line.
+
+The parser, the help, the manual pages and the shell completions are all derived from them.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,19 @@ class Option:
     Kinds:
 
         flag     no value, or ``=true`` / ``=false``
-        text     any value; ``value`` is its name in the help
+        text     any value; ``value`` is its placeholder in the help
         number   a decimal integer
         count    a decimal integer, 0 or more
-        choice   ``value`` lists what is accepted, separated by ``|``
-        list     any value; each use of the option adds one
-        optional any value after ``=``; without one it is ``true``
-        joined   as ``optional``; repeated values are joined with commas
+        choice   one of the words in ``value``, which are separated by ``|``
+        list     any value; the option can be repeated, and collects all values
+        optional any value after ``=``; without one, the value is ``true``
+        joined   like ``optional``; repeated values are joined with commas
         refused  known from another program but not supported; ``value`` is the error's hint
 
-    The default is ``text`` with a ``value`` and ``flag`` without.  An option without ``help`` is
-    accepted and not shown.  ``details`` continue the help in the manual page.  Shells do not
-    complete a value that is not ``completed``: a new name, or a path inside a container.
+    The default kind is ``text`` if there is a ``value``, else ``flag``.  An option without ``help``
+    is accepted but not listed.  ``details`` is added to the help in the manual page.  Shell
+    completion offers nothing for a value that is not ``completed``, such as a new name or a path
+    inside a container.
     """
 
     __slots__ = ("completed", "details", "help", "kind", "name", "short", "value")
@@ -54,15 +58,17 @@ class Option:
 
 
 class Command:
-    """A command: its usage, options, texts, and the function that runs it.
+    """A command: its usage, options and texts, and the function that runs it.
 
-    ``usage`` is the command's name, in lower case, and the synopsis of its arguments, from which
-    their number follows; ``fewest`` and ``most`` override it.
-    ``run`` gets the program's context and the parsed arguments, and returns the exit status.
-    ``options_end``: the number of the argument that ends the options, because the rest belongs to
-    another program; 0 if options may stand anywhere.  ``parse`` replaces the parser for commands
-    where the position of an option matters.  ``exit_status`` describes a command's own exit status.
-    ``option_groups`` are titles and names of options for the help; the others come first.
+    ``usage`` is the command's name, in lower case, followed by the synopsis of its arguments.  The
+    synopsis determines how many arguments the command takes, unless ``fewest`` and ``most`` do.
+
+    ``run`` is called with the program's context and the parsed arguments, and returns the exit
+    status. ``options_end`` is the number of the argument after which everything belongs to another
+    program's command line; 0 if options may stand anywhere.  ``parse`` replaces the parser for
+    commands where the position of an option matters.  ``exit_status`` describes exit statuses other
+    than the usual ones.  ``option_groups`` are the titles of groups of options in the help, with
+    their names; options without a group come first.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""Write standard output, and report a program's failure on standard error."""
+"""Write to standard output, and report a program's failure on standard error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STDERR = 2
 
 
 def write(text: str) -> int:
-    """Write ``text`` to standard output; return the exit status, 1 if the pipe was closed, else 0.
+    """Write ``text`` to standard output; return the exit status: 1 if the pipe was closed, else 0.
 
     Raises HostError.
     """
@@ -38,7 +38,7 @@ def write_all(fd: int, data: bytes) -> bool:
 
 
 def write_lines(lines: Iterable[str]) -> int:
-    """Write each text, escaped, as a line to standard output; return the exit status.
+    """Write each text as a line to standard output, escaped; return the exit status.
 
     The status is 1 if the pipe was closed, else 0.  Raises HostError.
     """
@@ -51,7 +51,7 @@ def tell(program: str, message: str) -> None:
 
 
 def report(program: str, message: str, error: BaseException, debug: bool) -> None:
-    """Write a program's error message to standard error; with ``debug`` also the traceback."""
+    """Write a program's error message to standard error; with ``debug``, the traceback as well."""
     tell(program, message)
     if debug:
         show_traceback(error)
@@ -65,7 +65,7 @@ def show_traceback(error: BaseException) -> None:
 
 
 def bug_of(error: Exception) -> InternalError:
-    """Return an InternalError with the type and text of an unhandled exception."""
+    """Return an InternalError that quotes the type and text of an unhandled exception."""
     text = " ".join(str(error).split())
     hint = "use --debug for a traceback"
     return InternalError(f"internal error: {type(error).__name__}: {text}", hint)

@@ -1,12 +1,13 @@
-"""Parser of command lines, in the syntax of both runc and crun.
+"""Parse command lines in the syntax of both runc and crun.
 
-runc takes one dash or two for a long name and a value for a boolean; crun takes bundled shorts
-(``-it``), a path glued to its short (``-b/dir``) and unique abbreviations. Callers mix them
-(go-runc sends ``-no-subreaper``), so all forms are accepted. Options may come before or after the
-arguments; ``--`` ends them. If an option is repeated, the last value wins, except for lists.
+runc accepts one dash or two before a long name, and a value for a boolean; crun accepts bundled
+short options (``-it``), a value attached to a short option (``-b/dir``) and unique abbreviations.
+Callers mix these forms (go-runc sends ``-no-subreaper``), so all of them are accepted. Options may
+come before or after the arguments; ``--`` ends them. If an option is repeated, the last value wins,
+except for lists.
 
-Only the runtime accepts abbreviations of options: docker, podman and rkt do not, and docker's
-``--pid`` must not be taken for ``--pids-limit``.
+Only ``ociruntime`` accepts abbreviated options: docker, podman and rkt do not, and docker's
+``--pid`` must not be mistaken for ``--pids-limit``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Arguments:
     """A parsed command line: options by the type of their value, and positional arguments.
 
     With ``as_runc``, errors have runc's wording, because engines parse them, and option names may
-    be abbreviated; without it, errors are worded for users.
+    be abbreviated; without it, errors are written for people.
     """
 
     __slots__ = ("as_runc", "flags", "lists", "numbers", "positional", "texts")
@@ -57,16 +58,16 @@ class Arguments:
         return self.value(name) is not None
 
     def value(self, name: str) -> object:
-        """Return the value of an option of any kind; None if the option was not used."""
+        """Return the value of an option of any kind; None if the option was not given."""
         tables: tuple[dict[str, Any], ...] = (self.texts, self.lists, self.flags, self.numbers)
         return next((table[name] for table in tables if name in table), None)
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the options that were used."""
+        """Return the names of the options that were given."""
         return (*self.texts, *self.lists, *self.flags, *self.numbers)
 
     def first_name(self) -> str:
-        """Return the name of one of the options that were used, "" if none was used."""
+        """Return the name of one of the options that were given, "" if there are none."""
         return next(iter(self.names()), "")
 
 
@@ -81,7 +82,8 @@ def parse(
 
     An option is looked up in ``tables`` in order.  With ``mixed`` everything is parsed; otherwise
     parsing stops at the first argument that is not an option.  Options parsed before an error stay
-    in ``arguments``, because the error must go to the log that ``--log`` names.  Raises UsageError.
+    in ``arguments``, because the error must be written to the log that ``--log`` names.  Raises
+    UsageError.
     """
     scopes = [(table, arguments) for table in tables]
     at = 0
@@ -105,10 +107,10 @@ def parse(
 def parse_command(
     argv: list[str], command: Command, options: tuple[Option, ...], arguments: Arguments
 ) -> None:
-    """Parse ``argv``, all after the name of ``command``; ``options`` are the global options.
+    """Parse ``argv``, the words after the name of ``command``; ``options`` are the global ones.
 
-    The arguments after the first ``command.options_end`` (if not 0) belong to another program's
-    command line and are not parsed.  Raises UsageError.
+    If ``command.options_end`` is not 0, words after that many arguments are the command line of
+    another program and are not parsed.  Raises UsageError.
     """
     tables = (command.options, options)
     for _ in range(command.options_end - 1):
@@ -120,15 +122,15 @@ def parse_command(
 
 
 def is_option(word: str) -> bool:
-    """Return whether an item of argv is an option; "-" (standard input) and "-1" are arguments."""
+    """Return whether an item of argv is an option; "-" (standard input) and "-1" are not."""
     return len(word) > 1 and word[0] == "-" and not (word[1:].isascii() and word[1:].isdigit())
 
 
 def parse_option(word: str, following: list[str], scopes: Sequence[Scope]) -> int:
-    """Parse one option; return the number of items of ``following`` that it has used.
+    """Parse one option; return how many items of ``following`` it has used as its value.
 
-    A scope is a table of options and the arguments that they are stored in; the first one with
-    the option's name decides.  Raises UsageError.
+    A scope is a table of options, and the Arguments that store their values; the first scope that
+    has an option of this name is used.  Raises UsageError.
     """
     dashes = 2 if word.startswith("--") else 1
     name, equals, value = word[dashes:].partition("=")
@@ -150,7 +152,7 @@ def parse_option(word: str, following: list[str], scopes: Sequence[Scope]) -> in
 
 
 def _parse_shorts(word: str, following: list[str], scopes: Sequence[Scope]) -> int:
-    """Parse bundled short options (``-it``, ``-itb DIR``, ``-itbDIR``) like ``parse_option``."""
+    """Parse bundled short options (``-it``, ``-itb DIR``, ``-itbDIR``); see ``parse_option``."""
     for index in range(1, len(word)):
         option, arguments = _find_short(word[index], scopes)
         if option is None:
@@ -227,7 +229,7 @@ def _store(option: Option, value: str, arguments: Arguments) -> None:
 
 
 def _invalid(message: str, name: str, value: str, hint: str, arguments: Arguments) -> UsageError:
-    """Return the UsageError of an invalid value: ``message`` (runc's wording), or one for users."""
+    """Return the UsageError for an invalid value; ``message`` has runc's wording, for engines."""
     return UsageError(message if arguments.as_runc else f'--{name}: invalid value "{value}"', hint)
 
 
@@ -240,7 +242,7 @@ def _needs_value(name: str, option: Option, arguments: Arguments) -> UsageError:
 
 
 def _unknown_short(word: str, index: int, scopes: Sequence[Scope]) -> UsageError:
-    """Return the UsageError of ``word[index]``, a letter that is not a short option."""
+    """Return the UsageError for the unknown short option ``word[index]``."""
     if index == 1 or scopes[0][1].as_runc:  # possibly a long name with one dash
         return _unknown(word[1:].partition("=")[0], 1, scopes)
     return UsageError(f"unknown option -{word[index]} in {word}", "--help lists the options")

@@ -1,4 +1,4 @@
-"""A program with commands of one or two words: finding, loading, describing and running them."""
+"""A program with commands of one or two words: find, load, describe and run them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ INTERRUPTED = 130
 class Program:
     """A program: its name, package, global options and commands.
 
-    Each module of ``groups`` has a tuple ``COMMANDS``, and is loaded when one of these is needed.
+    Each module in ``groups`` has a tuple ``COMMANDS``, and is loaded when one of these is needed.
     ``foreign`` lists commands of similar programs, which must not be taken for abbreviations of our
-    commands.  ``aliases`` are {other name: name} of commands that have a second one; it is found,
-    but neither abbreviated nor listed among the commands.  ``absent`` are {name: reason} of
-    commands of similar programs that this one refuses.
+    own.  ``aliases`` maps a command's second name to its first; a second name cannot be
+    abbreviated, and the help does not list it among the commands.  ``absent`` maps commands of
+    similar programs that this one lacks to the reason, for the error message.
     """
 
     __slots__ = (
@@ -59,16 +59,16 @@ class Program:
 
     @property
     def names(self) -> list[str]:
-        """The names of all commands, in the order of the help."""
+        """The names of all commands, in the order in which the help lists them."""
         return list(self._modules)
 
     @property
     def commands(self) -> tuple[Command, ...]:
-        """The definitions of all commands; loads every module."""
+        """The definitions of all commands; every module is loaded for this."""
         return tuple(map(self.command, self._modules))
 
     def shown_groups(self) -> list[tuple[str, list[Command]]]:
-        """Return the groups of the help as (title, commands), without internal commands."""
+        """Return the groups of commands in the help as (title, commands), without internal ones."""
         return [
             (title, [self.command(name) for names in families.values() for name in names])
             for title, families in self.groups.items()
@@ -82,9 +82,9 @@ class Program:
         return next(command for command in commands if command.name == name)
 
     def find(self, words: Sequence[str]) -> tuple[Command, int]:
-        """Return (the command with which ``words`` begin, its number of words).
+        """Return (the command that ``words`` begin with, the number of words in its name).
 
-        Each word of a command's name may be a unique prefix.  Raises UsageError.
+        Each word of a command's name may be abbreviated to a unique prefix.  Raises UsageError.
         """
         alias = self.aliases.get(" ".join(words[:2]))
         if alias:
@@ -112,9 +112,9 @@ class Program:
         return {name.partition(" ")[0] for name in self._modules if " " in name}
 
     def _complete(self, word: str, names: list[str], group: str = "") -> str:
-        """Return the name that ``word`` is or abbreviates.  Raises UsageError.
+        """Return the one of ``names`` that ``word`` is equal to or abbreviates.  Raises UsageError.
 
-        ``group`` is the command's first word if ``word`` is its second.
+        ``group`` is the command's first word if ``word`` is its second, for the error message.
         """
         if word in names:
             return word
@@ -145,7 +145,7 @@ class Program:
         """Parse the command line ``argv``, call ``run``, return the exit status; raise nothing.
 
         Every error becomes one line on standard error.  ``failure_status`` returns the exit status
-        for an error and the name of the command ("" if there is no such command).
+        for an error and the name of the command ("" if it is not known).
         """
         arguments = Arguments(as_runc=False)
         command_names: list[str] = []
@@ -171,11 +171,11 @@ class Program:
     def read(
         self, argv: list[str], arguments: Arguments, command_names: list[str]
     ) -> tuple[Command, Any] | str | None:
-        """Parse a command line; return the command with its arguments, or the requested help.
+        """Parse a command line; return (command, its arguments), or the help text if requested.
 
-        Returns None if there is no command.  The arguments are ``arguments``, or the result of the
-        command's own parser.  The command's name is appended to ``command_names``, even if
-        its arguments are wrong.  Raises UsageError.
+        Returns None if no command was given.  The arguments are ``arguments``, or the result of the
+        command's own parser.  The command's name is appended to ``command_names`` even if its
+        arguments are wrong.  Raises UsageError.
         """
         at = parse(argv, (self.options,), arguments, mixed=False)
         if arguments.flag("version"):
@@ -209,14 +209,14 @@ class Program:
         return f"{self.name} {__version__}\n"
 
     def _is_group_help(self, words: Sequence[str]) -> bool:
-        """Return whether ``words`` are a group and ``-h``.
+        """Return whether ``words`` are the name of a command group and ``-h``.
 
-        Single commands may use ``-h`` for another option.
+        For a single command, ``-h`` may be a different option.
         """
         return words[1:2] == ["-h"] and words[0] in self.first_words()
 
     def help_of(self, words: Sequence[str]) -> str:
-        """Return the help text of the command or group ``words``; of the program without words."""
+        """Return the help text of the command or group ``words``, or of the program if empty."""
         from ociruntime.commandline import help as screens
 
         if not words:

@@ -1,4 +1,4 @@
-"""Progress of a long operation on standard error: a bar on a terminal, or lines of JSON.
+"""Show the progress of a long operation on standard error: a bar on a terminal, or lines of JSON.
 
 with Bar() as bar:
     fetch(store, text, policy, progress=bar)
@@ -39,7 +39,7 @@ class Bar:
         self.clear()
 
     def __call__(self, kind: str, done: int, total: int) -> None:
-        """Show ``kind``, the activity, with ``done`` of ``total`` bytes (0 if unknown)."""
+        """Show that the activity ``kind`` has processed ``done`` of ``total`` bytes (or 0)."""
         if not self._terminal:
             return
         now = time.monotonic()
@@ -50,7 +50,7 @@ class Bar:
         self._put(f"\r{plain(line(kind, done, total))[: columns - 1]}\x1b[K")
 
     def clear(self) -> None:
-        """Erase the bar from the terminal, before a message and at the end."""
+        """Erase the bar from the terminal, before a message is printed and at the end."""
         if self._shown:
             self._shown = False
             self._put("\r\x1b[K")
@@ -63,15 +63,15 @@ class Bar:
 
 
 class Lines:
-    """Progress for programs: lines of JSON on standard error, ``{"progress", "done", "total"}``.
+    """Progress reports for other programs: lines of JSON, ``{"progress", "done", "total"}``.
 
-    Used like a Bar; nothing is cleared.
+    Used like a Bar, but writes to standard error even if that is not a terminal.
     """
 
-    __slots__ = ("_gone", "_told")
+    __slots__ = ("_gone", "_printed")
 
     def __init__(self) -> None:
-        self._told: dict[str, float] = {}  # kind -> time of its last line; several take turns
+        self._printed: dict[str, float] = {}  # kind -> time of its last line; several take turns
         self._gone = False
 
     def __enter__(self) -> Lines:
@@ -81,13 +81,13 @@ class Lines:
         pass
 
     def __call__(self, kind: str, done: int, total: int) -> None:
-        """Write one line of JSON: the activity ``kind`` is at ``done`` of ``total`` bytes."""
+        """Write a line of JSON: the activity ``kind`` has processed ``done`` of ``total`` bytes."""
         now = time.monotonic()
-        if self._gone or (done != total and now - self._told.get(kind, -1.0) < _OFTEN):
+        if self._gone or (done != total and now - self._printed.get(kind, -1.0) < _OFTEN):
             return
         import json
 
-        self._told[kind] = now
+        self._printed[kind] = now
         text = json.dumps({"progress": kind, "done": done, "total": total})
         try:
             os.write(_STDERR, text.encode() + b"\n")
@@ -106,7 +106,7 @@ def line(kind: str, done: int, total: int) -> str:
 
 
 def amount(size: float) -> str:
-    """Format a number of bytes for people: ``512 B``, ``1.5 MB``; a kB has 1000 bytes."""
+    """Format a number of bytes for people: ``512 B``, ``1.5 MB``; 1 kB is 1000 bytes."""
     for unit in _UNITS:
         if size < 999.95 or unit == _UNITS[-1]:
             break

@@ -1,4 +1,4 @@
-"""Parsers of signals on command lines: names with or without SIG, and numbers."""
+"""Parse signals given on command lines: names with or without SIG, and numbers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from ociruntime.base.linux import SIGNALS, SIGRTMAX, SIGRTMIN
 
 
 def signal_number(text: str) -> int:
-    """Return the number of a signal: ``9``, ``KILL``, ``sigkill``, ``SIGRTMIN+3``; 0 is accepted.
+    """Return the number of the signal ``9``, ``KILL``, ``sigkill`` or ``SIGRTMIN+3``.
 
-    Raises UsageError.
+    0, which only checks that a process exists, is accepted.  Raises UsageError.
     """
     if text.isascii() and text.isdigit() and len(text) <= 3:
         number = int(text)
@@ -21,7 +21,7 @@ def signal_number(text: str) -> int:
 
 
 def signal_name(text: str) -> str:
-    """Return a signal's name as in image configurations (StopSignal): SIGKILL for ``9``.
+    """Return a signal's name as in image configurations (StopSignal): ``9`` becomes SIGKILL.
 
     Raises UsageError, also for 0.
     """
@@ -35,7 +35,7 @@ def signal_name(text: str) -> str:
 
 
 def _named(name: str) -> int:
-    """Return the number of a signal's name, or -1 if it is unknown."""
+    """Return the number of the signal with this name, or -1 if the name is unknown."""
     if not name.startswith("SIG"):
         name = "SIG" + name
     if name in SIGNALS:

@@ -1,4 +1,4 @@
-"""Parsers of sizes (``50M``, ``1.5g``, ``512 KiB``) and of numbers of CPUs (``1.5``, ``500m``)."""
+"""Parse sizes (``50M``, ``1.5g``, ``512 KiB``) and numbers of CPUs (``1.5``, ``500m``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DIGITS = frozenset("0123456789")
 
 
 def byte_count(text: str, flag: str) -> int:
-    """Parse an option's size to bytes; -1 means no limit.  Raises UsageError in runc's wording."""
+    """Convert an option's size to bytes; -1 is unlimited.  Raises UsageError in runc's wording."""
     try:
         return -1 if text == "-1" else parse_size(text)
     except ValueError:
@@ -20,7 +20,7 @@ def byte_count(text: str, flag: str) -> int:
 
 
 def parse_size(text: str) -> int:
-    """Parse a size to a number of bytes; units are powers of 1024.  Raises ValueError."""
+    """Convert a size to a number of bytes; units are powers of 1024.  Raises ValueError."""
     word = text.lower()
     number = word.rstrip("bikmgtp ")
     unit = word[len(number) :].lstrip(" ")
@@ -37,9 +37,9 @@ def parse_size(text: str) -> int:
 
 
 def milli_cpus(text: str, what: str) -> int:
-    """Parse ``500m``, ``1.5`` or ``2``; return thousandths of a CPU, rounded down.
+    """Convert ``500m``, ``1.5`` or ``2`` to thousandths of a CPU, rounded down.
 
-    Raises UsageError; ``what`` (an option, an isolator) begins its message.
+    ``what`` is the option or isolator with which the message begins.  Raises UsageError.
     """
     try:
         # ".5" and "1." are numbers of CPUs, too.
@@ -56,7 +56,7 @@ def milli_cpus(text: str, what: str) -> int:
 
 
 def _decimal(text: str) -> tuple[str, str]:
-    """Split a decimal number into its digits before and after the point.  Raises ValueError."""
+    """Split a decimal number into the digits before and after the point.  Raises ValueError."""
     whole, point, fraction = text.partition(".")
     # 18 digits suffice for every size that the kernel accepts.
     is_long = len(whole) > 18 or len(fraction) > 18

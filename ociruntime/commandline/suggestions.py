@@ -1,4 +1,4 @@
-"""Suggestion of a similar name for a mistyped one; loaded only for an error message."""
+"""Suggest a similar name for a mistyped one; loaded only to format an error message."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def closest(word: str, names: Iterable[str]) -> str:
 
 
 def _distance(left: str, right: str) -> int:
-    """Return the edit distance of two words, with transpositions (restricted Damerau)."""
+    """Return the edit distance of two words, counting a transposition as one edit.
+
+    This is the optimal string alignment distance (restricted Damerau-Levenshtein).
+    """
     before: list[int] = []
     above = list(range(len(right) + 1))
     for row, a in enumerate(left, 1):

@@ -1,1 +1,1 @@
-"""Images: fetching and storing them, and unpacking them to the root filesystems of pods."""
+"""Images: fetch and store them, and unpack them to the root filesystems of pods."""

@@ -1,4 +1,4 @@
-"""Fetch images from a registry or a local file into the store; look up stored images by name."""
+"""Fetch images from a registry or a local file into the store, and look up stored images."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ def fetch(
 ) -> Image:
     """Return the image that the reference ``text`` names (see reference.py); fetch it if needed.
 
-    ``policy``: ``new`` asks a registry only for images that are not in the store, ``update`` also
-    for newer versions of stored images, and ``never`` uses the store alone.  An image in a local
-    file is imported again with ``new`` and ``update``.
-    ``insecure`` disables checks: "image" (signatures), "tls" (certificates), "http" (encryption).
-    ``signature`` is an OpenPGP signature, detached or with content; it is checked if the image is
-    not in the store under this name.  An ACI contains its own name: with ``replace``, that name is
-    taken from another image; otherwise ``warn`` is called if the name is in use.  ``warn`` is also
-    called for each ignored credentials file.  ``platform`` is one such as ``linux/arm64``, "" for
-    the machine's; an image for another platform is refused.
+    ``policy`` is ``new`` (ask a registry only for images that are not in the store), ``update``
+    (also for newer versions of stored images) or ``never`` (use the store alone).  An image in a
+    local file is imported again with ``new`` and ``update``. ``insecure`` disables checks: "image"
+    (signatures), "tls" (certificates), "http" (encryption). ``signature`` is an OpenPGP signature,
+    detached or with its content; it is checked if the store has no image of this name.  An ACI
+    contains its own name: with ``replace``, that name is taken from another image; otherwise
+    ``warn`` is called if the name is in use.  ``warn`` is also called for each ignored credentials
+    file.  ``platform`` is for example ``linux/arm64``, or "" for the machine's; an image for
+    another platform is refused.
+
     Raises HostError, ImageError, RegistryError.  The store is then unchanged, unless an image
     without an index turned out to be for another platform.
     """
@@ -95,7 +96,7 @@ def _fetched(
 
 
 def _by_id(store: Store, reference: Reference) -> Image | None:
-    """Return the stored image if ``reference`` is an image id; None to look it up as a name.
+    """Return the stored image if ``reference`` is an image id; None if it may be a name.
 
     Raises ImageError if a ``sha256:...`` id is not in the store.
     """
@@ -110,7 +111,7 @@ def _by_id(store: Store, reference: Reference) -> Image | None:
 
 
 def _is_likely_id(store: Store, reference: Reference) -> bool:
-    """Return whether to look up hexadecimal digits as an image id before looking for a name.
+    """Return whether to treat hexadecimal digits as an image id rather than as a name.
 
     A name can consist of such digits, as in "ada" or "cafe": an attacker could construct an image
     whose id begins with them, and that image must not be used in place of the named one.
@@ -129,7 +130,7 @@ def _is_likely_id(store: Store, reference: Reference) -> bool:
 def _by_name(
     store: Store, reference: Reference, permission: Permission, policy: str
 ) -> Image | None:
-    """Return the stored image of a reference's name; None if it must be fetched or verified.
+    """Return the stored image with the reference's name; None if it must be fetched or verified.
 
     Raises ImageError if ``policy`` is ``never`` and the image is missing or not allowed.
     """
@@ -147,7 +148,7 @@ def _by_name(
 
 
 def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Reference:
-    """Return ``reference``, its kind ``path`` replaced by the format detected from the file.
+    """Return ``reference`` with the kind ``path`` replaced by the format detected from the file.
 
     If the file no longer exists, the format is that of the stored image imported from this path.
 
@@ -173,7 +174,7 @@ def _verifier_for(
     signature: bytes | None,
     sources: Sources | None,
 ) -> ImageVerifier:
-    """Return the verifier of the image's signature; it accepts any image if none is required."""
+    """Return the verifier of the image's signature; if none is required, it accepts any image."""
     if signature is None and permission.rule(reference.name).kind == ACCEPT:
         from ociruntime.images.store.resolve_index import ImageVerifier
 
@@ -184,7 +185,7 @@ def _verifier_for(
 
 
 def _reads_source(reference: Reference, policy: str) -> bool:
-    """Return whether ``policy`` requires asking the registry, or reading the file, once more.
+    """Return whether ``policy`` requires asking the registry, or reading the file, again.
 
     Local files are read again with ``new`` too: that is cheap, and they may have been rebuilt.
     """
@@ -222,7 +223,7 @@ def _ignore(warning: str) -> None:
 
 
 def look_up(store: Store, text: str) -> Record:
-    """Return the database record of the image ``text``: an id, an id prefix or an image name.
+    """Return the database record of the image ``text``: an id, a prefix of one, or a name.
 
     Raises ImageError if the image is not in the store.
     """

@@ -1,1 +1,1 @@
-"""The OCI runtime: the program ``ociruntime`` and its library."""
+"""The OCI runtime: the program ``ociruntime`` and its Python library."""

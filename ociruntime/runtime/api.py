@@ -1,4 +1,4 @@
-"""The Python library: run containers with methods of ``Runtime``; errors are exceptions.
+"""The Python library: run containers with the methods of ``Runtime``; errors are exceptions.
 
 ``import ociruntime`` exports these names; docs/api.md explains them.  No method changes the calling
 process: its working directory, signal handlers, umask, environment and children stay as they are.
@@ -85,10 +85,10 @@ class CreateSettings(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A container's state at one moment.
+    """A snapshot of a container's state.
 
-    ``status`` is ``created``, ``running``, ``paused`` or ``stopped``; ``pid`` is the
-    init's pid on the host, 0 if it has exited; ``created`` is a time in UTC (RFC 3339).
+    ``status`` is ``created``, ``running``, ``paused`` or ``stopped``; ``pid`` is the init's pid on
+    the host, 0 if it has exited; ``created`` is a time in UTC (RFC 3339).
     """
 
     id: str
@@ -105,7 +105,7 @@ class Process:
     """A child of this Python process: a container's init, or a process of ``Runtime.exec``.
 
     ``pid`` is its pid on the host; ``pidfd`` becomes readable when the process exits (for poll,
-    selectors, asyncio).  The end of a ``with`` block calls ``close``, which does not stop the
+    selectors, asyncio).  A ``with`` block calls ``close`` at its end, which does not stop the
     process.
     """
 
@@ -118,8 +118,8 @@ class Process:
         """Wait for the process to exit; return its exit status, 128+n if signal n killed it.
 
         Later calls return the same status.  Raises TimeoutError after ``timeout`` seconds, and
-        ChildProcessError if other code in this program has reaped the process (a ``wait`` for any
-        child, or an ignored SIGCHLD).
+        ChildProcessError if other code in this program has reaped the process (by waiting for any
+        child, or by ignoring SIGCHLD).
         """
         if self._status is None:
             status = status_of(self.pidfd, f"process {self.pid}", timeout)
@@ -132,7 +132,7 @@ class Process:
         return self._status
 
     def close(self) -> None:
-        """Close ``pidfd``; reap the process if it has exited, else leave it running."""
+        """Close ``pidfd``, and reap the process if it has exited; otherwise it keeps running."""
         if self.pidfd < 0:
             return
         end_status(self.pidfd)
@@ -157,12 +157,12 @@ class Process:
 class Runtime:
     """Creates and manages the containers in one state root; immutable.
 
-    ``root``: the state root; "" selects the default of the command ``ociruntime``.
+    ``root``: the state root; "" selects the same default as the command ``ociruntime``.
     ``cgroup_manager``: how cgroups are created.  ``rootless``: continue without cgroups that this
-    user may not create; None means true for unprivileged users.  ``log`` gets warnings and, at
-    level DEBUG, each action.
+    user may not create; None means true for unprivileged users.  ``log``: receives warnings and, at
+    level DEBUG, a line for each action.
 
-    Methods raise subclasses of RuntimeFailure; an error leaves nothing changed.
+    Methods raise subclasses of RuntimeFailure; after an error, nothing has changed.
     """
 
     __slots__ = ("_context",)
@@ -208,7 +208,7 @@ class Runtime:
         no_pivot: bool = False,
         new_keyring: bool = True,
     ) -> Process:
-        """Create a container, and return its init, which then waits for ``start``.
+        """Create a container; return its init, which waits for ``start``.
 
         ``config``: a file to use instead of the bundle's ``config.json``.
         """
@@ -227,10 +227,10 @@ class Runtime:
     def _create(
         self, created: list[Process], id: str, bundle: Path, settings: CreateSettings
     ) -> Process:
-        """Create a container, and return its init, which is added to ``created`` as well.
+        """Create a container; return its init, and append it to ``created`` as well.
 
-        A signal handler's exception is raised although the container exists; then ``created`` is
-        not empty.
+        If a signal handler raises an exception, the container may exist nevertheless; ``created``
+        then tells the caller which one.
         """
 
         def act(streams: tuple[int, int, int]) -> Process:
@@ -258,13 +258,13 @@ class Runtime:
         return with_streams(streams, act)
 
     def start(self, id: str) -> None:
-        """Start the program of container ``id``; return when the poststart hooks have finished."""
+        """Start the program of container ``id``; return after the poststart hooks have run."""
         self._carry_out(lambda: start(self._context, id))
 
     def run(self, id: str, bundle: Path, **settings: Unpack[CreateSettings]) -> int:
         """Create and start a container, wait for its exit and delete it; return the exit status.
 
-        Accepts the arguments of ``create``.  The container is deleted also after an exception
+        Accepts the arguments of ``create``.  The container is deleted even after an exception
         (including KeyboardInterrupt).
         """
         created: list[Process] = []
@@ -284,13 +284,13 @@ class Runtime:
         return _state(state(self._context, id))
 
     def list(self) -> tuple[State, ...]:
-        """Return the state of each container in this state root, sorted by id."""
+        """Return the state of each container in the state root, sorted by id."""
         if not os.path.exists(self.root):
             return ()  # the first `create` makes the state root
         return tuple(map(_state, list_containers(self._context)))
 
     def kill(self, id: str, signal: int = SIGTERM, *, all: bool = False) -> None:
-        """Send a signal to the init of container ``id`` or, with ``all``, to all its processes."""
+        """Send a signal to the init of container ``id``; with ``all``, to all its processes."""
         kill(self._context, id, int(signal), all)
 
     def delete(self, id: str, *, force: bool = False) -> None:
@@ -316,7 +316,7 @@ class Runtime:
         """Run a program in a created or running container; return its process.
 
         ``env`` is added to the environment of the container's own process.  ``user`` (``UID`` or
-        ``UID:GID``) and ``cwd`` are by default those of the container's own process.
+        ``UID:GID``) and ``cwd`` default to those of the container's own process.
         """
         from ociruntime.runtime.lifecycle.exec import ExecOptions, begin
 
@@ -343,16 +343,15 @@ class Runtime:
         return with_streams((stdin, stdout, stderr), act)
 
     def wait(self, id: str, timeout: float | None = None) -> int | None:
-        """Wait for the init of container ``id`` to exit; return its status, 128+n for signal n.
+        """Wait for the init of container ``id`` to exit; return its status, or 128+n for signal n.
 
         Only the process that created the container gets the status, and only once; otherwise the
-        result is None.
-        Raises TimeoutError after ``timeout`` seconds.
+        result is None.  Raises TimeoutError after ``timeout`` seconds.
         """
         return wait(self._context, id, timeout)
 
     def _carry_out(self, work: Callable[[], Result]) -> Result:
-        """Call ``work`` in a thread with a working directory of its own; return its result."""
+        """Call ``work`` in a thread with its own working directory; return its result."""
         return in_own_thread(work)
 
     def __repr__(self) -> str:
@@ -396,7 +395,7 @@ def _absolute(path: Path) -> str:
 def wait(context: Context, container_id: str, seconds: float | None = None) -> int | None:
     """Wait for a container's init to exit; return its exit status (128+n if signal n killed it).
 
-    Return None if the init is not a child of this process, which then cannot get the status.
+    Returns None if the init is not a child of this process, which then cannot get the status.
 
     Raises UsageError, NoSuchContainer, HostError, and TimeoutError after ``seconds``.
     """
@@ -412,10 +411,10 @@ def wait(context: Context, container_id: str, seconds: float | None = None) -> i
 
 
 def status_of(pidfd: int, name: str, seconds: float | None) -> int | None:
-    """Wait until the child ``pidfd`` exits; return its exit status, 128+N if signal N killed it.
+    """Wait until the child ``pidfd`` exits; return its exit status, 128+n if signal n killed it.
 
-    Return None if it has been reaped already.  Raises TimeoutError after ``seconds`` (None: never),
-    with ``name`` for the process in its message.
+    Returns None if it has been reaped already.  Raises TimeoutError after ``seconds`` (None:
+    never); its message calls the process ``name``.
     """
     if not await_end(pidfd, seconds):
         raise TimeoutError(f"wait for {name}: timed out after {seconds} s")
@@ -456,7 +455,7 @@ def with_streams(
 def _descriptor(name: str, own: int, stream: Stream, null: int) -> int:
     """Return the descriptor of ``stream``: ``own`` for None, ``null`` for DEVNULL.
 
-    Raises UsageError if it or ``own`` is not open.
+    ``name`` is the stream's name in the error.  Raises UsageError if the descriptor is not open.
     """
     if stream is None:
         fd = own

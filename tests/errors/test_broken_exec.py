@@ -31,10 +31,13 @@ FILES: dict[str, tuple[object, str]] = {
     ),
     "affinity-nowhere": (
         {**GOOD, "execCPUAffinity": {"initial": "4095"}},
-        "process.execCPUAffinity.initial: run on CPUs 4095: invalid argument",
+        "process.execCPUAffinity.initial: set CPU affinity to 4095: invalid argument",
     ),
     "not-an-object": ([], "process: must be an object"),
-    "missing-cwd": ({**GOOD, "cwd": "/nowhere"}, "process.cwd: chdir /nowhere: no such file or"),
+    "missing-cwd": (
+        {**GOOD, "cwd": "/nowhere"},
+        r"process.cwd: chdir to \"/nowhere\": no such file or",
+    ),
     "missing-program": (
         {**GOOD, "args": ["nothere"], "env": ["PATH=/bin"]},
         'exec: \\"nothere\\": executable file not found in $PATH',
@@ -49,7 +52,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "process-empty": (("--process=/dev/null",), "null"),
     "relative-cwd": (("--cwd=bin", "true"), "--cwd"),
     "env": (("--env=A", "true"), "A"),
-    "gid": (("--additional-gids=wheel", "true"), "--additional-gids wheel"),
+    "gid": (("--additional-gids=wheel", "true"), "--additional-gids"),
     "apparmor": (("--apparmor=nothere", "true"), "process.apparmorProfile: "),
     "label": (("--process-label=a:b:c", "true"), "process.selinuxLabel: "),
     "descriptors": (("--preserve-fds=-1", "true"), "must not be negative"),

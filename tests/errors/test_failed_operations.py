@@ -52,12 +52,12 @@ OOM_SCORE = o.write_proc(path="self/oom_score_adj", data="-5", where="process.oo
 SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     (
         OOM_SCORE, "write", errno.EACCES, "self/oom_score_adj", "",
-        "process.oomScoreAdj: write /proc/self/oom_score_adj: permission denied",
-        "lowering it below the caller's value needs CAP_SYS_RESOURCE",
+        'process.oomScoreAdj: write "/proc/self/oom_score_adj": permission denied',
+        "lowering the score below the caller's needs CAP_SYS_RESOURCE",
     ),
     (
         mount("devpts"), "fsconfig", errno.EINVAL, "gid=5", "e devpts: Invalid gid '5'\n",
-        "mounts[2]: mount devpts on /there: invalid argument (devpts: Invalid gid '5')",
+        "mounts[2]: mount devpts on \"/there\": invalid argument (devpts: Invalid gid '5')",
         "gid=5 is not mapped in the container's user namespace",
     ),
     (
@@ -66,35 +66,36 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
             where="mounts[2]",
         ),
         "verify", errno.ESTALE, "/there", "",
-        "mounts[2]: change mount /there: stale file handle",
+        'mounts[2]: change mount "/there": stale file handle',
         "the mount found is not the one that was created",
     ),
     (
         mount("nosuchfs"), "fsopen", errno.ENODEV, "nosuchfs", "",
-        "mounts[2]: mount nosuchfs on /there: no such device",
+        'mounts[2]: mount nosuchfs on "/there": no such device',
         "the kernel does not know this filesystem type",
     ),
     (
         mount("tmpfs"), "fsconfig", errno.EINVAL, "sise=4k", "e tmpfs: Unknown parameter 'sise'\n",
-        "mounts[2]: mount tmpfs on /there: invalid argument (tmpfs: Unknown parameter 'sise')", "",
+        "mounts[2]: mount tmpfs on \"/there\": invalid argument (tmpfs: Unknown parameter 'sise')",
+        "",
     ),
     (
         mount("overlay"), "fsconfig", errno.EINVAL, "create", "w overlay: a\ne overlay: b\n",
-        "mounts[2]: mount overlay on /there: invalid argument (overlay: a; overlay: b)", "",
+        'mounts[2]: mount overlay on "/there": invalid argument (overlay: a; overlay: b)', "",
     ),
     (
         mount("overlay"), "mount", errno.ENAMETOOLONG, "options", "",
-        "mounts[2]: mount overlay on /there: file name too long",
+        'mounts[2]: mount overlay on "/there": file name too long',
         "the kernel accepts at most 4095 bytes of mount options",
     ),
     (
         mount("proc"), "fsconfig", errno.EPERM, "create", "",
-        "mounts[2]: mount proc on /there: operation not permitted",
+        'mounts[2]: mount proc on "/there": operation not permitted',
         "a user namespace may mount proc only with a pid namespace of its own",
     ),
     (
         mount("proc", where=""), "open", errno.ELOOP, "/there", "",
-        "mount proc on /there: too many levels of symbolic links",
+        'mount proc on "/there": too many levels of symbolic links',
         "the destination is or contains a symbolic link, which is not followed",
     ),
     (
@@ -103,25 +104,25 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     ),
     (
         BIND, "open", errno.EISDIR, "/to", "",
-        "mounts[1]: bind /from on /to: is a directory",
+        'mounts[1]: bind "/from" on "/to": is a directory',
         "source and destination must both be directories or both be files",
     ),
     (
         BIND, "open", errno.EACCES, "/to", "",
-        "mounts[1]: bind /from on /to: permission denied", "",
+        'mounts[1]: bind "/from" on "/to": permission denied', "",
     ),
     (MASK, "open", errno.EIO, "/proc/kcore", "",
-        "linux.maskedPaths[2]: mask /proc/kcore: input/output error", "",
+        'linux.maskedPaths[2]: mask "/proc/kcore": input/output error', "",
     ),
     (
         USER, "setresuid", errno.EINVAL, "", "",
-        "process.user: user 1000:50: invalid argument",
+        "process.user: switch to user 1000:50: invalid argument",
         "the user namespace does not map this uid or gid",
     ),
     (
         o.rlimit(resource=7, soft=9, hard=99, where="process.rlimits[0]"),
         "prlimit", errno.EPERM, "", "",
-        "process.rlimits[0]: set limit nofile 9 of 99: operation not permitted",
+        "process.rlimits[0]: set limit nofile to 9 (hard: 99): operation not permitted",
         "raising a hard limit needs CAP_SYS_RESOURCE on the host",
     ),
     (

@@ -131,7 +131,7 @@ def test_every_decompressor_heeds_the_ratio(
     confined.limit(floor=MIB, ratio=20)
     error = confined(str(path) if kind == "path" else f"{kind}:{path}")
     assert "a decompression bomb" in error
-    assert f"{path} expands" in error
+    assert f'{path}" expands' in error
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -240,9 +240,9 @@ def test_limits_that_are_no_limits(refused: Refused, work: Path, name: str) -> N
     (work / "tree").mkdir()
     for value in (0, -1, "1G", True, 1.5, None):
         (work / "config" / "limits.json").write_text(json.dumps({name: value}))
-        refused(f"dir:{work}/tree", f"limits.json: {name} must be ")
+        refused(f"dir:{work}/tree", f'limits.json": {name} must be ')
     (work / "config" / "limits.json").write_text(json.dumps({"byte": 5}))
-    refused(f"dir:{work}/tree", 'limits.json: unknown member "byte"')
+    refused(f"dir:{work}/tree", 'limits.json": unknown member "byte"')
 
 
 def test_config_shows_the_limits(ocipod: Ocipod, work: Path) -> None:

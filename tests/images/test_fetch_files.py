@@ -183,11 +183,11 @@ def test_what_is_no_image(ocipod: Ocipod, refused: Refused, work: Path) -> None:
         f"tar:{work}/fifo": 'fifo": not a regular',
         write("text.tar", b"hello" * 1000): "damaged",
         f"tar:{work}/text.tar": "a tar archive",
-        "tar:/proc/self/mem": "read /proc/self/mem: input/output error",
+        "tar:/proc/self/mem": 'read "/proc/self/mem": input/output error',
         write("short.tar.gz", packed[:-20]): "",
-        write("other.tar.gz", packed[:-8] + bytes(8)): "other.tar.gz: the gzip data is damaged",
+        write("other.tar.gz", packed[:-8] + bytes(8)): 'other.tar.gz": the gzip data is damaged',
         write("broken.tar.gz", packed[:100] + b"x" * 9 + packed[109:]): "damaged",
-        write("broken.tar.bz2", b"BZh9" + b"x" * 50): "broken.tar.bz2: the bzip2 data is damaged",
+        write("broken.tar.bz2", b"BZh9" + b"x" * 50): 'broken.tar.bz2": the bzip2 data is damaged',
         write("broken.tar.xz", lzma.compress(b"x" * 3000)[:-8]): "",
         f"oci:{work}/marks": 'oci-layout": no such file',
         f"oci-archive:{write('empty.tar', images.pack({}))}": 'open "oci-layout" in the archive',
@@ -301,7 +301,7 @@ def test_dependencies_of_an_aci(ocipod: Ocipod, work: Path) -> None:
         aci.write(work / "top.aci", aci.manifest("example.com/x", dependencies=[named]), {"b": ""})
         done = ocipod("fetch", f"{work}/top.aci")
         if given == other:
-            done.failed('top.aci: dependency "example.com/base:1.0"', "imageID")
+            done.failed('top.aci": dependency "example.com/base:1.0"', "imageID")
         else:
             done.ok()
 

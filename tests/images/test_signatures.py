@@ -308,6 +308,6 @@ def test_insecure_options_leave_signatures_out(
 def test_wrong_policies(ocipod: Ocipod, work: Path) -> None:
     policy = work / "config" / "policy.json"
     policy.write_text(json.dumps({"default": "maybe"}))
-    ocipod("config").failed("policy.json: default: invalid rule")
+    ocipod("config").failed('policy.json": default: invalid rule')
     policy.write_text("{")
     ocipod("fetch", "--pull-policy=never", "busybox").failed("policy.json", "invalid JSON")

@@ -160,7 +160,7 @@ def test_a_monitor_that_cannot_write(ocipod: Ocipod, work: Path) -> None:
     ocipod.wait_for(uuid, "exited", seconds=40)
     ended = ending(ocipod, uuid)
     assert (ended["code"], ended["reason"]) == (137, "app a ended with 137")
-    assert "write apps/a/state.json: " in (ocipod.path(uuid) / "monitor.log").read_text()
+    assert 'write "apps/a/state.json": ' in (ocipod.path(uuid) / "monitor.log").read_text()
     in_the_way.rmdir()
 
 

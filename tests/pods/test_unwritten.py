@@ -32,7 +32,7 @@ def test_a_start_that_cannot_be_written_down(ocipod: Ocipod, sandbox: Sandbox) -
         file.mkdir()
     for _ in range(2):
         started = ocipod("app", "start", sandbox.uuid, "--app=one")
-        started.failed("write apps/one/state.json: is a directory")
+        started.failed('write "apps/one/state.json": is a directory')
     for file in files:
         file.rmdir()
     sandbox.do("start", "one")
@@ -72,4 +72,4 @@ def test_a_stop_that_cannot_be_written_down(ocipod: Ocipod, sandbox: Sandbox) ->
     path = ocipod.path(sandbox.uuid)
     ended = {"code": 0, "reason": "", "clean": True}
     assert json.loads((path / "exit").read_text()) == ended
-    assert "write apps/one/status: is a directory" in (path / "monitor.log").read_text()
+    assert 'write "apps/one/status": is a directory' in (path / "monitor.log").read_text()

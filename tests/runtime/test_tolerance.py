@@ -90,7 +90,7 @@ def test_a_log_that_cannot_be_opened(
     one = container().started()
     path = work / "none" / "log"
     runtime(*flags, "--log", str(path), "kill", one.id, "KILL").failed(
-        f"--log {path}: no such file or directory"
+        "--log", str(path), "no such file or directory"
     )
     assert one.status == "running"
     if not flags:
@@ -127,7 +127,7 @@ def test_debug_shows_what_was_done(container: MakeContainer, bundle: MakeBundle)
     for words in (
         "phase: create the cgroup",
         "limit pids.max 77",
-        "mount proc on /proc",
+        "mount proc on",
         " ms)",
         "hooks.createRuntime[0]",
     ):

@@ -1,1 +1,1 @@
-"""Images in local files: OCI layouts, docker archives, ACIs, plain directories and tarballs."""
+"""Images in local files: OCI layouts, docker archives, ACIs, directories and tarballs."""

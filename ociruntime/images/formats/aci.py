@@ -1,7 +1,7 @@
 """Convert App Container Images (ACI, the format of appc and rkt) to OCI images.
 
-An ACI is a tar of ``manifest`` and ``rootfs/``.  Its root filesystem becomes a layer on top of the
-layers of its dependencies, which must be in the store.
+An ACI is a tar archive of ``manifest`` and ``rootfs/``.  Its root filesystem becomes a layer on top
+of the layers of its dependencies, which must be in the store.
 """
 
 from __future__ import annotations
@@ -49,19 +49,20 @@ class Hashing:
 def add_aci(
     incoming: Incoming, store: Store, path: str, progress: Progress, permission: Permission
 ) -> tuple[Document, AciManifest]:
-    """Add the ACI at ``path`` to the import ``incoming``; return its OCI and its appc manifest.
+    """Add the ACI at ``path`` to the import ``incoming``; return its OCI and appc manifests.
 
     Raises HostError, ImageError.
     """
+    what = f'ACI "{path}"'
     manifest = read_manifest(path, incoming.budget)
-    lower = _lower(incoming, store, manifest, path, permission)
+    lower = _lower(incoming, store, manifest, what, permission)
     if lower and manifest.whitelist:
-        raise ImageError(f"{path}: manifest: pathWhitelist with dependencies is not supported")
-    about, app = config_of(manifest, path)
+        raise ImageError(f"{what}: manifest: pathWhitelist with dependencies is not supported")
+    about, app = config_of(manifest, what)
     budget = incoming.budget
-    with open_file(path) as file, closing(plain(file, path, budget)) as stream:
+    with open_file(path) as file, closing(plain(file, what, budget)) as stream:
         hashing = Hashing(stream)
-        layer_tar = LayerTar(root_members(Reading(hashing, path), manifest.whitelist, budget))
+        layer_tar = LayerTar(root_members(Reading(hashing, what), manifest.whitelist, budget))
         digest = incoming.add_blob(layer_tar, progress=progress, kind=f"converting {path}")
     layers = [*lower, StoredLayer(digest, layer_tar.count, digest)]
     id = f"sha512-{hashing.hash.hexdigest()}"
@@ -71,7 +72,8 @@ def add_aci(
 
 def read_manifest(path: str, budget: Budget) -> AciManifest:
     """Return the parsed manifest of the ACI at ``path``.  Raises HostError, ImageError."""
-    with open_file(path) as file, closing(plain(file, path, budget)) as stream:
+    what = f'ACI "{path}"'
+    with open_file(path) as file, closing(plain(file, what, budget)) as stream:
         for member, content in members(stream, budget):
             if member_name(member.name) == "manifest":
                 if member.type != REGULAR or member.size > LARGEST_DOCUMENT:
@@ -79,13 +81,13 @@ def read_manifest(path: str, budget: Budget) -> AciManifest:
                 data = b""
                 while more := content.read(LARGEST_DOCUMENT):
                     data += more
-                return read_aci_manifest(load_document(data, f"{path}: manifest"), path)
+                return read_aci_manifest(load_document(data, f"{what}: manifest"), what)
     message = f'the archive has no file "manifest" of at most {LARGEST_DOCUMENT} bytes'
-    raise ImageError(f"{path}: {message}", 'an ACI is a tar of a file "manifest" and "rootfs"')
+    raise ImageError(f"{what}: {message}", 'an ACI is a tar archive of "manifest" and "rootfs"')
 
 
 def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> Iterator[Member]:
-    """Yield the members of an ACI's tar below ``rootfs``, named relative to it.
+    """Yield the members of an ACI's tar archive below ``rootfs``, with names relative to it.
 
     If ``whitelist`` is not empty, files that it does not list are left out.  Reads the stream to
     its end.  Raises ImageError.
@@ -110,7 +112,7 @@ def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> 
 
 
 def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
-    """Convert the header of an ACI's member to a ``TarInfo`` with the new ``name``."""
+    """Convert the header of an ACI's member to a ``TarInfo`` with a new ``name``."""
     header = tarfile.TarInfo(name)
     header.type, header.mode, header.size = member.type, member.mode, member.size
     header.uid, header.gid = member.uid, member.gid
@@ -145,7 +147,7 @@ def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
 def _lower(
     incoming: Incoming, store: Store, manifest: AciManifest, what: str, permission: Permission
 ) -> list[StoredLayer]:
-    """Return the layers of an ACI's dependencies, lowest first: the last dependency is on top.
+    """Return the layers of an ACI's dependencies, lowest first; the last dependency is on top.
 
     Raises ImageError.
     """
@@ -187,7 +189,7 @@ class AciManifest:
     """A parsed appc manifest; ``reference`` is the image's name in the store.
 
     ``dependencies`` are tuples (name in the store, imageID "sha512-..." or "").  ``whitelist``
-    lists the files of the image, relative to ``rootfs``; if it is empty, all files belong to it.
+    lists the files that belong to the image, relative to ``rootfs``; if it is empty, all files do.
     """
 
     name: str
@@ -200,7 +202,7 @@ class AciManifest:
 
 
 def read_aci_manifest(document: Json, what: str) -> AciManifest:
-    """Parse and validate an appc manifest; ``what`` is the ACI's path.  Raises ImageError."""
+    """Parse and validate an appc manifest; ``what`` names the ACI.  Raises ImageError."""
     if document.get("acKind") != "ImageManifest":
         raise ImageError(f"{what}: manifest: acKind must be ImageManifest")
     name = document.get("name")
@@ -233,8 +235,8 @@ def read_aci_manifest(document: Json, what: str) -> AciManifest:
 def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
     """Convert an appc manifest to an OCI image configuration.
 
-    Returns two JSON objects: the members os, architecture and created of the configuration, and
-    its member ``config``.  Raises ImageError.
+    Returns two JSON objects: the members os, architecture and created of the configuration, and its
+    member ``config``.  Raises ImageError.
     """
     app = manifest.app
     environment = _pairs(app, "environment", what)
@@ -298,7 +300,7 @@ def _dependency(value: Json, what: str) -> tuple[Reference, str]:
 
 
 def _reference(name: str, labels: dict[str, str], what: str) -> Reference:
-    """Return an ACI's reference in the store, with the label ``version`` as tag."""
+    """Return an ACI's reference in the store; its label ``version`` becomes the tag."""
     version = labels.get("version", "")
     if version and not is_tag(version):
         raise ImageError(f'{what}: manifest: label version: invalid tag "{version}"', TAGS)
@@ -306,7 +308,7 @@ def _reference(name: str, labels: dict[str, str], what: str) -> Reference:
 
 
 def _pairs(document: Json, member: str, what: str) -> dict[str, str]:
-    """Return ``document[member]``, a list of objects with "name" and "value", as a dict."""
+    """Convert ``document[member]``, a list of objects with "name" and "value", to a dict."""
     pairs = [(entry.get("name"), entry.get("value")) for entry in _list(document, member, what)]
     if not all(isinstance(text, str) for pair in pairs for text in pair):
         raise ImageError(

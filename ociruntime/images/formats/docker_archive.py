@@ -1,6 +1,6 @@
-"""Import of docker archives (``docker save``, ``podman save``): ``manifest.json`` and layers.
+"""Import docker archives (``docker save``, ``podman save``): ``manifest.json`` and layers.
 
-``manifest.json`` lists the images, with names of members of the archive::
+``manifest.json`` lists the images, with the names of their files in the archive::
 
     [{"Config": "HEX.json", "RepoTags": ["busybox:1.36"], "Layers": ["HEX/layer.tar", ...]}, ...]
 """
@@ -22,7 +22,7 @@ from ociruntime.images.tar.decompression import compression_of
 
 
 def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progress) -> Document:
-    """Add the image called ``tag`` ("" for the only one) to ``incoming``; return its manifest.
+    """Add the image ``tag`` ("" if there is only one) to ``incoming``; return its manifest.
 
     Raises HostError, ImageError.
     """
@@ -33,7 +33,7 @@ def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progr
     names = entry["Layers"]
     if not isinstance(diff_ids, list) or len(diff_ids) != len(names):
         message = f"rootfs.diff_ids must have {len(names)} entries, one for each layer"
-        raise ImageError(f"{files}: {entry['Config']}: {message}")
+        raise ImageError(f'read {files}: "{entry["Config"]}": {message}')
     layers = []
     for number, (name, diff_id) in enumerate(zip(names, diff_ids, strict=True), 1):
         stream, size = files.open(name)
@@ -41,7 +41,9 @@ def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progr
             compression = compression_of(stream.peek())
             if compression in ("xz", "bzip2"):
                 hint = "supported: gzip, zstd"
-                raise ImageError(f"{files}: {name}: unsupported compression {compression}", hint)
+                raise ImageError(
+                    f'read {files}: "{name}": unsupported compression {compression}', hint
+                )
             kind = f"copying layer {number} of {len(names)}"
             expected = "" if compression else str(diff_id)
             digest = incoming.add_blob(stream, expected, size, progress, kind)
@@ -53,11 +55,11 @@ def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progr
 
 
 def listing(files: ArchiveFiles) -> list[Json]:
-    """Return the checked entries of a docker archive's ``manifest.json``.
+    """Return the entries of a docker archive's ``manifest.json``, after checking them.
 
     Raises HostError, ImageError.
     """
-    what = f"{files}: manifest.json"
+    what = f"read {files}: manifest.json"
     try:
         entries = json.loads(read_small(files, "manifest.json", LARGEST_DOCUMENT))
     except (ValueError, RecursionError) as error:
@@ -78,7 +80,7 @@ def _is_entry(entry: object) -> bool:
 
 
 def chosen(entries: list[Json], tag: str, what: str) -> Json:
-    """Return the ``manifest.json`` entry of the image called ``tag``; for "", the only entry.
+    """Return the ``manifest.json`` entry of the image ``tag``; for "", the only entry.
 
     Raises ImageError.
     """
@@ -98,7 +100,7 @@ def chosen(entries: list[Json], tag: str, what: str) -> Json:
 
 
 def full_name(name: str) -> str:
-    """Expand the image ``name``: busybox to docker.io/library/busybox:latest; "" if invalid."""
+    """Expand an image name: busybox to docker.io/library/busybox:latest; return "" if invalid."""
     try:
         return parse(f"docker://{name}").name
     except ImageError:

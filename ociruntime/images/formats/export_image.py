@@ -1,4 +1,4 @@
-"""Export an image of the store as an OCI image layout, in a directory or a tar archive.
+"""Export an image from the store as an OCI image layout, in a directory or a tar archive.
 
 See image-layout.md of the image specification.  Blobs are exported unchanged.
 """
@@ -28,9 +28,9 @@ _NAME = "io.containerd.image.name"  # annotation with the full name, for docker 
 def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = silent) -> None:
     """Write an image's OCI layout to the empty directory ``target`` (a descriptor).
 
-    Never follows symbolic links.
+    Symbolic links are never followed.
 
-    Raises ImageError for a damaged blob, HostError if a file exists or cannot be written.
+    Raises ImageError for a damaged blob, HostError if a file already exists or cannot be written.
     """
     sizes = blobs_of(blobs, image)
     made: dict[str, int] = {"": target}
@@ -53,7 +53,7 @@ def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = s
 
 
 def _made(made: dict[str, int], path: str) -> int:
-    """Return a descriptor of the directory ``path``; create it unless ``made`` has it.
+    """Return a descriptor of the directory ``path``, which is created unless ``made`` has it.
 
     ``made`` maps paths relative to the layout to descriptors.  Raises OSError.
     """
@@ -76,8 +76,8 @@ def write_archive(
 ) -> None:
     """Write an image's OCI layout as a reproducible tar archive.  Raises ImageError, HostError.
 
-    ``index.json`` precedes the blobs, so that a reader of the stream knows early which follow.
-    It also contains a ``manifest.json`` for ``docker load`` before version 25.
+    ``index.json`` precedes the blobs, so that a reader of the stream knows early which blobs
+    follow. The archive also contains a ``manifest.json``, for ``docker load`` before version 25.
     """
     sizes = blobs_of(blobs, image)
     documents = _documents(image, sizes[image.id]) | {"manifest.json": _for_docker(image)}
@@ -123,14 +123,14 @@ class _Checked:
 
 
 def blobs_of(blobs: Blobs, image: Image) -> dict[str, int]:
-    """Return a dict digest -> size in bytes of an image's manifest, configuration and layers."""
+    """Return {digest: size in bytes} of an image's manifest, configuration and layers."""
     sizes = {image.id: blobs.size(image.id)}
     sizes[image.config_digest] = int(image.manifest["config"]["size"])
     return sizes | {layer.digest: layer.size for layer in image.layers}
 
 
 def _documents(image: Image, manifest_size: int) -> dict[str, bytes]:
-    """Return the files of an image's OCI layout that are not blobs: name -> content."""
+    """Return {name: content} of the files in an image's OCI layout that are not blobs."""
     entry: Json = {
         "mediaType": image.manifest.get("mediaType", OCI_MANIFEST),
         "digest": image.id,

@@ -35,7 +35,7 @@ _MOST_INSPECTED = 1000  # members of a compressed archive, in which reading cann
 
 
 def recognized(reference: Reference, budget: Budget) -> Reference:
-    """Return ``reference``, of kind ``path``, with the kind of its file, such as ``oci-archive``.
+    """Return ``reference`` with its kind ``path`` replaced by the file's, such as ``oci-archive``.
 
     Raises HostError, ImageError.
     """
@@ -44,9 +44,9 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
         kind = "oci" if is_layout(DirectoryFiles(path).has) else "dir"
         return replace(reference, kind=kind)
     with open_file(path) as file:
-        limit = _MOST_INSPECTED if compression_of_file(file, path) else budget.limits.files
+        limit = _MOST_INSPECTED if compression_of_file(file, f'"{path}"') else budget.limits.files
         names: set[str] = set()
-        for count, (member, _) in enumerate(members(plain(file, path, budget), budget)):
+        for count, (member, _) in enumerate(members(plain(file, f'"{path}"', budget), budget)):
             name = member_name(member.name)
             top = name.partition("/")[0]
             # An archive may have millions of members: collect only the names that matter.
@@ -57,7 +57,7 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
 
 
 def kind_of_archive(names: Set[str]) -> str:
-    """Return the format of an archive, such as ``oci-archive``, from the names of its members.
+    """Return an archive's format, such as ``oci-archive``, given the names of its members.
 
     ``names`` contains "" for all members whose names do not matter.
     """
@@ -71,10 +71,10 @@ def kind_of_archive(names: Set[str]) -> str:
 
 
 def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, list[str]]:
-    """Return the images in an archive or layout as a dict: tag -> full names of the image.
+    """Return the images in an archive or layout as {tag: [full names of the image]}.
 
-    The tag is what a reference must end with to select the image, "" if there is only one image.
-    A name that is only a tag, such as "latest" in a layout, is not among the full names.  Raises
+    The tag is what a reference must end with to select the image, "" if there is only one.  A name
+    that is only a tag, such as "latest" in a layout, is not among the full names.  Raises
     HostError, ImageError.
     """
     path = reference.path
@@ -103,8 +103,8 @@ def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, li
 class Claims:
     """The rules that decide whether an imported image gets the name that its file declares.
 
-    The image gets the name if the policy requires no signature for it and no other image has it;
-    ``replace`` takes it from another image.  If it does not get the name, ``warn`` is called.
+    The image gets the name if the policy requires no signature for that name and no other image has
+    it; ``replace`` takes it from another image.  If it does not get the name, ``warn`` is called.
     """
 
     permission: Permission
@@ -114,7 +114,7 @@ class Claims:
     def settle(self, store: Store, image: Image, name: str, path: str) -> bool:
         """Give ``name`` to an image imported from the file at ``path``, or warn why not.
 
-        Returns whether the image has the name.
+        Returns whether the image now has the name.
         """
         rule = self.permission.policy.rule(name)
         hint = f"see {rule.where}"
@@ -205,7 +205,7 @@ def _from_layout(
 def _signer(
     store: Store, reference: Reference, documents: list[Document], verifier: ImageVerifier
 ) -> str:
-    """Check the signature of an image; return the signer, "" if no check is needed."""
+    """Check an image's signature; return the signer, or "" if none is required."""
     id = documents[-1].digest
     try:
         if store.record(reference.name).id == id and verifier.knows(id):
@@ -225,9 +225,9 @@ def load(
 ) -> Iterator[tuple[Image, list[str]]]:
     """Import each image of the archive or layout at ``path``; yield (image, its new names).
 
-    ``fetch(text)`` imports the image of a local reference.  As with docker, a stored image that
-    has one of the names loses it.  An image without names is stored under the name of its file.
-    Raises HostError, ImageError.
+    ``fetch(text)`` imports the image of a local reference.  As in docker, a stored image that has
+    one of the names loses it.  An image without names is stored under its file's name. Raises
+    HostError, ImageError.
     """
     limits = settings.limits()
     reference = recognized(Reference("path", path, path=path), Budget.at(store.path, limits))

@@ -1,4 +1,4 @@
-"""Read OCI image layouts (image-spec, image-layout.md), in a directory or a tar."""
+"""Read OCI image layouts (image-spec, image-layout.md), in a directory or a tar archive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
 
 
 class Layout:
-    """An OCI image layout of version 1.0.0; the constructor raises ImageError for anything else."""
+    """An OCI image layout of version 1.0.0; the constructor raises ImageError for any other."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -25,10 +25,10 @@ class Layout:
         version = head.get("imageLayoutVersion")
         if not isinstance(version, str) or not version.startswith("1."):
             message = f"unsupported imageLayoutVersion {version!r}"
-            raise ImageError(f"{files}: oci-layout: {message}", "supported: 1.0.0")
+            raise ImageError(f"read {files}: oci-layout: {message}", "supported: 1.0.0")
 
     def image(self, tag: str, platform: str = "") -> list[Document]:
-        """Return the indexes that lead to the image called ``tag``, and last its manifest.
+        """Return the indexes that lead to the image called ``tag``, and its manifest as last item.
 
         Without a tag, the layout must have a single image.  Raises HostError, ImageError.
         """
@@ -37,7 +37,7 @@ class Layout:
 
     def entries(self) -> list[Entry]:
         """Return the entries of the layout's ``index.json``.  Raises HostError, ImageError."""
-        what = f"{self.files}: index.json"
+        what = f"read {self.files}: index.json"
         data = read_small(self.files, "index.json", LARGEST_DOCUMENT)
         entries = read_index(data, "", what)
         if entries is None:
@@ -45,7 +45,7 @@ class Layout:
         return entries
 
     def open_blob(self, digest: str) -> Reading:
-        """Return a stream of a blob, to be closed by the caller.  Raises HostError, ImageError."""
+        """Return a stream of a blob, which the caller must close.  Raises HostError, ImageError."""
         return self.files.open(blob_path(digest))[0]
 
     def _document(self, digest: str) -> Document:
@@ -86,6 +86,6 @@ def _chosen(entries: list[Entry], tag: str, platform: str, what: str) -> Descrip
 
 
 def names_of(entry: Entry) -> list[str]:
-    """Return the image names in the annotations of an entry of an index."""
+    """Return the image names in the annotations of an index entry."""
     values = [entry.annotations.get(key) for key in _NAMES]
     return [name for name in values if isinstance(name, str) and name]

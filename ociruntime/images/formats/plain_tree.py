@@ -1,4 +1,4 @@
-"""Import a root filesystem, a directory or a tarball, as an image of a single layer.
+"""Import a root filesystem, a directory or a tarball, as an image with a single layer.
 
 The image has no entrypoint or other defaults; the command line specifies what to run.
 """
@@ -23,7 +23,7 @@ from ociruntime.images.tar.tar_header import BLOCK, parse_header
 
 
 def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:
-    """Add an image of the directory ``path`` to the import; return its manifest.
+    """Add an image with the content of the directory ``path`` to the import; return its manifest.
 
     Raises HostError, ImageError.
     """
@@ -34,34 +34,34 @@ def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document
 
 
 def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
-    """Add an image of the tarball ``path`` to the import; return its manifest.
+    """Add an image with the content of the tarball ``path`` to the import; return its manifest.
 
-    The tar may be plain or compressed with gzip, zstd, xz or bzip2.
-    gzip and zstd files are stored unchanged; the others are decompressed, as the image
-    specification does not support them.  Raises HostError, ImageError.
+    The tarball may be uncompressed, or compressed with gzip, zstd, xz or bzip2.  gzip and zstd
+    files are stored unchanged; the others are decompressed, as the image specification does not
+    support them. Raises HostError, ImageError.
     """
     with open_file(path) as file:
         budget = incoming.budget
         diff_id, size = _measured(file, path, budget)
         kind = f"copying {path}"
-        compression = compression_of_file(file, path)
+        compression = compression_of_file(file, f'"{path}"')
         if compression in OF_LAYERS:
             size = os.fstat(file.fileno()).st_size
-            digest = incoming.add_blob(Reading(file, path), "", size, progress, kind)
+            digest = incoming.add_blob(Reading(file, f'"{path}"'), "", size, progress, kind)
         else:
             compression = ""
-            with closing(plain(file, path, budget)) as stream:
+            with closing(plain(file, f'"{path}"', budget)) as stream:
                 digest = incoming.add_blob(stream, diff_id, size, progress, kind)
         layer = StoredLayer(digest, size, diff_id, compression)
     return add_documents(incoming, minimal_config([layer]), [layer])
 
 
 def _measured(file: BinaryIO, path: str, budget: Budget) -> tuple[str, int]:
-    """Return (digest, size in bytes) of the tar in a tarball, uncompressed; rewind the file.
+    """Return (digest, size in bytes) of the uncompressed tarball, and rewind the file.
 
-    Raises ImageError if it is not a tar.
+    Raises ImageError if it is not a tar archive.
     """
-    with closing(plain(file, path, budget)) as stream:
+    with closing(plain(file, f'"{path}"', budget)) as stream:
         first = b""
         while len(first) < BLOCK and (more := stream.read(BLOCK)):
             first += more

@@ -45,7 +45,7 @@ class Blobs:
         return ImageError(f'open blob "{self.path_of(digest)}": {reason(error)}', hint)
 
     def drop(self, digest: str) -> None:
-        """Remove a damaged blob, so that it will be fetched again.  Raises HostError."""
+        """Remove a damaged blob, so that it is fetched again when needed.  Raises HostError."""
         try:
             os.unlink(self.path_of(digest))
         except FileNotFoundError:
@@ -54,14 +54,14 @@ class Blobs:
             raise HostError(f'remove blob "{self.path_of(digest)}"', error) from None
 
     def read(self, digest: str) -> bytes:
-        """Return the whole content of a small blob, verified by its digest.  Raises ImageError."""
+        """Return the whole content of a small blob, after verifying it.  Raises ImageError."""
         with self.open(digest) as blob:
             content = blob.read()
         check_content(content, digest, f'blob "{self.path_of(digest)}"')
         return content
 
     def is_whole(self, digest: str) -> bool:
-        """Return whether a blob exists and is undamaged; reads and hashes its whole content."""
+        """Return whether a blob exists and is undamaged; reads and hashes all of its content."""
         hashed = hasher(check_digest(digest))
         try:
             with open(self.path_of(digest), "rb", buffering=0) as blob:
@@ -83,10 +83,10 @@ class Blobs:
             raise HostError(f'read "{self.path}"', error) from None
 
     def take(self, file: str, digest: str) -> None:
-        """Move the verified and synced file ``file`` into the store as a blob.  Raises OSError."""
+        """Move ``file``, verified and synced, into the store as a blob.  Raises OSError."""
         os.rename(file, self.path_of(digest))
 
     def sync(self) -> None:
-        """Sync the blobs' directories: new blobs survive a power failure.  Raises OSError."""
+        """Sync the blobs' directories: new blobs then survive a power failure.  Raises OSError."""
         for algorithm in os.listdir(self.path):
             sync_directory(f"{self.path}/{algorithm}")

@@ -1,10 +1,10 @@
 """Configuration files for images, merged from the configuration directories.
 
-``registries.json``  {"mirrors": {"docker.io": ["localhost:5000", "mirror.example.org/hub"]}}
-``auth.json``        credentials (images/registry/auth.py)
-``policy.json``      which images are accepted (policy.py)
-``limits.json``      limits of an image's resources (image_limits.py)
-``trustedkeys/``     OpenPGP keys (trusted_keys.py)
+registries.json  {"mirrors": {"docker.io": ["localhost:5000", "mirror.example.org/hub"]}}
+auth.json        credentials (images/registry/auth.py)
+policy.json      which images are accepted (policy.py)
+limits.json      limits of an image's resources (image_limits.py)
+trustedkeys/     OpenPGP keys (trusted_keys.py)
 """
 
 from __future__ import annotations
@@ -46,26 +46,28 @@ class Settings:
         return [(path, document) for path, document in read if document is not None]
 
     def mirrors(self) -> dict[str, list[str]]:
-        """Return registry -> mirrors to try before it, as HOST[:PORT][/PATH].
+        """Return {registry: mirrors to try before it}, with mirrors as HOST[:PORT][/PATH].
 
-        If several files list a registry, the file of the highest precedence counts.
-        Raises HostError, ImageError.
+        If several files list a registry, the file with the highest precedence counts. Raises
+        HostError, ImageError.
         """
         merged: dict[str, list[str]] = {}
         for path, document in reversed(self.documents("registries.json")):
             unknown = document.keys() - {"mirrors"}
             if unknown:
-                raise ImageError(f'{path}: unknown member "{min(unknown)}"', "supported: mirrors")
+                raise ImageError(
+                    f'read "{path}": unknown member "{min(unknown)}"', "supported: mirrors"
+                )
             mirrors = document.get("mirrors", {})
             if not isinstance(mirrors, dict):
-                raise ImageError(f"{path}: mirrors must be a JSON object")
+                raise ImageError(f'read "{path}": mirrors must be a JSON object')
             for host, addresses in mirrors.items():
                 if not isinstance(addresses, list) or not all(
                     isinstance(address, str) and address and "://" not in address
                     for address in addresses
                 ):
                     raise ImageError(
-                        f'{path}: mirrors["{host}"] must be a list of HOST[:PORT][/PATH]'
+                        f'read "{path}": mirrors["{host}"] must be a list of HOST[:PORT][/PATH]'
                     )
                 merged[registry_name(host)] = [address.rstrip("/") for address in addresses]
         return merged
@@ -84,7 +86,7 @@ class Settings:
 
 
 def read_object(path: str) -> Json | None:
-    """Return the JSON object in a file, None if it does not exist.
+    """Return the JSON object in a file; None if the file does not exist.
 
     Raises HostError, ImageError.
     """
@@ -103,7 +105,7 @@ def parse_object(data: bytes, path: str) -> Json:
     try:
         document = load(data)
     except (ValueError, RecursionError) as error:
-        raise ImageError(f'parse "{path}": invalid JSON: {error}') from None
+        raise ImageError(f'read "{path}": invalid JSON: {error}') from None
     if not isinstance(document, dict):
-        raise ImageError(f'parse "{path}": must be a JSON object')
+        raise ImageError(f'read "{path}": must be a JSON object')
     return document

@@ -16,7 +16,7 @@ LENGTHS = {"sha256": 64, "sha512": 128}  # digits
 def check_digest(text: object, what: str = "") -> str:
     """Return ``text`` if it is a valid digest, which is safe in a path.  Raises ImageError.
 
-    ``what`` describes in the error where the digest comes from.
+    ``what`` says in the error message where the digest comes from.
     """
     if not isinstance(text, str) or not is_digest(text):
         hint = "a digest is sha256: and 64 hexadecimal digits, or sha512: and 128"
@@ -36,7 +36,7 @@ def hasher(digest: str) -> _Hash:
 
 
 def digest_of(content: bytes, like: str = "sha256:") -> str:
-    """Return the digest of ``content``, computed with the algorithm of the digest ``like``."""
+    """Return the digest of ``content``, using the same algorithm as the digest ``like``."""
     algorithm = like.partition(":")[0]
     return f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
 
@@ -49,7 +49,7 @@ def check_content(content: bytes, digest: str, what: str) -> None:
 
 
 def chain_id(diff_ids: list[str]) -> str:
-    """Return the ChainID of layers' diff_ids, lowest first (image-spec, config.md)."""
+    """Return the ChainID of layers, given their diff_ids, lowest first (image-spec, config.md)."""
     if not diff_ids:
         return digest_of(b"")
     chain = diff_ids[0]

@@ -1,4 +1,4 @@
-"""Types for images: descriptors, layers, images and their records in the store."""
+"""Types for images: descriptors, layers, images and the store's records of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Descriptor:
-    """An OCI descriptor, which refers to a blob; ``size`` in bytes."""
+    """An OCI descriptor, which refers to a blob; ``size`` is in bytes."""
 
     media_type: str
     digest: str
@@ -40,9 +40,9 @@ class Image:
     """An image for a single platform.
 
     ``id`` is the digest of its manifest.  ``name`` is the one it was looked up by, else its first
-    name, or "".  ``size`` is the total of its blobs in bytes.  ``imported`` and ``used`` (last use)
-    are in seconds since the epoch.  ``index`` is the digest of the index (manifest list) that it
-    was chosen from, or "".
+    name, or "".  ``size`` is the total size of its blobs in bytes.  ``imported`` and ``used`` (last
+    use) are in seconds since the epoch.  ``index`` is the digest of the index (manifest list) from
+    which it was chosen, or "".
     """
 
     id: str
@@ -66,7 +66,7 @@ class Image:
 
     @property
     def has_healthcheck(self) -> bool:
-        """Return whether the image defines a HEALTHCHECK (which ociruntime does not run)."""
+        """True if the image defines a HEALTHCHECK (which ociruntime does not run)."""
         check = self.app.get("Healthcheck")
         test = check.get("Test") if isinstance(check, dict) else None
         return isinstance(test, list) and bool(test) and test[0] != "NONE"
@@ -82,7 +82,7 @@ class Image:
 class Record:
     """An image's entry in the store's database, valid even if its blobs are damaged.
 
-    ``origins`` are (name at import, signer verified then or "" if no signature was required).
+    ``origins`` are pairs (name at import, signer verified then or "" if none was required).
     """
 
     id: str
@@ -96,5 +96,5 @@ class Record:
 
 
 def silent(kind: str, done: int, total: int) -> None:
-    """A Progress callback that reports nothing."""
+    """Report nothing: a Progress callback for callers that show no progress."""
     del kind, done, total

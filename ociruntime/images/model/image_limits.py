@@ -1,6 +1,6 @@
 """Limits on an image's disk space, files and memory: a small archive can decompress to terabytes.
 
-``limits.json`` in the configuration directories changes them: {"bytes": 1099511627776}.
+A file ``limits.json`` in the configuration directories changes them: {"bytes": 1099511627776}.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def read_limits(document: dict[str, Any], path: str) -> dict[str, int]:
     for name, value in document.items():
         if name not in defaults:
             supported = ", ".join(defaults)
-            raise ImageError(f'{path}: unknown member "{name}"', f"supported: {supported}")
+            raise ImageError(f'read "{path}": unknown member "{name}"', f"supported: {supported}")
         least, most = int(name != "reserve"), _DEEPEST if name == "depth" else MOST
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise ImageError(f"{path}: {name} must be an integer from {least} to {most}")
+            raise ImageError(f'read "{path}": {name} must be an integer from {least} to {most}')
     return document
 
 
@@ -89,7 +89,7 @@ class Budget:
         return cls(limits, lambda: _room(path, limits.reserve))
 
     def fresh(self) -> Budget:
-        """Return an unused budget with the same limits, to read the same archive again."""
+        """Return an unused budget with the same limits, for reading the same archive again."""
         return Budget(self.limits, self.room)
 
     def check_bytes(self, count: int) -> None:
@@ -105,7 +105,7 @@ class Budget:
     def check_room(self, count: int, what: str) -> None:
         """Raise ImageError if ``count`` more bytes exceed the limit or the free disk space.
 
-        ``what`` describes the bytes in the error.  The method does not count them.
+        ``what`` describes the bytes in the error.  They are not counted.
         """
         if self.bytes + count > self.limits.bytes:
             raise _exceeded(f"more than {self.limits.bytes} bytes of files", "bytes")
@@ -132,7 +132,7 @@ class Budget:
             raise _exceeded("more files than the filesystem has free inodes", "reserve")
 
     def check_depth(self, depth: int) -> None:
-        """Raise ImageError if a directory is nested too deeply; depth 1 is below the root."""
+        """Raise ImageError if a directory is nested too deeply; the root has depth 0."""
         if depth > self.limits.depth:
             raise _exceeded(f"directories nested more than {self.limits.depth} deep", "depth")
 
@@ -148,7 +148,7 @@ class Budget:
         self.names = 0
 
     def check_ratio(self, plain: int, stored: int, what: str = "a layer") -> None:
-        """Raise ImageError if ``plain`` bytes from ``stored`` may be a decompression bomb.
+        """Raise ImageError if ``stored`` bytes that expand to ``plain`` may be a bomb.
 
         ``what`` names the compressed stream in the error.
         """
@@ -163,7 +163,7 @@ class Budget:
         self.check_ratio(self.holes, self.source, "a sparse file of the archive")
 
     def _check_room(self) -> None:
-        """Read the free disk space and inodes; the bytes counted so far are already on disk."""
+        """Look up the free disk space and inodes; the bytes counted so far are already on disk."""
         free, inodes = self.room()
         self._end = self.bytes + free
         self._next_check = self.bytes + _CHECK_INTERVAL

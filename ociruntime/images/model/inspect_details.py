@@ -6,8 +6,8 @@
      "root_fs": {"type": "layers", "layers": [diff_id]},
      "history": [{"created", "created_by", "comment", "size": bytes}]}
 
-Names and shape are those of docker, so that its users find what they look for.  All strings come
-from the image and may be anything.
+The document has docker's names and structure, which users know.  All strings come from the image
+and are untrusted.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def details(image: Image) -> Details:
 
 
 def _history(image: Image) -> list[Details]:
-    """Return an image's history: the steps of its build, oldest first, with their layers' sizes.
+    """Return an image's history: the steps of its build, oldest first, with layer sizes.
 
-    Each step that is not marked ``empty_layer`` made the next layer (image-spec, config.md).
-    Layers for which no step is left are appended as steps without description.
+    Each step that is not marked ``empty_layer`` made the next layer (image-spec, config.md). Layers
+    that no step accounts for are appended as steps without description.
     """
     sizes = [layer.size for layer in image.layers]
     steps = []

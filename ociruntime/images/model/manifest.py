@@ -1,6 +1,6 @@
 """Parse and validate an image's manifest and configuration; pure.
 
-Every function raises ImageError for a malformed or unsupported document; ``what`` describes the
+Every function raises ImageError for a malformed or unsupported document; ``what`` names the
 document in the error, for example "manifest sha256:...".
 """
 
@@ -56,7 +56,7 @@ def parse_manifest(
 ) -> tuple[Json, Descriptor, list[Descriptor]]:
     """Parse a manifest; return (document, configuration's descriptor, layers' descriptors).
 
-    The layers are in the manifest's order, the lowest first.
+    The layers are in the manifest's order, lowest first.
     """
     document = load_document(data, what)
     if document.get("schemaVersion") != 2:
@@ -88,7 +88,7 @@ def parse_manifest(
 def parse_config(
     data: bytes, layers: list[Descriptor], what: str = "image configuration"
 ) -> tuple[Json, tuple[Layer, ...]]:
-    """Parse an image configuration; return it, and the layers with their diff_ids added.
+    """Parse an image configuration; return it, and the layers with their diff_ids.
 
     ``layers`` are the descriptors in the image's manifest.  Raises ImageError.
     """
@@ -117,7 +117,7 @@ def _layer(of: Descriptor, diff_id: str) -> Layer:
 
 
 def _check_app(app: object, what: str) -> None:
-    """Check the types of the members of an image configuration's ``config`` that we use."""
+    """Check the types of those members of an image configuration's ``config`` that we use."""
     if app is None:
         return
     if not isinstance(app, dict):

@@ -1,4 +1,4 @@
-"""Supported media types of indexes, manifests, configurations and layers."""
+"""The supported media types of indexes, manifests, configurations and layers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NOT_DISTRIBUTABLE = (
 def compression(media_type: str, what: str = "layer") -> str:
     """Return the compression of a layer's media type: "", "gzip" or "zstd".
 
-    Raises ImageError for other media types; ``what`` describes the layer in it.
+    Raises ImageError for other media types; ``what`` names the layer in the error.
     """
     kind = LAYERS.get(media_type)
     if kind is not None:

@@ -1,4 +1,4 @@
-"""Platforms of images, and the choice from an index (manifest list); pure, except ``host``."""
+"""Platforms of images, and the choice of one from an index; pure, except ``host``."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def parse_platform(text: str) -> Platform:
 
 
 def matching_platforms(text: str) -> list[Platform]:
-    """Return the platforms that match the user's ``text``, best first; for "" the machine's.
+    """Return the platforms that match ``text``, best first; for "", the machine's.
 
     Raises ImageError.
     """
@@ -142,8 +142,8 @@ def fits(config: Json, text: str) -> bool:
 def read_index(data: bytes, served_as: str, what: str) -> list[Entry] | None:
     """Parse an index; return its entries, or None if ``data`` is an image's manifest.
 
-    ``served_as`` is the registry's Content-Type, or "".  Raises ImageError, in which ``what``
-    names the document.
+    ``served_as`` is the registry's Content-Type, or "".  Raises ImageError, in which ``what`` names
+    the document.
     """
     document = load_document(data, what)
     media_type = document.get("mediaType") or served_as.partition(";")[0].strip()
@@ -175,10 +175,10 @@ def _entry(value: Json, what: str) -> Entry:
 
 
 def choose(entries: list[Entry], platforms: list[Platform], what: str) -> Descriptor:
-    """Return the descriptor of the index entry for the first of ``platforms`` that has one.
+    """Return the descriptor of the entry for the first of ``platforms`` that the index has.
 
     A single entry without a platform is accepted.  Raises ImageError, in which ``what`` names the
-    index, if no entry fits.
+    index, if no entry matches.
     """
     for architecture, variant in platforms:
         for entry in entries:

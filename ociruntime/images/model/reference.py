@@ -7,8 +7,8 @@
     dir:DIR  tar:FILE  aci:FILE   a root filesystem, a tar of one, an App Container Image
     /DIR  ./FILE  ../FILE  FILE.aci  FILE.tar  FILE.tar.gz ...         the kind is detected
 
-Paths start with a slash or a dot, or have an archive's extension; all else is a name, even if the
-working directory has a file of that name.
+Paths start with a slash or a dot, or have an archive's extension; everything else is a name, even
+if the working directory has a file of that name.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _LONGEST_REPOSITORY = 255
 class Reference:
     """A parsed reference to an image.
 
-    ``kind`` is ``id``, ``registry`` or one of LOCAL_KINDS; ``text`` is as typed.  Kind ``registry``
-    has ``host`` (docker.io for Docker Hub), ``repository``, ``tag`` ("" if there is only a digest)
-    and ``digest`` ("" or sha256:HEX).  Local kinds have ``path`` (absolute) and ``tag``, the
-    image's name in the file, or "".  Kind ``id`` has ``digest``, sha256: and up to 64 digits.
-    ``maybe_id`` is the same for a registry's name that could also be an id.  ``platform`` is the
-    one that the user wants, "" for the machine's; ``parse`` does not set it.
+    ``kind`` is ``id``, ``registry`` or one of LOCAL_KINDS; ``text`` is the reference as typed.
+    Kind ``registry`` has ``host`` (docker.io for Docker Hub), ``repository``, ``tag`` ("" if there
+    is only a digest) and ``digest`` ("" or sha256:HEX).  Local kinds have ``path`` (absolute) and
+    ``tag``, the image's name in the file, or "".  Kind ``id`` has ``digest``, sha256: and up to 64
+    digits; ``maybe_id`` is the same for a name in a registry that could also be an id.
+    ``platform`` is the one requested by the user, "" for the machine's; ``parse`` does not set it.
     """
 
     kind: str
@@ -73,7 +73,7 @@ class Reference:
 def parse(text: str) -> Reference:
     """Parse an image reference as typed; relative paths become absolute.  Raises ImageError."""
     if not text or not text.isprintable() or text != text.strip():
-        raise ImageError(f"invalid image reference {text!r}", FORMS)
+        raise ImageError(f'invalid image reference "{text}"', FORMS)
     scheme, colon, rest = text.partition(":")
     if colon and scheme in LOCAL_KINDS and scheme != "path":
         return _local(scheme, text, rest)
@@ -210,10 +210,10 @@ def is_host(text: str) -> bool:
 
 
 def registry_name(host: str) -> str:
-    """Normalise HOST or HOST:PORT to the registry's canonical name, for rules and credentials.
+    """Convert HOST or HOST:PORT to the registry's canonical name, for rules and credentials.
 
-    It is lower case; aliases of Docker Hub become docker.io.  Port 443 is removed, except from a
-    host that without a port would look like a repository (``hub:443/web``).
+    It is lower case; aliases of Docker Hub become docker.io.  Port 443 is removed, unless the host
+    alone would look like a repository (``hub:443/web``).
     """
     host = host.lower()
     name, colon, port = host.rpartition(":")
@@ -246,7 +246,7 @@ def is_host_alone(text: str) -> bool:
 
 
 def prefix_name(prefix: str) -> str:
-    """Normalise the registry in HOST[:PORT][/PATH] like ``registry_name``."""
+    """Convert the registry in HOST[:PORT][/PATH] to its canonical name (``registry_name``)."""
     host, slash, path = prefix.partition("/")
     return f"{registry_name(host)}{slash}{path}"
 

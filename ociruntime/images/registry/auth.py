@@ -6,11 +6,11 @@ The files have the format of ``auth.json`` of podman, skopeo and Docker::
                "registry.example.org/team": {"username": "...", "password": "..."},
                "docker.io": {"identitytoken": "..."}}}
 
-The first file with a matching entry is used: our own ``auth.json``, then those of podman, skopeo
-and Docker.  In it, the entry with the longest matching path wins.
+The first file with a matching entry is used: our own ``auth.json`` files come before those of
+podman, skopeo and Docker.  Within a file, the entry with the longest matching path wins.
 
-The environment names the files of the other tools, and may be that of the user who has called sudo.
-Root ignores files of other users, with a warning.
+The environment says where the other tools' files are, and may be that of a user who has called
+sudo. Root ignores files of other users, with a warning.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A challenge in a WWW-Authenticate header; ``scheme`` and names are in lower case."""
+    """A challenge in a WWW-Authenticate header; scheme and parameter names are in lower case."""
 
     scheme: str
     parameters: dict[str, str]
@@ -70,10 +70,10 @@ class Challenge:
 def credential(
     settings: Settings, host: str, repository: str, warn: Callable[[str], None]
 ) -> Credential | None:
-    """Return the credentials for a repository, None if there are none.
+    """Return the credentials for a repository, or None.
 
-    ``warn`` is called for each file that is ignored because root does not trust its owner.
-    Raises HostError, ImageError for files that cannot be read or are malformed.
+    ``warn`` is called for each file that is ignored because root does not trust its owner. Raises
+    HostError, ImageError for files that cannot be read or are malformed.
     """
     for path, document in _documents(settings, warn):
         entries = _entries(path, document)
@@ -84,7 +84,7 @@ def credential(
 
 
 def hosts(settings: Settings, warn: Callable[[str], None]) -> dict[str, str]:
-    """Return the registries with credentials: HOST or HOST/PATH -> the file that has them.
+    """Return {HOST or HOST/PATH: the file with its credentials} for registries with credentials.
 
     Raises HostError, ImageError.
     """
@@ -129,8 +129,8 @@ def _documents(settings: Settings, warn: Callable[[str], None]) -> list[tuple[st
 def _read_of_other_tool(path: str, warn: Callable[[str], None]) -> Json | None:
     """Return the JSON object in another tool's credentials file; None if missing or untrusted.
 
-    The file is checked before it is opened for reading: opening a device can have side effects,
-    and opening a FIFO can block.  Raises HostError, ImageError.
+    The file is checked before it is opened for reading: opening a device can have side effects, and
+    opening a FIFO can block.  Raises HostError, ImageError.
     """
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -177,7 +177,7 @@ def _paths_of_other_tools() -> list[str]:
 
 
 def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
-    """Return a credentials file's non-empty entries: canonical key -> (key as written, entry).
+    """Return {canonical key: (key as written, entry)} of a credentials file's non-empty entries.
 
     If two keys mean the same registry, the canonical one wins, else the first.
     """
@@ -185,7 +185,9 @@ def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
     if not isinstance(auths, dict) or not all(
         isinstance(values, dict) for values in auths.values()
     ):
-        raise ImageError(f'{path}: "auths" must be a JSON object whose values are JSON objects')
+        raise ImageError(
+            f'read "{path}": "auths" must be a JSON object whose values are JSON objects'
+        )
     entries: dict[str, tuple[str, Json]] = {}
     for key, entry in auths.items():
         name = prefix_name(plain_key(key))
@@ -195,7 +197,7 @@ def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
 
 
 def plain_key(key: str) -> str:
-    """Reduce a key of ``auths`` such as ``https://index.docker.io/v1/`` to HOST or HOST/PATH."""
+    """Reduce a key of ``auths``, such as ``https://index.docker.io/v1/``, to HOST or HOST/PATH."""
     if "://" not in key:
         return key.rstrip("/")
     address = key.partition("://")[2].rstrip("/")
@@ -208,7 +210,7 @@ def _is_text(value: object) -> bool:
 
 
 def _credential(path: str, key: str, entry: Json) -> Credential:
-    where = f'{path}: auths["{key}"]'
+    where = f'read credentials "{path}": auths["{key}"]'
     texts = {name: entry.get(name, "") for name in ("username", "password", "identitytoken")}
     if not all(_is_text(value) for value in texts.values()):
         raise ImageError(f"{where}: username, password and identitytoken must be strings")
@@ -228,7 +230,7 @@ def _credential(path: str, key: str, entry: Json) -> Credential:
 
 
 def registry_of(text: str) -> str:
-    """Return the canonical name of a registry, given as HOST[:PORT] or URL; "" is Docker Hub.
+    """Return a registry's canonical name, given HOST[:PORT] or a URL; "" means Docker Hub.
 
     Raises ImageError.
     """
@@ -241,7 +243,8 @@ def registry_of(text: str) -> str:
 def keep(directory: str, host: str, credential: Credential) -> str:
     """Add a registry's credentials to ``auth.json`` in ``directory``; return the file's path.
 
-    Those of other registries are kept.  Raises HostError, ImageError if the file is malformed.
+    Credentials of other registries are kept.  Raises HostError, and ImageError if the file is
+    malformed.
     """
     pair = f"{credential.user}:{credential.password}".encode()
 
@@ -283,7 +286,7 @@ def _change(directory: str, change: Callable[[Json], bool]) -> tuple[str, bool]:
         document = read_object(path) or {}
         auths = document.setdefault("auths", {})
         if not isinstance(auths, dict):
-            raise ImageError(f'{path}: "auths" must be a JSON object')
+            raise ImageError(f'read "{path}": "auths" must be a JSON object')
         changed = change(auths)
         if changed:
             text = json.dumps(document, indent=1).encode() + b"\n"

@@ -2,7 +2,7 @@
 
 Based on ``requests``, which is imported at the first request.  Redirects are followed here, because
 credentials for a registry must not reach the blob store that it redirects to.  ``.netrc`` is
-ignored: credentials come only from the files in docs/images.md.
+ignored: credentials come only from the files described in docs/images.md.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class HttpClient:
         return f"{self._schemes[host]}://{host}{path}"
 
     def allows_http(self, host: str) -> bool:
-        """Return whether plain HTTP is allowed for HOST or HOST:PORT: always for loopback."""
+        """Return whether plain HTTP is allowed for HOST or HOST:PORT (always for loopback)."""
         return "http" in self.insecure or is_loopback(host)
 
     def request(
@@ -71,7 +71,7 @@ class HttpClient:
     ) -> Response:
         """Send a request, with redirects and retries; return the final response of any status.
 
-        ``form`` is sent as the body.  The response's body is not read yet (``read_body`` or
+        ``form`` is sent as the body.  The response's body is not read yet (see ``read_body`` and
         ``raw``); a caller that does not read it must close the response.  Raises RegistryError if
         there is no response or a redirect is refused.
         """
@@ -191,7 +191,7 @@ class HttpClient:
         return session
 
     def _supports_tls(self, host: str) -> bool:
-        """Return whether ``host`` speaks TLS; False if its answer to a handshake is not TLS."""
+        """Return whether ``host`` speaks TLS; False if its reply to a handshake is not TLS."""
         import socket
         import ssl
 
@@ -229,7 +229,7 @@ def is_loopback(host: str) -> bool:
 def is_plain(url: str) -> bool:
     r"""Return whether an untrusted URL is unambiguous: all parsers see the same host in it.
 
-    We check a URL with urlsplit, but requests parses it with urllib3.  In ``http://a\@b`` the host
+    We check a URL with urlsplit, but requests parses it with urllib3.  In ``http://a\@b``, the host
     is ``a`` for urllib3 and ``b`` for urlsplit.  Raises ValueError for an invalid URL.
     """
     odd = not url.isascii() or not url.isprintable() or not _AMBIGUOUS.isdisjoint(url)
@@ -237,7 +237,7 @@ def is_plain(url: str) -> bool:
 
 
 def retry_after(value: str, now: float) -> float | None:
-    """Parse a Retry-After header, seconds or a date; return seconds, None if empty or invalid.
+    """Convert a Retry-After header (seconds or a date) to seconds; None if empty or invalid.
 
     ``now`` is in seconds since the epoch.
     """
@@ -257,8 +257,8 @@ def retry_after(value: str, now: float) -> float | None:
 def read_body(response: Response, longest: int) -> bytes:
     """Return a response's whole body, of at most ``longest`` bytes, and close the response.
 
-    Raises RegistryError if it is longer, or compressed: that was not requested, and could be a
-    decompression bomb.
+    Raises RegistryError if it is longer, or if it is compressed, which was not requested and could
+    be a decompression bomb.
     """
     body = b""
     try:
@@ -283,7 +283,7 @@ def read_body(response: Response, longest: int) -> bytes:
 
 
 def refusal(method: str, response: Response, hint: str = "") -> RegistryError:
-    """Return a RegistryError with the request, the HTTP status and the registry's messages."""
+    """Return a RegistryError that quotes the request, HTTP status and the registry's messages."""
     import json
 
     messages: list[str] = []
@@ -313,12 +313,12 @@ def _backoff(response: Response, pause: float, url: str) -> float:
 
 
 def _no_auth(request: PreparedRequest) -> PreparedRequest:
-    """Add no credentials to the request; without this, requests would use .netrc."""
+    """Add no credentials to the request; without this hook, requests would use .netrc."""
     return request
 
 
 def _no_redirects(*arguments: object, **named: object) -> Iterator[Response]:
-    """Replace requests' own handling of redirects: follow none."""
+    """Follow no redirects: this replaces the method with which requests follows them."""
     del arguments, named
     return iter(())
 
@@ -330,14 +330,14 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def _shown(url: str) -> str:
-    """Return ``url`` without the query, where blob stores put signatures."""
+    """Return ``url`` without its query, in which blob stores put signatures."""
     return url.partition("?")[0]
 
 
 def _is_final(error: Exception) -> bool:
     """Return whether a retry is pointless: connection refused, or unknown host.
 
-    A connect timeout counts as well, so that a mirror that is down costs the timeout only once.
+    A connect timeout counts as well, so that a mirror that is down costs only one timeout.
     """
     from requests.exceptions import ConnectTimeout
 

@@ -1,8 +1,8 @@
-"""Parallel downloads of one image's blobs.
+"""Download the blobs of one image in parallel.
 
-Each is done by a thread of its own; what they share is guarded: the budget, the progress, and the
-order of the sources.  A thread holds the lock of one download only, so concurrent fetches of the
-same image, which wait for these locks, cannot wait for one another.
+Each blob is downloaded by a thread of its own.  What the threads share is protected: the budget,
+the progress, and the order of the sources.  A thread holds the lock of one download only, so
+concurrent fetches of the same image, which wait for these locks, cannot deadlock.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Downloads:
             thread.join(max(end - time.monotonic(), 0))
 
     def _add(self, incoming: Incoming, blob: Descriptor, kind: str) -> None:
-        """Download one blob into the import; raises like ``add_all``."""
+        """Download one blob into the import.  Raises the errors of ``add_all``."""
         with self._lock:
             incoming.budget.check_bytes(blob.size)
         exceeded: list[ImageError] = []  # why the budget refuses bytes

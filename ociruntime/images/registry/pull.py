@@ -1,4 +1,4 @@
-"""Pull an image from a registry: resolve its name, check the policy, fetch its blobs."""
+"""Pull an image from a registry: resolve its name, check the policy, download its blobs."""
 
 from __future__ import annotations
 

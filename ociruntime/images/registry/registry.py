@@ -1,4 +1,4 @@
-"""Registry client (distribution-spec 1.1): manifests and blobs of a repository, bearer tokens."""
+"""A registry client (distribution-spec 1.1): manifests and blobs of a repository, tokens."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Registry:
         return f"{self.host}/{self.repository}".rstrip("/")
 
     def ping(self) -> None:
-        """Check that the registry serves the API, and accepts the credentials if it asks for any.
+        """Check that the registry serves the API, and accepts the credentials if it requires any.
 
-        See "Determining support" of the distribution specification.
+        See "Determining support" in the distribution specification.
         """
         response = self._request("GET", "", {})
         response.close()
@@ -49,7 +49,7 @@ class Registry:
             raise self._refused("GET", response)
 
     def head_manifest(self, tag: str) -> str:
-        """Return the present digest of a tag's manifest; "" if the registry does not report it."""
+        """Return the current digest of a tag's manifest; "" if the registry does not report it."""
         response = self._request("HEAD", f"/manifests/{tag}", {"Accept": _ACCEPT})
         response.close()
         if response.status_code != 200:
@@ -58,7 +58,7 @@ class Registry:
         return digest if is_digest(digest) else ""
 
     def manifest(self, tag: str) -> Document:
-        """Return the manifest or index of a tag or digest from the registry.
+        """Return the manifest or index for a tag or digest.
 
         Raises ImageError for a digest mismatch.
         """
@@ -72,7 +72,7 @@ class Registry:
         return Document(data, digest_of(data), response.headers.get("Content-Type", ""))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """Return (response to read a blob from, the offset in bytes at which its body starts).
+        """Return (response to read a blob from, the offset in the blob at which its body starts).
 
         The offset is ``offset``, or 0 if the registry does not support ranges.
         """
@@ -94,7 +94,7 @@ class Registry:
         return response, 0
 
     def _request(self, method: str, path: str, headers: dict[str, str]) -> Response:
-        """Send a request; after status 401 authenticate and send it again."""
+        """Send a request; if the status is 401, authenticate and send it again."""
         url = self._http.url(self._address, f"/v2/{self.repository}{path}")
         for attempt in (1, 2):
             sent = {**headers, **self._sent_authorization()}

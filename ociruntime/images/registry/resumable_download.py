@@ -1,11 +1,11 @@
-"""Resumable download of a blob from a registry to a file.
+"""Download a blob from a registry to a file, resuming earlier attempts.
 
     $D/cas/partial/sha256-HEX    the first bytes of that blob, locked while it is downloaded
 
-The name is the digest, so a download can be resumed from any registry that has the blob.  A
-complete file is kept until its image is in the store, which links it.  If another process holds
-the lock for too long (its registry may send a byte now and then), the download gets a file of its
-own, ``sha256-HEX.RANDOM``, which is not resumed.
+The file's name is the digest, so a download can be resumed from any registry that has the blob.  A
+complete file is kept until the blob has been linked into the store with its image.  If another
+process holds the lock for too long (its registry may send a byte now and then), the download gets a
+file of its own, ``sha256-HEX.RANDOM``, which is not resumed.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _POLL = 0.05  # seconds between two attempts to lock the file
 class Download:
     """The download of a blob to the file ``path``, resuming earlier attempts.
 
-    A context manager that locks the file: other downloads of the same blob wait up to ``wait``
-    seconds, and longer if there is progress.  The file stays until ``discard``, unless it is empty
-    or the lock was not free.
+    This context manager locks the file: other downloads of the same blob wait up to ``wait``
+    seconds, and longer as long as there is progress.  The file stays until ``discard``, unless it
+    is empty or could not be locked.
     """
 
     def __init__(
@@ -83,9 +83,9 @@ class Download:
     def complete(self, took: Callable[[int, int], None] | None = None) -> None:
         """Download the rest of the blob to the file, and verify the digest.
 
-        ``took(count, done)`` is called before ``count`` bytes are written, and for the bytes that
-        earlier attempts have left; ``done`` is the sum.  An exception from it ends the download.
-        Raises HostError, RegistryError if the download fails, ImageError for wrong content.
+        ``took(count, done)`` is called before ``count`` bytes are written, and once for the bytes
+        left by earlier attempts; ``done`` is the sum.  If it raises an exception, the download
+        ends. Raises HostError, RegistryError if the download fails, ImageError for wrong content.
         """
         digest = self.blob.digest
         hashed = hasher(digest)
@@ -100,7 +100,7 @@ class Download:
             raise HostError(f'write "{self.path}"', error) from None
 
     def discard(self) -> None:
-        """Remove the download's file: its image is in the store, or its content is wrong."""
+        """Remove the download's file, because its image is in the store or its content is wrong."""
         try:
             os.unlink(self.path)
         except FileNotFoundError:
@@ -109,7 +109,7 @@ class Download:
             raise HostError(f'remove "{self.path}"', error) from None
 
     def interrupt(self) -> None:
-        """Make a pending read from the registry fail at once; called by another thread."""
+        """Make a pending read from the registry fail at once; called from another thread."""
         response = self._response
         shutdown = getattr(response.raw, "shutdown", None) if response is not None else None
         if shutdown is not None:
@@ -186,7 +186,7 @@ def partial_path(directory: str, digest: str) -> str:
 
 
 def remove_stale(directory: str, age: float) -> tuple[int, int]:
-    """Remove interrupted downloads whose files were last written ``age`` seconds ago or earlier.
+    """Remove interrupted downloads whose files have not been written for ``age`` seconds.
 
     Returns (number of removed files, their total size in bytes).  Raises HostError.
     """
@@ -221,10 +221,10 @@ def remove_stale(directory: str, age: float) -> tuple[int, int]:
 def _open_locked(path: str, size: int, wait: float) -> int:
     """Open or create the file at ``path`` and lock it; return its descriptor.
 
-    Return -1 if another process still holds the lock after ``wait`` seconds and is too slow, or
+    Returns -1 if another process still holds the lock after ``wait`` seconds and is too slow, or
     after _LONGEST_WAIT seconds.  A file that an import or the store has linked must not be written
-    any more: use it if it has ``size`` bytes (is complete), otherwise replace it.  Retry if the
-    previous owner of the lock has removed the file meanwhile.
+    any more: it is used if it has ``size`` bytes (is complete), otherwise replaced.  If the
+    previous owner of the lock has removed the file in the meantime, tries again.
     """
     deadline = time.monotonic() + wait
     end, received = deadline - wait + _LONGEST_WAIT, 0
@@ -252,7 +252,7 @@ def _open_locked(path: str, size: int, wait: float) -> int:
 
 
 def _lock(file: int) -> bool:
-    """Lock an open file exclusively; return False if another process holds its lock."""
+    """Lock an open file exclusively; return False if another process has locked it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -276,7 +276,7 @@ def _write(file: int, data: bytes, at: int) -> None:
 
 
 def _read(response: Response | None, size: int) -> tuple[bytes, str]:
-    """Read from a response; return (up to ``size`` bytes, the reason if there are none)."""
+    """Read up to ``size`` bytes from a response; return (bytes, why there are none)."""
     assert response is not None
     try:
         data: bytes = response.raw.read(size, decode_content=False)

@@ -1,4 +1,4 @@
-"""Sources of an image: the mirrors of its registry in configured order, then the registry."""
+"""The sources of an image: the mirrors of its registry in configured order, then the registry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 class Sources:
     """The mirrors and the registry of an image: tried in order, the last successful one first.
 
-    If all fail, the methods raise a RegistryError with the messages of all.  Several threads may
+    If all fail, the methods raise a RegistryError that quotes every failure.  Several threads may
     use the object at once.
     """
 
@@ -41,7 +41,7 @@ class Sources:
         http: HttpClient,
         warn: Callable[[str], None],
     ) -> Sources:
-        """Return the sources of an image; ``warn`` is called for ignored files of credentials.
+        """Return the sources of an image; ``warn`` is called for each ignored credentials file.
 
         Raises HostError, ImageError for unreadable or malformed configuration.
         """
@@ -59,7 +59,7 @@ class Sources:
         )
 
     def head_manifest(self, tag: str) -> str:
-        """Return the present digest of a tag's manifest, from the first source that succeeds."""
+        """Return the current digest of a tag's manifest, from the first source that succeeds."""
         return self._first(lambda registry: registry.head_manifest(tag))
 
     def manifest(self, tag: str) -> Document:
@@ -82,7 +82,7 @@ class Sources:
             return True
 
     def _first(self, request: Callable[[Registry], Answer]) -> Answer:
-        """Return the result of ``request`` on the first source on which it does not fail.
+        """Return the result of ``request`` from the first source for which it succeeds.
 
         Raises RegistryError with the messages of all sources.
         """

@@ -1,6 +1,6 @@
 """The index of the image store: an SQLite database of images, their names and their blobs.
 
-Its write lock serialises imports and removals: files below ``blobs`` are only created or removed
+Its write lock serialises imports and removals: files below ``blobs`` are created and removed only
 in a transaction (``writing``).
 """
 
@@ -74,7 +74,7 @@ def open_database(path: str) -> sqlite3.Connection:
 
 
 class explained:  # noqa: N801 - as contextlib has them
-    """A context manager that turns SQLite's errors into ImageError, beginning with ``action``."""
+    """A context manager that converts SQLite's errors to an ImageError about ``action``."""
 
     __slots__ = ("action",)
 
@@ -130,7 +130,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
     """Switch the database to WAL mode, so that readers and a writer do not block each other.
 
     If several processes open a new database at once, only one of them succeeds, and SQLite ignores
-    the busy timeout for the others; so retry.
+    the busy timeout for the others; so they retry.
     """
     deadline = time.monotonic() + TIMEOUT
     while True:
@@ -167,7 +167,7 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
 def _back_up(path: str, version: int) -> None:
     """Copy the image index to PATH.version-N before its schema is migrated.
 
-    In WAL mode this works during a transaction.
+    In WAL mode this works even during a transaction.
     """
     copy = f"{path}.version-{version}"
     try:
@@ -200,8 +200,8 @@ def check_name(name: str) -> str:
 def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "") -> None:
     """Make ``name`` refer to an image, and record that the image was imported under that name.
 
-    Another image loses the name.  ``signer`` is recorded with it; "" keeps an earlier signer.
-    Call it in a transaction.  Raises ImageError.
+    If another image has the name, it loses it.  ``signer`` is recorded too; "" keeps an earlier
+    one. Call this in a transaction.  Raises ImageError.
     """
     point_name(database, id, name)
     database.execute(
@@ -214,8 +214,8 @@ def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "")
 def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
     """Make ``name`` refer to an image instead of any other; call it in a transaction.
 
-    Unlike ``put_name`` it does not record that the image was imported under that name, which
-    counts for the signature policy.  Raises ImageError.
+    Unlike ``put_name``, it does not record that the image was imported under that name, which would
+    count for the signature policy.  Raises ImageError.
     """
     database.execute(
         "INSERT INTO names VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET image = excluded.image",

@@ -1,6 +1,7 @@
 """Imports: blobs are collected in a directory below ``cas/tmp`` and committed atomically.
 
-The directory is locked while the import runs; ``Store.sweep`` removes those of killed imports.
+The directory is locked while the import runs; ``Store.sweep`` removes directories of killed
+imports.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
 
 class Incoming:
-    """An import, as a context manager; without ``commit`` it leaves nothing behind.
+    """An import, as a context manager; without ``commit``, it leaves nothing behind.
 
-    ``budget`` limits what is added; without one, the default limits apply.  Methods raise
+    ``budget`` limits what can be added; by default, the default limits apply.  Methods raise
     ImageError for faults of the image, HostError for those of the filesystem.
     """
 
@@ -50,7 +51,8 @@ class Incoming:
     def has(self, digest: str) -> bool:
         """Return whether this import or the store has the blob ``digest``.
 
-        A blob of the store is linked into the import: it stays even if its image is removed.
+        A blob in the store is linked into the import, so that it stays even if its image is
+        removed.
         """
         if os.path.exists(self._file(digest)):
             return True
@@ -112,9 +114,9 @@ class Incoming:
         return actual
 
     def adopt(self, path: str, digest: str) -> None:
-        """Add the file at ``path`` as a blob, by a hard link; the file itself stays.
+        """Add the file at ``path`` as a blob by a hard link; the file itself stays in place.
 
-        It must be synced, verified against ``digest`` and not change any more.
+        It must be synced, verified against ``digest``, and must not change any more.
         """
         try:
             os.link(path, self._file(digest))
@@ -124,10 +126,10 @@ class Incoming:
     def commit(
         self, manifest_digest: str, name: str = "", index: str = "", signer: str = ""
     ) -> Image:
-        """Move the image with that manifest into the store, under ``name`` if given.
+        """Move the image with that manifest into the store, as ``name`` if given.
 
-        ``index`` is the digest of the index that it was chosen from, or "".  ``signer`` is recorded
-        with the name; see check_stored_image.py.
+        ``index`` is the digest of the index from which it was chosen, or "".  ``signer`` is
+        recorded with the name; see check_stored_image.py.
         """
         needed = self._complete(manifest_digest)
         if index and self.has(index):
@@ -158,7 +160,7 @@ class Incoming:
         return store.find(name or manifest_digest, use=False)
 
     def _complete(self, manifest_digest: str) -> dict[str, int]:
-        """Check that no blob of the image is missing; return a dict digest -> size in bytes."""
+        """Check that no blob of the image is missing; return {digest: size in bytes}."""
         if not self.has(manifest_digest):
             raise ImageError(f"import image {manifest_digest}: its manifest is missing")
         manifest = self.read(manifest_digest)
@@ -183,7 +185,7 @@ class Incoming:
 
 
 def remove_stale(tmp: str) -> tuple[int, int]:
-    """Remove imports of dead processes in ``tmp``; return (number of files, their bytes).
+    """Remove imports of killed processes in ``tmp``; return (number of files, their bytes).
 
     Raises HostError.
     """

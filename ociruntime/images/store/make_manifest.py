@@ -1,4 +1,4 @@
-"""Creation of OCI configurations and manifests for images imported from other formats."""
+"""Create OCI configurations and manifests for images imported from other formats."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StoredLayer:
 def minimal_config(layers: list[StoredLayer], app: Json | None = None) -> Json:
     """Return an image configuration for this machine; ``app`` becomes its member ``config``.
 
-    It has no timestamps, so that the same files result in the same image id.
+    It has no timestamps, so that the same files always give the same image id.
     """
     return {
         "architecture": host()[0][0],

@@ -1,4 +1,4 @@
-"""Resolution of an index to the image for a platform, and the import of that image."""
+"""Resolve an index to the image for a platform, and import that image."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEEPEST = 3  # maximum nesting of indexes
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A manifest or index with the digest of ``data``; ``media_type`` is the Content-Type or ""."""
+    """A manifest or index: ``data`` and its digest; ``media_type`` is the Content-Type or ""."""
 
     data: bytes
     digest: str
@@ -48,8 +48,8 @@ def resolve_to_image(
 ) -> list[Document]:
     """Resolve ``first``, an index or manifest, to the manifest of the image for ``platform``.
 
-    ``get(digest)`` returns a document.  Returns a list of ``first``, any nested indexes and last
-    the manifest.  The default platform is the machine's.  Raises ImageError.
+    ``get(digest)`` returns a document.  Returns a list of ``first``, any nested indexes and, as
+    last item, the manifest.  The default platform is the machine's.  Raises ImageError.
     """
     documents = [first]
     while True:
@@ -72,12 +72,12 @@ def take_in(
     budget: Budget,
     present: Callable[[Descriptor], int] = lambda _: 0,
 ) -> Image:
-    """Import the image whose manifest is the last of ``documents``, under the name ``name``.
+    """Import the image whose manifest is the last of ``documents``, as ``name``.
 
-    ``add_all`` copies the missing blobs into the import.  It gets each with its label for progress:
-    ``verb`` and the layer's number.  ``present`` returns the number of bytes of a blob that are on
-    the disk already.  ``signer`` is recorded with the name.
-    Raises HostError, ImageError; the store is then unchanged.
+    ``add_all`` copies the missing blobs into the import.  It gets a list of blobs, each with a
+    label for progress: ``verb`` and the layer's number.  ``present`` returns how many bytes of a
+    blob are already on disk.  ``signer`` is recorded with the name. Raises HostError, ImageError;
+    the store is then unchanged.
     """
     with Incoming(store, budget) as incoming:
         for document in documents:

@@ -25,7 +25,7 @@ from ociruntime.images.model.reference import is_id_digits
 
 
 class Store:
-    """The image store below the data directory ``directory``, created if it does not exist.
+    """The image store in the data directory ``directory``, created if it does not exist.
 
     Several processes may use it at once.  The constructor raises HostError.
     """
@@ -66,8 +66,8 @@ class Store:
         """Return the stored image with this full name, id or unique prefix of an id.
 
         ``use`` marks it as used now, which protects it from ``image gc`` for a while.  With
-        ``digest`` (of a manifest or index), another image of that name counts as not found.
-        Raises ImageError, HostError.
+        ``digest`` (of a manifest or index), an image of that name with another digest counts as not
+        found. Raises ImageError, HostError.
         """
         image = self.load(self.record(reference))
         if digest and not self._has_digest(image, digest):
@@ -85,11 +85,11 @@ class Store:
         return digest not in parts and digest in self.digests(image.id)
 
     def record(self, reference: str) -> Record:
-        """Return an image's record like ``find``, without reading blobs.  Raises ImageError."""
+        """Return an image's record; like ``find``, but reads no blobs.  Raises ImageError."""
         return _chosen(self.records(), reference)
 
     def records(self) -> list[Record]:
-        """Return the records of all images, damaged ones too, oldest import first.
+        """Return the records of all images, including damaged ones, oldest import first.
 
         Raises ImageError.
         """
@@ -153,7 +153,7 @@ class Store:
             return [digest for (digest,) in self.database.execute(query, (id,))]
 
     def origins(self, id: str) -> dict[str, str]:
-        """Return the names under which an image was imported: name -> verified signer, or ""."""
+        """Return {name: signer verified then, or ""} for the names used to import an image."""
         return next((dict(record.origins) for record in self.records() if record.id == id), {})
 
     # Modify
@@ -166,7 +166,7 @@ class Store:
         """Make ``name`` refer to the image ``id``; take it from another one only with ``replace``.
 
         Returns the id of the other image that keeps the name, or "".  The signature policy still
-        considers the names under which the image was imported.  Raises ImageError.
+        goes by the names under which the image was imported.  Raises ImageError.
         """
         from ociruntime.images.store.database import claim_name, writing
 
@@ -174,7 +174,7 @@ class Store:
             return claim_name(self.database, id, name, replace=replace)
 
     def remove_name(self, id: str, name: str) -> bool:
-        """Remove one name of an image that has others; return False if it is the only one.
+        """Remove one of an image's names; return False if it is the only one.
 
         Raises ImageError.
         """
@@ -188,7 +188,7 @@ class Store:
         return True
 
     def mark_used(self, id: str) -> None:
-        """Mark an image as used now: set the mtime of its manifest's file.  Raises HostError."""
+        """Mark an image as used now, by the mtime of its manifest's file.  Raises HostError."""
         try:
             os.utime(self.blobs.path_of(id))
         except OSError as error:
@@ -214,9 +214,9 @@ class Store:
             return 0
 
     def remove(self, ids: Iterable[str]) -> int:
-        """Remove images, and blobs that no other image needs; return the number of freed bytes.
+        """Remove images, and blobs that no other image needs; return the number of bytes freed.
 
-        The database is updated first: a crash leaves stale blobs for ``sweep``, never an image
+        The database is updated first: a crash then leaves stale blobs for ``sweep``, never an image
         without its blobs.  Raises ImageError, HostError.
         """
         from ociruntime.images.store.database import writing
@@ -243,7 +243,7 @@ class Store:
     def _unlink(self, digests: Iterable[str]) -> tuple[int, int]:
         """Remove those of the blobs ``digests`` that no image uses; return (number, bytes).
 
-        A transaction prevents an import from adding one of them again meanwhile.
+        A transaction prevents an import from adding one of them again in the meantime.
         """
         from ociruntime.images.store.database import writing
 

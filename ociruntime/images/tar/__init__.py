@@ -1,1 +1,1 @@
-"""Tar archives and compressed streams: safe reading, and writing of layers."""
+"""Tar archives and compressed streams: read untrusted ones safely, and write layers."""

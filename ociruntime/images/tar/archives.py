@@ -1,4 +1,4 @@
-"""Reading of image archives: decompression, and their members as streams.
+"""Read image archives: decompress them, and return their members as streams.
 
 Nothing is extracted to the filesystem here, except a decompressed copy of the whole archive.
 """
@@ -25,7 +25,7 @@ _COMPRESSIONS = ("xz", "bzip2", "gzip", "zstd")
 
 
 class Reading:
-    """A stream of an archive that raises ImageError for read errors; ``what`` names the archive."""
+    """A stream of an archive whose read errors are ImageErrors; ``what`` names the archive."""
 
     def __init__(self, stream: Readable, what: str) -> None:
         self.stream = stream
@@ -78,7 +78,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 def compression_of_file(file: BinaryIO, what: str) -> str:
-    """Return the compression of an open file, as ``compression_of``; keep the file's position.
+    """Return an open file's compression (see ``compression_of``); its position is unchanged.
 
     Raises ImageError.
     """
@@ -95,9 +95,9 @@ def plain(file: BinaryIO, what: str, budget: Budget) -> Reading:
 
 
 def members(stream: Reading, budget: Budget) -> Iterator[tuple[Header, Content]]:
-    """Yield (header, content) of each member of a tar; a content is valid until the next member.
+    """Yield (header, content) of each member of a tar archive.
 
-    Reads the stream to its end.  Raises ImageError.
+    A content is valid until the next member.  Reads the stream to its end.  Raises ImageError.
     """
     reader = TarReader(stream, stream.what)
     for header in _headers(reader, stream.what, budget.fresh()):
@@ -116,7 +116,8 @@ def _headers(reader: TarReader, what: str, budget: Budget) -> Iterator[Header]:
         except ImageError as error:
             if error.message.startswith(what):  # the stream's errors name the archive already
                 raise
-            raise ImageError(f"{what}: damaged tar archive: {error.message}", error.hint) from None
+            message = f"read {what}: damaged tar archive: {error.message}"
+            raise ImageError(message, error.hint) from None
         if header is None:
             return
         budget.take_file()
@@ -124,10 +125,11 @@ def _headers(reader: TarReader, what: str, budget: Budget) -> Iterator[Header]:
 
 
 class Content:
-    """The content of a file in an archive, as a stream, with the holes of a sparse file as zeros.
+    """The content of a file in an archive, as a stream; holes of a sparse file are zeros.
 
-    ``stream`` delivers the ``stored`` bytes, ``size`` is that of the whole file, ``pieces`` are the
-    stored parts of a sparse file.  ``budget`` limits the holes.  ``what`` is for errors.
+    ``stream`` delivers the ``stored`` bytes; ``size`` is that of the whole file; ``pieces`` are the
+    stored parts of a sparse file; ``budget`` limits the holes; ``what`` names the archive in
+    errors.
     """
 
     def __init__(
@@ -176,19 +178,19 @@ def _parts(stored: int, size: int, pieces: list[Piece] | None) -> Iterator[tuple
 
 
 def member_name(name: str | bytes) -> str:
-    """Normalise a tar member's name, ``./a/b/`` to ``a/b``; the archive's root becomes ""."""
+    """Normalise a tar member's name: ``./a/b/`` becomes ``a/b``, the archive's root ""."""
     text = name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
     return "/".join(part for part in text.split("/") if part not in ("", "."))
 
 
 class DirectoryFiles:
-    """Access to the files below a directory by relative path, like ``ArchiveFiles``."""
+    """Access to the files below a directory by relative path; like ``ArchiveFiles``."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def __str__(self) -> str:
-        return self.path
+        return f'"{self.path}"'
 
     def has(self, name: str) -> bool:
         return os.path.isfile(f"{self.path}/{name}")
@@ -198,14 +200,14 @@ class DirectoryFiles:
         if not self.has(name):
             raise ImageError(f'open "{self.path}/{name}": no such file')
         file = open_file(f"{self.path}/{name}")
-        return Reading(file, f"{self.path}/{name}"), os.fstat(file.fileno()).st_size
+        return Reading(file, f'"{self.path}/{name}"'), os.fstat(file.fileno()).st_size
 
     def close(self) -> None:
         """Do nothing: each stream closes its own file."""
 
 
 class _File:
-    """A seekable file for ``TarReader``, which seeks over content that is not needed."""
+    """A seekable file for ``TarReader``, which seeks over content that it does not need."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -225,7 +227,7 @@ class _File:
 
 
 class _Range:
-    """A stream of the bytes of a file from offset ``at`` on."""
+    """A stream of a file's bytes from the offset ``at`` on."""
 
     def __init__(self, file: BinaryIO, at: int) -> None:
         self.file = file
@@ -239,7 +241,7 @@ class _Range:
 
 @dataclass(frozen=True)
 class _Member:
-    """A member of an archive: the offset ``at`` of a file's content, or the target ``link``."""
+    """A member of an archive: the offset ``at`` of its content, or the target ``link``."""
 
     type: bytes
     at: int
@@ -250,9 +252,10 @@ class _Member:
 
 
 class ArchiveFiles:
-    """Access to the files in a tar by name; a compressed tar is decompressed to a file in ``tmp``.
+    """Access to the files in a tar archive by name.
 
-    That file is unlinked at once.  The constructor raises HostError, ImageError.
+    A compressed archive is decompressed to a file in ``tmp``, which is unlinked at once.  The
+    constructor raises HostError, ImageError.
     """
 
     def __init__(self, path: str, tmp: str, budget: Budget) -> None:
@@ -260,18 +263,18 @@ class ArchiveFiles:
         self.budget = budget
         file = open_file(path)
         try:
-            if compression_of_file(file, path):
+            if compression_of_file(file, f'"{path}"'):
                 file = _spooled(file, path, tmp, budget)
             self._file = file
             self._members: dict[str, _Member] = {}  # by normalised name
-            with read_errors_of(path):
+            with read_errors_of(f'"{path}"'):
                 self._read_members(_File(file), budget.fresh())
         except BaseException:
             file.close()
             raise
 
     def _read_members(self, stream: _File, budget: Budget) -> None:
-        for header in _headers(TarReader(stream), self.path, budget):
+        for header in _headers(TarReader(stream), str(self), budget):
             name, link = member_name(header.name), header.link.decode("utf-8", "surrogateescape")
             budget.take_name(_MEMBER_COST + len(name) + len(link))
             pieces = None if header.pieces is None else tuple(header.pieces)
@@ -281,7 +284,7 @@ class ArchiveFiles:
             self._members[name] = member
 
     def __str__(self) -> str:
-        return self.path
+        return f'"{self.path}"'
 
     def has(self, name: str) -> bool:
         return member_name(name) in self._members
@@ -299,11 +302,11 @@ class ArchiveFiles:
             beside = os.path.dirname(target) if member.type == SYMLINK else ""
             target = member_name(os.path.normpath(os.path.join(beside, member.link)))
         if member is None or member.type != REGULAR:
-            raise ImageError(f'open "{name}" in the archive "{self.path}": no such file')
+            raise ImageError(f'open "{name}" in the archive {self}: no such file')
         pieces = None if member.pieces is None else list(member.pieces)
         stored = _Range(self._file, member.at)
-        content = Content(stored, self.budget, member.stored, member.size, pieces, self.path)
-        return Reading(content, f"{self.path}: {name}"), member.size
+        content = Content(stored, self.budget, member.stored, member.size, pieces, str(self))
+        return Reading(content, f'"{name}" in {self}'), member.size
 
     def close(self) -> None:
         self._file.close()
@@ -315,12 +318,12 @@ Files = DirectoryFiles | ArchiveFiles
 def read_small(files: Files, name: str, longest: int) -> bytes:
     """Return the content of the file ``name`` in an archive or directory.
 
-    Raises ImageError if it is larger than ``longest`` bytes, HostError.
+    Raises HostError, and ImageError if it is larger than ``longest`` bytes.
     """
     stream, size = files.open(name)
     with closing(stream):
         if size > longest:
-            raise ImageError(f"{files}: {name} has {size} bytes, but at most {longest} are allowed")
+            raise ImageError(f"read {files}: {name} has {size} bytes; the limit is {longest}")
         data = b""
         while more := stream.read(longest + 1 - len(data)):
             data += more
@@ -328,9 +331,9 @@ def read_small(files: Files, name: str, longest: int) -> bytes:
 
 
 def _spooled(file: BinaryIO, path: str, tmp: str, budget: Budget) -> BinaryIO:
-    """Return an unlinked file in ``tmp`` with the decompressed content; close ``file``."""
+    """Decompress ``file`` to an unlinked file in ``tmp``; return that, and close ``file``."""
     with file:
-        stream = plain(file, path, budget)
+        stream = plain(file, f'"{path}"', budget)
         target = None
         try:
             target = tempfile.TemporaryFile(dir=tmp)

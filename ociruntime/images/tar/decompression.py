@@ -1,4 +1,4 @@
-"""Incremental decompression of gzip, zstd, xz and bzip2 streams, within a budget's limits."""
+"""Decompress gzip, zstd, xz and bzip2 streams incrementally, within a budget's limits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Counted:
 
 
 class _Peeked:
-    """A stream of the bytes ``start``, which have been read already, and then of ``stream``."""
+    """A stream of the bytes ``start``, which were read already, followed by ``stream``."""
 
     def __init__(self, start: bytes, stream: Readable) -> None:
         self.start = start
@@ -56,7 +56,7 @@ class _Peeked:
 
 
 class _Pieces:
-    """The compressed bytes of ``stream``, in pieces that grow until the next part begins."""
+    """The compressed bytes of ``stream``, read in pieces that grow until the next part begins."""
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream
@@ -99,10 +99,11 @@ class _Pieces:
 
 
 class Parts:
-    """The decompressed bytes of gzip, xz or bzip2 data: one or more parts (members, streams).
+    """The decompressed bytes of gzip, xz or bzip2 data, which has one or more parts.
 
-    ``read`` raises ImageError for damaged or truncated data, and for more parts than an archive may
-    have files: programs that write many parts start one per file.  ``what`` is for errors.
+    A part is a gzip member, or an xz or bzip2 stream.  ``read`` raises ImageError for damaged or
+    truncated data, and for more parts than an archive may have files: programs that write many
+    parts start one per file.  ``what`` names the data in errors.
     """
 
     kind = ""
@@ -259,7 +260,7 @@ def _dictionary(what: str, kind: str, budget: Budget) -> ImageError:
 
 
 class _Metered:
-    """The decompressed stream ``plain``, with a limit on its ratio to the ``stored`` bytes."""
+    """The decompressed stream ``plain``, whose size is limited by that of ``stored``."""
 
     def __init__(self, plain: Readable, stored: Counted, budget: Budget, what: str) -> None:
         self.plain = plain
@@ -291,7 +292,7 @@ OF_LAYERS = ("gzip", "zstd")
 
 
 def compression_of(start: bytes) -> str:
-    """Return "gzip", "zstd", "xz", "bzip2" or "" by the first MAGIC bytes of a stream."""
+    """Return "gzip", "zstd", "xz", "bzip2" or "", given the first MAGIC bytes of a stream."""
     for kind, magic, _ in _KINDS:
         if start.startswith(magic):
             return kind
@@ -308,10 +309,10 @@ def decompressed(
 ) -> Readable:
     """Return the decompressed ``stream``; its first bytes determine the compression.
 
-    Media types are ignored, because some builders declare a plain layer as compressed; the content
-    is verified by its digest anyway.  Data not compressed, or not with one of ``kinds``, is
+    Media types are ignored, because some builders declare an uncompressed layer as compressed; the
+    digest verifies the content anyway.  Data that is not compressed with one of ``kinds`` is
     returned unchanged.  Reading raises ImageError for damaged data, or if a limit of ``budget`` is
-    exceeded; ``what`` describes the stream in it.
+    exceeded; ``what`` names the stream in the error.
     """
     start = b""
     while len(start) < MAGIC and (more := stream.read(MAGIC - len(start))):

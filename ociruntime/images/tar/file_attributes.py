@@ -1,4 +1,4 @@
-"""Owner, mode, times and extended attributes of an unpacked file."""
+"""Set the owner, mode, times and extended attributes of an unpacked file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EPERM)  # by the filesystem, or in a use
 class Notes:
     """Warnings about attributes that could not be set: one line per attribute and reason.
 
-    An image can have any number of attribute names; beyond a limit they are only counted.
+    An image can have any number of attribute names; beyond a limit, they are only counted.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ def set_of_open(fd: int, header: Header, notes: Notes) -> None:
 
 
 def set_by_name(directory: int, name: bytes, header: Header, notes: Notes, *, link: bool) -> None:
-    """Set owner, mode, attributes and times of a device, FIFO or (``link``) symbolic link.
+    """Set owner, mode, attributes and times of a device, a FIFO or (``link``) a symbolic link.
 
     Raises OSError.
     """
@@ -97,14 +97,14 @@ def _chmod(directory: int, name: bytes, mode: int) -> None:
 
 
 def set_time(directory: int, name: bytes, mtime: int) -> None:
-    """Set atime and mtime of a file, without following links, in nanoseconds.  Raises OSError."""
+    """Set a file's atime and mtime (nanoseconds), without following links.  Raises OSError."""
     os.utime(name, ns=(mtime, mtime), dir_fd=directory, follow_symlinks=False)
 
 
 def _set_attributes(file: int | bytes, header: Header, notes: Notes) -> None:
     """Set the header's extended attributes on a file; remove all others that images may set.
 
-    The others come from a directory of a lower layer, or from the parent's default ACL.
+    Such others come from a directory of a lower layer, or from the parent's default ACL.
     """
     follow = isinstance(file, int)
     try:

@@ -1,11 +1,11 @@
-"""Creation of a layer's tar archive as a stream, without a copy in memory or on disk.
+"""Create a layer's tar archive as a stream, without a copy in memory or on disk.
 
 ``Incoming.add_blob(LayerTar(of_directory(PATH)))`` makes a layer of a directory.  The archive is
 reproducible: names are sorted, owners are numeric, and the only times are the files' mtimes.
 
 In the upper directory of an overlay, character devices 0:0 and the attribute
-``trusted.overlay.opaque`` mark what was removed; a layer marks it by files with the prefix
-``.wh.`` (OCI image specification, layer.md).
+``trusted.overlay.opaque`` mark what was removed; a layer marks it by files with the prefix ``.wh.``
+(OCI image specification, layer.md).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Member = tuple[tarfile.TarInfo, Readable | None]
 
 
 class LayerTar:
-    """A stream of a tar archive of ``members``; ``count`` is the number of bytes read so far."""
+    """A stream of a tar archive with ``members``; ``count`` is how many bytes were read from it."""
 
     def __init__(self, members: Iterator[Member]) -> None:
         self._pieces = _pieces(members)
@@ -81,7 +81,7 @@ def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
 
 
 def check_name(path: str) -> None:
-    """Raise ImageError if ``path`` is too long for a layer, or its name is that of a whiteout."""
+    """Raise ImageError if ``path`` is too long for a layer, or has the name of a whiteout."""
     if os.path.basename(path).startswith(WHITEOUT):
         hint = f"in a layer, the prefix {WHITEOUT} marks a removed file: rename the file"
         raise ImageError(f'add "{path}" to a layer: reserved name', hint)
@@ -99,9 +99,9 @@ def of_directory(
     skipped: Collection[str] = (),
     mounts: bool = True,
 ) -> Iterator[Member]:
-    """Yield the directory ``top`` and everything below, depth first, except sockets.
+    """Yield the directory ``top`` and everything below it, depth first, except sockets.
 
-    Symbolic links are not followed.  ``budget`` counts the bytes of files, holes included: they
+    Symbolic links are not followed.  ``budget`` counts the bytes of files, including holes: they
     are written as zeros.  ``shift`` is subtracted from owner ids.  For the ``upper`` directory of
     an overlay, whiteouts mark the removed files.  ``skipped`` lists relative paths to leave out.
     Without ``mounts``, other filesystems mounted below become empty directories.  Extended
@@ -125,16 +125,16 @@ def of_directory(
 def of_file(
     path: str, name: str, status: os.stat_result, budget: Budget, shift: int
 ) -> Iterator[Member]:
-    """Yield a layer's member for one file, not a directory, named ``name`` in the layer.
+    """Yield a layer's member ``name`` for a single file that is not a directory.
 
     ``shift`` is subtracted from owner ids.  Raises ImageError, and OSError, also if the file is
-    replaced meanwhile.
+    replaced in the meantime.
     """
     yield from _Tree(budget, shift, upper=False).members(path, name, status)
 
 
 class _Tree:
-    """A tree that becomes a layer; the methods yield members and raise OSError, ImageError."""
+    """A tree that becomes a layer; its methods yield members and raise OSError, ImageError."""
 
     def __init__(self, budget: Budget, shift: int, upper: bool) -> None:
         self._budget = budget

@@ -1,7 +1,7 @@
-"""Parser of tar headers and pax records; pure.
+"""Parse tar headers and pax records; pure.
 
-Names are bytes, as in the archive.  Every function raises ImageError for damaged input, without
-the archive's name, which the callers add.
+Names are bytes, as in the archive.  Every function raises ImageError for damaged input; callers add
+the archive's name to the message.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ Record = tuple[bytes, bytes]
 class Header:
     """The header of a tar member, of type ``type`` (REGULAR, DIRECTORY ...).
 
-    ``size`` is that of the file, ``stored`` the bytes of it in the archive: fewer for a sparse
-    file, whose ``pieces`` are the (offset, length) of its stored parts.  ``link`` is the target of
-    a link.  ``mtime`` is in nanoseconds.  ``user`` and ``group`` are names; unpacking ignores them.
+    ``size`` is the size of the file, ``stored`` the number of its bytes in the archive: fewer for a
+    sparse file, whose ``pieces`` are the (offset, length) of its stored parts.  ``link`` is the
+    target of a link.  ``mtime`` is in nanoseconds.  ``user`` and ``group`` are names; unpacking
+    ignores them.
     """
 
     name: bytes
@@ -102,7 +103,7 @@ def parse_header(block: bytes) -> Header:
 
 
 def number(digits: bytes) -> int:
-    """Parse a tar header's number: octal digits or, if the first bit is set, base-256."""
+    """Parse a number in a tar header: octal digits or, if the first bit is set, base-256."""
     if digits[0] & 0x80:
         bits = 8 * len(digits) - 1
         value = int.from_bytes(digits, "big") - (1 << bits)
@@ -116,7 +117,7 @@ def number(digits: bytes) -> int:
 
 
 def parse_records(data: bytes) -> list[Record]:
-    """Parse the records of a pax header, ``LENGTH KEY=VALUE`` with a newline each, in order."""
+    """Parse the records in a pax header, in order; each is a line ``LENGTH KEY=VALUE``."""
     records = []
     at = 0
     while at < len(data):
@@ -133,7 +134,7 @@ def parse_records(data: bytes) -> list[Record]:
 
 
 def apply_records(header: Header, records: list[Record]) -> None:
-    """Replace the values of a tar header with those of its pax records, in order."""
+    """Override the values of a tar header with those in its pax records, in order."""
     for key, value in records:
         if key.startswith(_XATTR):
             name = key[len(_XATTR) :].decode("utf-8", "surrogateescape")
@@ -174,7 +175,7 @@ def check_values(header: Header) -> None:
 def _check_sum(block: bytes) -> None:
     """Verify a tar header's checksum: the sum of its bytes, with the checksum field as blanks.
 
-    A sum of signed bytes, as in some old tars, is accepted too.
+    A sum of signed bytes, as in some old archives, is accepted too.
     """
     other_bytes = block[:148] + block[156:]
     actual = sum(other_bytes) + 8 * 0x20
@@ -199,7 +200,7 @@ def whole(value: bytes) -> bytes:
 
 
 def quoted(value: bytes) -> str:
-    """Return a value from a tar archive as text for a message: quoted, escaped, shortened."""
+    """Format a value from a tar archive for a message: quoted, escaped and shortened."""
     return repr(value[:99])[1:]
 
 
@@ -210,7 +211,7 @@ def _decimal(value: bytes) -> int:
 
 
 def _nanoseconds(value: bytes) -> int:
-    """Convert a pax header's time, decimal seconds, to nanoseconds without rounding errors."""
+    """Convert a time in a pax header (decimal seconds) to nanoseconds, without rounding errors."""
     seconds, _, fraction = value.partition(b".")
     digits = seconds.removeprefix(b"-")
     if not digits.isdigit() or len(digits) > 18 or (fraction and not fraction.isdigit()):

@@ -1,7 +1,7 @@
-"""Reader of tar archives from a stream, in the formats ustar, pax and GNU.
+"""Read tar archives from a stream, in the formats ustar, pax and GNU.
 
 The standard library's tarfile takes a damaged header for the end of the archive, and reads pax
-headers of any size into memory; both are unacceptable for untrusted layers.
+headers of any size into memory; neither is acceptable for untrusted layers.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ _MOST_GLOBALS = 100
 class TarReader:
     """An iterator over the headers of an archive; ``read`` reads the current file's content.
 
-    If ``stream`` has a method ``skip(count)``, unread content is skipped with it.  Raises
-    ImageError for damaged, truncated or unsupported archives; ``what`` is for errors of ``read``.
+    If ``stream`` has a method ``skip(count)``, it is used to skip unread content.  Raises
+    ImageError for damaged, truncated or unsupported archives; ``what`` names the archive in errors
+    of ``read``.
     """
 
     def __init__(self, stream: Readable, what: str = "the archive") -> None:
@@ -105,7 +106,7 @@ class TarReader:
         return header
 
     def _set_content(self, header: Header) -> None:
-        """Set the size to 0 for every type but a regular file: the others have no content."""
+        """Set the size to 0 unless it is a regular file, since other types have no content."""
         if header.type not in (REGULAR, GNU_SPARSE):
             header.size = header.stored = 0
         self.padding = -header.stored % BLOCK
@@ -232,7 +233,7 @@ def _of_pax(
 
 
 def _of_content(header: Header, read_block: ReadBlock) -> list[Piece]:
-    """Parse a GNU sparse 1.0 map: blocks before the file data, one decimal number per line."""
+    """Parse the map of GNU sparse 1.0: blocks before the file data with a number on each line."""
     lines: list[bytes] = []
     remainder = b""
     expected = 1

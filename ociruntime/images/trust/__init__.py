@@ -1,1 +1,1 @@
-"""Image trust: the signature policy, keys and signatures."""
+"""Trust in images: the signature policy, keys and signatures."""

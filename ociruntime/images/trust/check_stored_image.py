@@ -1,4 +1,4 @@
-"""Check whether the current signature policy allows an image that is already in the store.
+"""Check whether the signature policy still allows an image that is already in the store.
 
 The store records the names under which an image was imported, with the signer verified then.  That
 signer's key must still be allowed to sign images of that name.
@@ -28,8 +28,8 @@ def cosign_signer(key: bytes) -> str:
 class Permission:
     """The signature policy in ``settings``, applied to the images in ``store``.
 
-    ``insecure`` with "image" disables checks of signatures.  Every method raises HostError,
-    ImageError for unreadable or malformed configuration.
+    ``insecure`` with "image" disables signature checks.  Every method raises HostError, ImageError
+    for unreadable or malformed configuration.
     """
 
     def __init__(self, store: Store, settings: Settings, insecure: Set[str]) -> None:
@@ -39,7 +39,7 @@ class Permission:
         self.unsigned = "image" in insecure
 
     def rule(self, name: str) -> Rule:
-        """Return the policy's rule for images called ``name``.  Raises ImageError if it rejects."""
+        """Return the policy's rule for images called ``name``.  Raises ImageError for "reject"."""
         rule = self.policy.rule(name)
         if rule.kind == REJECT:
             message = f'image "{name}" is rejected by the signature policy'
@@ -64,7 +64,7 @@ class Permission:
             raise ImageError(message, hint)
 
     def _culprit(self, id: str, name: str) -> str:
-        """Return the name of the image ``id`` that the policy refuses; "" if it allows the use."""
+        """Return the name under which the policy refuses the image ``id``; "" if it is allowed."""
         origins = self.store.origins(id)
         if (
             origins
@@ -101,7 +101,7 @@ class Permission:
         raise refused[0]
 
     def _signers(self, rule: Rule, name: str) -> set[str]:
-        """Return all signers that the policy's rule allows now for images called ``name``."""
+        """Return all signers that the policy's rule currently allows for images called ``name``."""
         from ociruntime.images.trust.trusted_keys import keys_for
 
         trusted = keys_for(name, self.settings) if rule.openpgp else []

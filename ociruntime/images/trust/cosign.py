@@ -1,7 +1,7 @@
 """cosign signatures made with a key pair (not keyless): ECDSA P-256 over a JSON payload.
 
 cosign stores them in the image's repository, as an image with the tag ``sha256-HEX.sig``: each
-layer is a payload, which names the signed digest, and an annotation of it is the signature.
+layer is a payload, which names the signed digest, and an annotation of the layer is the signature.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_SIGNATURES = 100
 
 
 def tag_of(digest: str) -> str:
-    """Return the tag of the image with cosign's signatures of ``digest``: sha256-HEX.sig."""
+    """Return the tag of the image that has cosign's signatures of ``digest``: sha256-HEX.sig."""
     return f"{digest.replace(':', '-')}.sig"
 
 
@@ -35,7 +35,7 @@ def signatures(
 ) -> Iterator[tuple[Descriptor, bytes]]:
     """Yield (payload's descriptor, signature) from a signature image; skip other layers.
 
-    ``what`` describes the manifest in the ImageError that a malformed one raises.
+    Raises ImageError for a malformed manifest, which ``what`` names in the message.
     """
     layers = load_document(manifest, what).get("layers")
     if not isinstance(layers, list):
@@ -52,10 +52,10 @@ def signatures(
 
 
 def load_keys(paths: tuple[str, ...]) -> dict[str, Callable[[bytes, bytes], bool]]:
-    """Load cosign's public keys from PEM files; return a dict: name of the signer -> verifier.
+    """Load cosign's public keys from PEM files; return {name of the signer: verifier}.
 
-    A verifier takes (signature, payload) and returns whether the signature is valid.
-    Raises HostError, ImageError.
+    A verifier takes (signature, payload) and returns whether the signature is valid. Raises
+    HostError, ImageError.
     """
     try:
         from cryptography.exceptions import UnsupportedAlgorithm

@@ -1,4 +1,4 @@
-"""OpenPGP (RFC 4880): parsing of public keys, and verification of signatures with ``gpgv``."""
+"""OpenPGP (RFC 4880): parse public keys, and verify signatures with ``gpgv``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ARMOR = re.compile(rb"-----BEGIN PGP ([A-Z ]+)-----\r?\n(.*?)-----END PGP \1---
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An OpenPGP public key: binary ``data``, ``fingerprint`` in 40 upper-case hex digits."""
+    """An OpenPGP public key: its binary ``data``, and its 40-digit, upper-case ``fingerprint``."""
 
     fingerprint: str
     user_ids: tuple[str, ...]
@@ -83,7 +83,7 @@ def _block(block: bytes, what: str) -> bytes:
 
 
 def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
-    """Yield (tag, body, begin, end) of each packet; the offsets include its header."""
+    """Yield (tag, body, begin, end) of each packet; begin and end are those with its header."""
     at = 0
     while at < len(data):
         begin, first = at, data[at]
@@ -131,7 +131,7 @@ def is_detached(signature: bytes) -> bool:
 def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tuple[str, bytes]:
     """Verify an OpenPGP signature; return (fingerprint of the signing key, signed content).
 
-    ``content`` is that of a detached signature, None if ``signature`` contains the content.
+    ``content`` is what a detached signature signs, None if ``signature`` contains the content.
     Raises HostError, ImageError.
     """
     program = find_program("gpgv")

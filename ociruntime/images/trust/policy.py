@@ -7,9 +7,9 @@
                                                              "cosign": ["team.pub"]}},
                   "oci:/srv/images": "accept"}}
 
-The rule with the longest prefix of an image's name (in whole components) applies, else the default.
-One valid signature of any listed kind suffices.  Without the file everything is accepted.  Only the
-file in the configuration directory of the highest precedence is used.
+The rule whose prefix matches most components of an image's name applies, else the default.  One
+valid signature of any listed kind suffices.  Without the file everything is accepted.  Only the
+file in the configuration directory with the highest precedence is used.
 """
 
 from __future__ import annotations
@@ -77,19 +77,19 @@ def read_policy(document: Json, path: str) -> Policy:
     unknown = document.keys() - {"default", "prefixes"}
     if unknown:
         hint = "supported: default, prefixes"
-        raise ImageError(f'{path}: unknown member "{min(unknown)}"', hint)
+        raise ImageError(f'read "{path}": unknown member "{min(unknown)}"', hint)
     prefixes = document.get("prefixes", {})
     if not isinstance(prefixes, dict):
-        raise ImageError(f"{path}: prefixes must be a JSON object")
+        raise ImageError(f'read "{path}": prefixes must be a JSON object')
     rules: dict[str, Rule] = {}
     for written, value in prefixes.items():
-        prefix = check_prefix(written, f"{path}: prefixes")
-        where = f'{path}: prefixes["{written}"]'
+        prefix = check_prefix(written, f'"{path}": prefixes')
+        where = f'"{path}": prefixes["{written}"]'
         if prefix in rules:
-            hint = f"the same as {rules[prefix].where}"
-            raise ImageError(f"{where}: duplicate rule for {prefix}", hint)
+            hint = f"first given at {rules[prefix].where}"
+            raise ImageError(f'{where}: duplicate rule for "{prefix}"', hint)
         rules[prefix] = _rule(value, path, where)
-    return Policy(_rule(document.get("default", ACCEPT), path, f"{path}: default"), rules)
+    return Policy(_rule(document.get("default", ACCEPT), path, f'"{path}": default'), rules)
 
 
 def shown(rule: Rule) -> object:
@@ -100,7 +100,7 @@ def shown(rule: Rule) -> object:
 
 
 def check_prefix(prefix: str, where: str) -> str:
-    """Normalise a policy's ``prefix`` to a prefix of full image names.
+    """Convert a policy's ``prefix`` to a prefix of full image names.
 
     Raises ImageError if no image name can begin with it; ``where`` names its origin in the error.
     """

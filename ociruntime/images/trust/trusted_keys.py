@@ -1,10 +1,10 @@
-"""The files of OpenPGP keys that are trusted to sign images.
+"""The files with OpenPGP keys that are trusted to sign images.
 
     trustedkeys/root.d/FINGERPRINT                  for every image
     trustedkeys/prefix.d/PREFIX/FINGERPRINT         for images whose names start with PREFIX
 
-The files are in each configuration directory; in PREFIX a comma stands for a slash.  An empty file
-masks the file of that name in directories of lower precedence.
+The files are in each configuration directory; in PREFIX, a comma stands for a slash.  An empty file
+masks the file of that name in directories with lower precedence.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def keys_for(name: str, settings: Settings) -> list[Key]:
         prefix = prefix_of(os.path.dirname(relative))
         data = _read(path) if not prefix or covers(prefix, name) else b""
         if data:
-            keys |= {key.fingerprint: key for key in read_keys(data, path)}
+            keys |= {key.fingerprint: key for key in read_keys(data, f'read OpenPGP key "{path}"')}
     return list(keys.values())
 
 
 def overview(settings: Settings) -> dict[str, list[str]]:
-    """Return the trusted keys as a dict: prefix ("" for all images) -> their fingerprints.
+    """Return the trusted keys as {prefix ("" for all images): [their fingerprints]}.
 
     Raises HostError.
     """
@@ -54,7 +54,7 @@ def overview(settings: Settings) -> dict[str, list[str]]:
 
 
 def prefix_of(directory: str) -> str:
-    """Return the prefix of image names that ``directory`` stands for: undo ``directory_of``.
+    """Return the prefix of image names for ``directory``, the reverse of ``directory_of``.
 
     The registry in it gets its canonical name.
     """
@@ -66,9 +66,9 @@ def prefix_of(directory: str) -> str:
 
 
 def _files(settings: Settings) -> dict[str, str]:
-    """Return the key files as a dict: path relative to ``trustedkeys`` -> absolute path.
+    """Return the key files as {path relative to ``trustedkeys``: absolute path}.
 
-    If several configuration directories have a file, the one of the highest precedence counts.
+    If several configuration directories have a file, the one with the highest precedence counts.
     """
     files: dict[str, str] = {}
     for directory in settings.directories:
@@ -97,7 +97,7 @@ def read_key_file(path: str) -> list[Key]:
     data = _read(path)
     if not data:
         raise ImageError(f'read OpenPGP keys "{path}": the file is empty')
-    return read_keys(data, path)
+    return read_keys(data, f'read OpenPGP keys "{path}"')
 
 
 def _names(directory: str) -> list[str]:

@@ -1,8 +1,8 @@
 """Check a fetched image: the policy's rule for its name, and its signatures.
 
 A signature covers a JSON document ("simple signing") that names a digest and an image; a detached
-OpenPGP signature may also cover the manifest itself.  An image counts as signed if its manifest or
-the index that it was chosen from is signed.
+OpenPGP signature may also cover the manifest itself.  An image counts as signed if its manifest, or
+the index from which it was chosen, is signed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TYPES = ("atomic container signature", "cosign container image signature")
 
 
 class SignatureVerifier(ImageVerifier):
-    """Verifies a fetched image's signatures by the policy's rule for the image's name.
+    """Verifies a fetched image's signatures, as the policy's rule for its name requires.
 
     ``signature`` comes from the user, and must be valid even if the policy requires none.  cosign
     signatures are read from ``sources``.  The constructor raises ImageError for a name that the
@@ -90,7 +90,10 @@ class SignatureVerifier(ImageVerifier):
         raise last
 
     def _signer_by_cosign(self, documents: list[Document], faults: list[str]) -> str:
-        """Return the signer of a valid cosign signature, else "", adding reasons to ``faults``."""
+        """Return the signer of a valid cosign signature; if none, add reasons to ``faults``.
+
+        Returns "" if there is no valid signature.
+        """
         keys = cosign.load_keys(self.rule.cosign)
         if self.sources is None:
             faults.append("local files cannot have cosign signatures")
@@ -137,8 +140,8 @@ class SignatureVerifier(ImageVerifier):
 def identity_fault(signed: object, reference: Reference) -> str:
     """Return why the image name in a signature does not match ``reference``; "" if it does.
 
-    The repository must match, and the tag if the signature has one and no digest was requested.
-    Local files have no such name: there only the digest counts.
+    The repository must match, and the tag too if the signature has one and no digest was requested.
+    Local files have no such name, so only the digest counts.
     """
     if reference.is_local:
         return ""

@@ -1,8 +1,8 @@
 """Resolve paths inside a directory tree with descriptors, so that no link leads outside.
 
-Symbolic links in the parents of a file are followed as if the tree were the root, because images
-rely on it: in most, ``lib`` is a link to ``usr/lib``, and later layers have files below ``lib``.
-The last component of a path is never followed.
+Symbolic links among the parents of a file are followed as if the tree were the root, because images
+rely on it: in most of them, ``lib`` is a link to ``usr/lib``, and later layers have files below
+``lib``.  The last component of a path is never followed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class Inside:
     """A tree with the root directory ``root`` (a descriptor), which no other process changes.
 
-    The last resolved directory is kept open, because archives list files directory by directory.
-    It is never a removed one: removing a directory first resolves its parent, replacing it.
-    ``budget`` limits the depth and the number of created directories.
+    The last resolved directory is kept open, because archives list files directory by directory. It
+    is never a removed one: before a directory is removed, its parent is resolved, which replaces it
+    here.  ``budget`` limits the depth and the number of created directories.
     """
 
     def __init__(self, root: int, budget: Budget) -> None:
@@ -68,7 +68,7 @@ class Inside:
 class _Walk:
     """The resolution of one path: ``fds`` are the open directories, from the root on.
 
-    ``names`` are their names, without the root's.
+    ``names`` are the names of these directories, except the root's.
     """
 
     def __init__(self, root: int, budget: Budget, made: Made | None) -> None:

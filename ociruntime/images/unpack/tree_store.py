@@ -1,6 +1,6 @@
 """The store of trees, root filesystems unpacked from images; pods mount or copy them.
 
-    $D/cas/tree/ID/rootfs     the tree; ID depends on the layers alone, so images can share it
+    $D/cas/tree/ID/rootfs     the tree; ID depends only on the layers, so images can share it
     $D/cas/tree/ID/hash       JSON: digest, entries and size (``TreeHash``)
     $D/cas/tree/ID/rendered   exists once all of the above is complete and synced
     $D/cas/locks/tree-ID      locked while a tree is rendered or removed
@@ -40,7 +40,7 @@ NOT_RENDERED = "not rendered"
 
 @dataclass(frozen=True)
 class Tree:
-    """An unpacked image; ``size`` is the total of its files in bytes, 0 if not ``rendered``."""
+    """An unpacked image; ``size`` is the total size of its files, 0 if not ``rendered``."""
 
     id: str
     rendered: bool
@@ -80,9 +80,10 @@ class TreeStore:
         return os.path.exists(f"{self._directory(tree)}/rendered")
 
     def render(self, image: Image, progress: Progress = silent) -> str:
-        """Unpack an image's tree unless it exists; return the tree's id.  Concurrent calls wait.
+        """Unpack an image's tree unless it exists; return the tree's id.
 
-        Raises ImageError for a layer that cannot be unpacked.
+        If another process is unpacking it, waits.  Raises ImageError for a layer that cannot be
+        unpacked.
         """
         tree = tree_id(image)
         with FileLock(self._lock(tree), exclusive=False):
@@ -98,7 +99,7 @@ class TreeStore:
         return tree
 
     def render_again(self, image: Image, progress: Progress = silent) -> str:
-        """Unpack an image's tree anew, like ``render``; no running pod may use the old tree."""
+        """Unpack an image's tree again; no running pod may use the old tree.  See ``render``."""
         tree = tree_id(image)
         with FileLock(self._lock(tree), exclusive=True):
             self._render(image, tree, progress)
@@ -179,7 +180,7 @@ class TreeStore:
             return load(file.read())
 
     def _render(self, image: Image, tree: str, progress: Progress) -> None:
-        """Unpack an image's tree, whose lock the caller holds; remove the tree on failure."""
+        """Unpack an image's tree, whose lock the caller holds; if that fails, remove the tree."""
         from ociruntime.images.unpack.unpack import unpack
 
         directory = self._directory(tree)
@@ -214,7 +215,7 @@ class TreeStore:
         sync_directory(self.path)
 
     def _clear(self, tree: str) -> None:
-        """Remove a tree, ``rendered`` first, so that a partial tree never seems complete.
+        """Remove a tree, ``rendered`` first, so that a partial tree never appears complete.
 
         Raises OSError.
         """
@@ -319,8 +320,8 @@ class _Walk:
     ) -> None:
         """Add a file's path, status and extended attributes to the hash of the tree.
 
-        ``more`` is what depends on the type: the digest of the content, or a link's target.  Each
-        value is hashed after its length, so that different files never hash alike.
+        ``more`` depends on the file's type: the digest of its content, or a link's target.  Each
+        value is hashed after its length, so that different files never have the same hash.
         """
         self.entries += 1
         fields = [path, b"%o %d %d" % (status.st_mode, status.st_uid, status.st_gid)]

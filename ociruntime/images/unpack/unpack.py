@@ -1,8 +1,8 @@
-"""Unpacking of an image's layers on top of each other into a directory.
+"""Unpack an image's layers on top of each other into a directory.
 
-The content of a layer is untrusted.  Every file is created relative to the descriptor of its
-parent directory (tree_paths.py), never through a link, and never over an existing file: that is
-removed first, unless both are directories.
+The content of a layer is untrusted.  Every file is created relative to a descriptor of its parent
+directory (tree_paths.py), never through a link, and never over an existing file: an existing file
+is removed first, unless both are directories.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ociruntime.images.unpack.tree_paths import Inside, Made, split_name
 
 
 class Checked:
-    """A stream of the decompressed bytes of a layer, hashed as they are read.
+    """A stream of the decompressed bytes of a layer, which are hashed as they are read.
 
     ``stored`` is the compressed stream, ``kind`` the label for ``progress``.
     """
@@ -80,7 +80,7 @@ class Checked:
 def unpack_layer(stream: Readable, layer: Layer, root: int, budget: Budget, notes: Notes) -> None:
     """Unpack a layer from the stream of its blob into the directory ``root`` (a descriptor).
 
-    Raises ImageError for faults of the layer, HostError for the host's; ``root`` is then
+    Raises ImageError for faults of the layer, HostError for those of the host; ``root`` is then
     incomplete.
     """
     _unpack(stream, layer, root, budget, notes, silent, "unpacking")
@@ -136,10 +136,10 @@ _FAULTS_OF_IMAGE = (errno.ENAMETOOLONG, errno.EINVAL, errno.ERANGE, errno.E2BIG)
 
 
 class LayerUnpacker:
-    """Unpacker of the files of ``reader`` into the directory ``root`` (a descriptor).
+    """Unpacks the files of ``reader`` into the directory ``root`` (a descriptor).
 
-    ``made`` has the paths that this layer has created, with parents: a whiteout removes only files
-    of lower layers, even if it follows files of its own layer.
+    ``made`` has the paths that this layer has created, and their parents: a whiteout removes only
+    files of lower layers, even if it comes after files of its own layer.
     """
 
     def __init__(self, reader: TarReader, root: int, budget: Budget, notes: Notes) -> None:
@@ -249,7 +249,7 @@ class LayerUnpacker:
             os.close(file)
 
     def _write(self, header: Header, file: int) -> None:
-        """Write a regular file's content; parts outside a sparse file's pieces stay holes."""
+        """Write a regular file's content; what is between a sparse file's pieces stays a hole."""
         if header.pieces is None:
             while chunk := self.reader.read(_CHUNK):
                 write_all(file, chunk)
@@ -316,7 +316,7 @@ class LayerUnpacker:
         self._hide(fd, parent, hidden)
 
     def _hide(self, fd: int, parent: bytes, name: bytes) -> None:
-        """Remove the file of a lower layer at ``name`` in the directory ``fd`` (a whiteout)."""
+        """Remove ``name``, a file of a lower layer, from the directory ``fd`` (a whiteout)."""
         path = _join(parent, name)
         try:
             mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
@@ -334,7 +334,7 @@ class LayerUnpacker:
     def _hide_below(self, fd: int, path: bytes) -> None:
         """Remove what lower layers have created in the directory ``path``, open as ``fd``.
 
-        Does nothing on a second call for the same directory.
+        Only the first call for a directory does this; later calls do nothing.
         """
         if path in self.hidden:
             return
@@ -360,7 +360,7 @@ class LayerUnpacker:
 
 
 def _beside_content(header: Header) -> int:
-    """Return an estimate of the bytes that a file takes on disk besides its content."""
+    """Return an estimate of the bytes that a file takes on disk in addition to its content."""
     attributes = sum(len(name) + len(value) for name, value in header.xattrs.items())
     return attributes + (_DIRECTORY_SIZE if header.type == DIRECTORY else 0)
 
@@ -377,7 +377,7 @@ def _remove(directory: int, name: bytes, mode: int) -> None:
 
 
 def _refuse(header: Header, error: OSError) -> None:
-    """Raise ImageError if ``error`` is due to the image's content, else HostError."""
+    """Raise ImageError if ``error`` is caused by the image's content, else HostError."""
     if error.errno in _FAULTS_OF_IMAGE:
         raise ImageError(f'unpack "{header.shown()}": {reason(error)}') from None
     raise HostError(f'unpack "{header.shown()}"', error) from None

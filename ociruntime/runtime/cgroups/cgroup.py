@@ -1,6 +1,6 @@
 """A container's cgroup in all hierarchies of the host: creation, limits, freezing, removal.
 
-The order of a creation::
+A container's cgroup is created in this order::
 
     cgroup = Cgroup.plan(layout, cgroups_path, id)   pure: computes the paths
     store(cgroup.record())                           what a later command may have to remove
@@ -8,8 +8,8 @@ The order of a creation::
     cgroup.attach(pid)                               or clone3 with open_v2()
     cgroup.apply(resources)                          limits, memory last
 
-All methods after ``record`` also work on a ``from_record`` of it, at any point and after a crash:
-a missing directory counts as removed.
+Later commands load the record with ``from_record``.  All methods also work on such an object, even
+if the creation was interrupted by a crash: a missing directory counts as removed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NO_RESOURCES: dict[str, Any] = {}
 
 
 class Cgroup:
-    """A container's cgroup: the same ``path`` in every hierarchy, one Placement for each."""
+    """A container's cgroup: the same ``path`` in every hierarchy, with a Placement for each."""
 
     __slots__ = (
         "_made_ahead",
@@ -59,7 +59,7 @@ class Cgroup:
 
     @classmethod
     def plan(cls, layout: Layout, cgroups_path: str | None, container_id: str) -> Self:
-        """Return the cgroup of a new container, without creating it; pure.  Raises ConfigError."""
+        """Return the cgroup for a new container, without creating it; pure.  Raises ConfigError."""
         path = resolve_path(cgroups_path, container_id)
         where = CGROUPS_PATH if cgroups_path else ""
         return cls(path, [Placement(each, path) for each in layout.hierarchies], where)
@@ -67,48 +67,48 @@ class Cgroup:
     def record(self) -> dict[str, Any]:
         """Return the cgroup as a JSON object for the state directory; call before :meth:`create`.
 
-        The record lists which directories exist already.  A second record, after :meth:`create`,
-        also has the directories that other processes created meanwhile, and states that existing
-        ones were unused; it is required if :attr:`adopted`.
+        The record says which directories existed before.  A second record, made after
+        :meth:`create`, also covers directories that other processes have created in the meantime,
+        and says that existing ones were unused; it is required if :attr:`adopted`.
         """
         return {"path": self.path, "placements": [each.record() for each in self.placements]}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the cgroup that :meth:`record` has described; pure."""
+        """Return the cgroup that :meth:`record` has recorded; pure."""
         path = record["path"]
         return cls(path, [Placement.from_record(each, path) for each in record["placements"]])
 
     @property
     def adopted(self) -> bool:
-        """Return whether the container's own directory existed before :meth:`create`.
+        """True if the container's own directory existed before :meth:`create`.
 
-        A record made before :meth:`create` does not treat the processes in such a directory as the
-        container's, so that `delete` leaves them alone.
+        In a record made before :meth:`create`, the processes in such a directory are not considered
+        the container's, so that `delete` leaves them alone.
         """
         return any(each.adopted for each in self.placements)
 
     @property
     def unit(self) -> str:
-        """Return the name of the cgroup's systemd unit (systemd_group.py), "" without one."""
+        """The name of the cgroup's systemd unit (systemd_group.py), "" without one."""
         return ""
 
     @property
     def born_inside(self) -> bool:
-        """Return whether CLONE_INTO_CGROUP works; if not, a process is moved into the cgroup."""
+        """True if CLONE_INTO_CGROUP works; otherwise a process is moved into the cgroup later."""
         return self._v2() is not None
 
     @property
     def paths(self) -> dict[str, str]:
-        """Return the container's cgroup directory in each hierarchy, by mount point."""
+        """The container's cgroup directory in each hierarchy, by mount point."""
         return {each.hierarchy.mountpoint: each.directory for each in self.placements}
 
     def hierarchies(self) -> tuple[tuple[str, str], ...]:
-        """Return (v1 mount option, the container's cgroup directory) for each hierarchy."""
+        """Pairs (v1 mount option, the container's cgroup directory), one per hierarchy."""
         return tuple((each.hierarchy.option, each.directory) for each in self.placements)
 
     def visible(self) -> tuple[tuple[str, str], ...]:
-        """Return (v1 mount option, directory shown in the container) for each hierarchy."""
+        """Pairs (v1 mount option, cgroup directory that the container sees), one per hierarchy."""
         return self.hierarchies() if self.shown is None else self.shown
 
     def settings(
@@ -132,8 +132,9 @@ class Cgroup:
     def make_v2(self) -> bool:
         """On a hybrid host, create the v2 directory before :meth:`create`, and return True.
 
-        A process can then be cloned into the v2 directory while the v1 directories, which take
-        longer, are being created.  Returns False on other hosts.  Raises ConfigError and HostError.
+        The executor can then be cloned into the v2 directory while this process creates the v1
+        directories, which takes longer.  Returns False on other hosts.  Raises ConfigError and
+        HostError.
         """
         unified = self._v2()
         if unified is None or not self._v1():
@@ -152,8 +153,8 @@ class Cgroup:
 
         The other limits follow with :meth:`apply`.  Invalid resources, and an existing cgroup that
         is in use or frozen, are refused before anything is created; after an error, everything
-        created here is removed.  ``rootless``: skip hierarchies that this user has no permission to
-        write to, unless a resource needs them.  Raises ConfigError and HostError.
+        created here is removed.  ``rootless``: skip hierarchies to which this user may not write,
+        unless a resource needs them.  Raises ConfigError and HostError.
         """
         resources = resources or _NO_RESOURCES
         settings = self.settings(resources, where)
@@ -210,12 +211,12 @@ class Cgroup:
         try:
             return posix.open(unified.directory, posix.O_PATH | posix.O_DIRECTORY | posix.O_CLOEXEC)
         except OSError as error:
-            raise control_files.failure(f"open cgroup {unified.directory}", error) from None
+            raise control_files.failure(f'open cgroup "{unified.directory}"', error) from None
 
     def open_v1_entrances(self) -> list[int]:
-        """Return descriptors of the ``tasks`` files, by which a process enters the v1 cgroups.
+        """Return descriptors of the ``tasks`` files, through which a process enters v1 cgroups.
 
-        The kernel checks the privileges of the process that opened the file, so an unprivileged
+        The kernel checks the privileges of the process that has opened the file, so an unprivileged
         process can use the descriptor.  Raises HostError.
         """
         entrances: list[int] = []
@@ -226,11 +227,11 @@ class Cgroup:
             except OSError as error:
                 for fd in entrances:
                     posix.close(fd)
-                raise control_files.failure(f"open cgroup {each.directory}", error) from None
+                raise control_files.failure(f'open cgroup "{each.directory}"', error) from None
         return entrances
 
     def entry_failure(self, pid: int, index: int, error: OSError) -> HostError:
-        """Return a HostError: process ``pid`` could not move itself into v1 cgroup ``index``."""
+        """Return the HostError for a process that could not enter v1 cgroup ``index``."""
         action = f"move process {pid} into cgroup {self._v1()[index].directory}"
         return control_files.failure(action, error, _attach_hint(error))
 
@@ -243,9 +244,9 @@ class Cgroup:
         """Move process ``pid``, with all its threads, into the cgroup in every hierarchy.
 
         ``born_in_v2``: the process was cloned into the v2 directory.  ``only_v2``: skip the v1
-        hierarchies.  ``beside``: pid of a process of the container.  Its v2 cgroup is used if the
-        container's own accepts no process, because the container has created child cgroups there
-        (the kernel's rule "no internal processes").  Raises HostError.
+        hierarchies.  ``beside``: the pid of a process of the container, whose v2 cgroup is used if
+        the container's own one accepts no process, because the container has created child cgroups
+        there (the kernel's rule "no internal processes").  Raises HostError.
         """
         for each in self.placements:
             if (born_in_v2 and each.hierarchy.version == 2) or (
@@ -264,7 +265,8 @@ class Cgroup:
     def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:
         """Write the limits of a new container to its control files, memory last.
 
-        Settings that :meth:`create` has written are skipped.  Raises ConfigError and HostError.
+        Settings that :meth:`create` has already written are skipped.  Raises ConfigError and
+        HostError.
         """
         settings = self.settings(resources, where)
         if self._precedent is resources:
@@ -274,10 +276,10 @@ class Cgroup:
         control_files.apply(settings, self.directories())
 
     def set_unit_properties(self, settings: Sequence[Setting]) -> None:
-        """Do nothing; with systemd, set the unit properties that match ``settings``."""
+        """Do nothing; with systemd, set the unit's properties that match ``settings``."""
 
     def processes(self) -> list[int]:
-        """Return the pids in the container's cgroup and its child cgroups, in ascending order."""
+        """Return the pids in the container's cgroup and its descendants, in ascending order."""
         from ociruntime.runtime.cgroups import cgroup_processes
 
         return cgroup_processes.processes([each.directory for each in self._own()])
@@ -285,8 +287,8 @@ class Cgroup:
     def kill(self) -> None:
         """Send SIGKILL to every process in the cgroup, without waiting for them to exit.
 
-        On v2, one write to cgroup.kill kills all.  On v1, all hierarchies are searched: a process
-        may have been moved out of one of them.  Raises HostError.
+        On v2, a single write to cgroup.kill does that.  On v1, all hierarchies are searched,
+        because a process may have been moved out of one of them.  Raises HostError.
         """
         from ociruntime.runtime.cgroups import cgroup_processes, freezer
 
@@ -308,15 +310,15 @@ class Cgroup:
             control_files.write(f"{directory}/freezer.state", "FROZEN")
         except OSError as error:
             if not control_files.gone(error):
-                raise control_files.failure(f"freeze {directory}", error) from None
+                raise control_files.failure(f'freeze cgroup "{directory}"', error) from None
 
     @property
     def freezable(self) -> bool:
-        """Return whether the container has a freezer cgroup of its own."""
+        """True if the container has a freezer cgroup of its own."""
         return self._freezer() is not None
 
     def frozen(self) -> bool:
-        """Return whether the container is paused or pausing; False without a freezer."""
+        """Return whether the container is paused or being paused; False without a freezer."""
         from ociruntime.runtime.cgroups import freezer
 
         placement = self._freezer()
@@ -325,9 +327,9 @@ class Cgroup:
         )
 
     def freeze(self) -> None:
-        """Freeze all processes of the container and wait until they are frozen.  Raises HostError.
+        """Freeze all processes of the container and wait until they are frozen.
 
-        Thaws them again if that takes more than 10 s.
+        If that takes more than 10 s, thaws them again and raises HostError.
         """
         from ociruntime.runtime.cgroups import freezer
 
@@ -346,9 +348,9 @@ class Cgroup:
             freezer.thaw(placement.directory, placement.hierarchy.version)
 
     def let_die(self) -> None:
-        """Thaw all processes of the container, so that a SIGKILL takes effect.  Raises HostError.
+        """Thaw the container's processes on v1, so that SIGKILL takes effect.  Raises HostError.
 
-        On v2 SIGKILL also ends frozen processes.
+        On v2, SIGKILL also ends frozen processes.
         """
         from ociruntime.runtime.cgroups import freezer
 
@@ -359,7 +361,7 @@ class Cgroup:
     def frozen_above(self, *, undying: bool = False) -> str:
         """Return the directory of a frozen cgroup above the container's; "" if there is none.
 
-        ``undying``: only one that keeps killed processes alive, as on v1.
+        ``undying``: consider only cgroups that keep killed processes from exiting, as on v1.
         """
         from ociruntime.runtime.cgroups import freezer
 
@@ -371,14 +373,14 @@ class Cgroup:
     def remove(self, kill: bool = False) -> None:
         """Remove the directories that :meth:`create` has created, and all cgroups below them.
 
-        ``kill``: call :meth:`kill` if the first removal fails, which is cheaper than looking for
-        processes first.  Waits up to 10 s for the last process to exit.  Raises HostError naming
-        the remaining processes; the method can then be called again.
+        ``kill``: call :meth:`kill` if the first attempt fails, which is cheaper than looking for
+        processes first.  Waits up to 10 s for the last process to exit.  Raises HostError, which
+        names the remaining processes; the call can then be repeated.
         """
         remove_all(self.placements, self.kill if kill else None)
 
     def hand_over(self, uid: int, gid: int = -1) -> None:
-        """Delegate the v2 cgroup to ``uid`` by chown; no-op on v1.  ``gid`` -1: keep the group.
+        """Delegate the v2 cgroup to ``uid`` with chown; do nothing on v1.  ``gid`` -1: keep it.
 
         Raises HostError.
         """
@@ -387,7 +389,7 @@ class Cgroup:
                 hand_over(each.directory, uid, gid)
 
     def oom_killed(self) -> bool:
-        """Return whether a process in the container's cgroup was OOM-killed."""
+        """Return whether a process in the container's cgroup has been OOM-killed."""
         from ociruntime.runtime.cgroups.oom_kills import oom_kills
 
         memory = self._of("memory")
@@ -407,7 +409,7 @@ class Cgroup:
         return _with_controller(own, "freezer") or _with_version_2(own)
 
     def directories(self) -> dict[str, str]:
-        """Return the container's cgroup directory by controller; "" is the key of the v2 one."""
+        """The container's cgroup directory by controller; the key "" is for the v2 directory."""
         directories = {}
         for each in self.placements:
             for controller in each.hierarchy.controllers:
@@ -434,12 +436,12 @@ class Cgroup:
             error = next(iter(refused.values()))
             raise ConfigError(
                 self._where,
-                f"cgroup {unified.directory} cannot take processes: {error.message}",
+                f'cgroup "{unified.directory}" cannot take processes: {error.message}',
                 error.hint,
             )
 
     def _device_rules(self, resources: Mapping[str, Any], where: str) -> DeviceRules:
-        """Return the DeviceRules of ``resources``, not yet installed.  Raises ConfigError."""
+        """Return the DeviceRules for ``resources``, not installed yet.  Raises ConfigError."""
         from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
 
         listing, unified = self._of("devices"), self._v2()
@@ -509,10 +511,10 @@ _FILES = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
 
 
 def hand_over(directory: str, uid: int, gid: int, listing: str = DELEGATE) -> None:
-    """Change the owner of a cgroup directory and of its control files that may be delegated.
+    """Change the owner of a cgroup's directory and of the control files that can be delegated.
 
     ``listing`` is the file in which the kernel lists their names.  Listed files that this cgroup
-    does not have are skipped.  Raises HostError.
+    lacks are skipped.  Raises HostError.
     """
     try:
         names = tuple(read(listing).split())
@@ -524,4 +526,4 @@ def hand_over(directory: str, uid: int, gid: int, listing: str = DELEGATE) -> No
         except OSError as error:
             if error.errno == errno.ENOENT and path != directory:
                 continue
-            raise failure(f"change the owner of {path} to {uid}:{gid}", error) from None
+            raise failure(f'change the owner of "{path}" to {uid}:{gid}', error) from None

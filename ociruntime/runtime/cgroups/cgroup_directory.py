@@ -1,4 +1,4 @@
-"""A container's cgroup directory in one hierarchy: its creation, record and removal."""
+"""A container's cgroup directory in one hierarchy: create, record and remove it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SHOWN_PIDS = 10
 class Placement:
     """The container's cgroup directory in one hierarchy.
 
-    ``directories`` are all directories from below the mount point to the container's own.
-    ``existing`` is how many of them existed before; only the others are ever removed.  ``adopted``
-    means that the container's own directory existed, too, and was unused.
+    ``directories`` are all directories on the path from the mount point (exclusive) to the
+    container's own. The first ``existing`` of them existed before; only the others are ever
+    removed.  ``adopted`` means that even the container's own directory existed, and was unused.
     """
 
     __slots__ = ("adopted", "directories", "existing", "hierarchy")
@@ -50,19 +50,19 @@ class Placement:
 
     @classmethod
     def from_record(cls, record: dict[str, Any], path: str) -> Self:
-        """Return the placement that :meth:`record` has described; ``path`` is the cgroup's path."""
+        """Return the placement that :meth:`record` has recorded; ``path`` is the cgroup's path."""
         hierarchy = Hierarchy.from_record(record)
         return cls(hierarchy, path, record["existing"], record["adopted"])
 
     def is_ours(self) -> bool:
-        """Return whether all processes in the cgroup belong to the container.
+        """True if all processes in the cgroup belong to the container.
 
-        They do if the directory was created for the container, or existed and was unused.
+        They do if the directory was created for the container, or existed but was unused.
         """
         return self.adopted or self.survey() < len(self.directories)
 
     def survey(self) -> int:
-        """Return how many of ``directories`` exist already; counted at the first call only."""
+        """Return how many of ``directories`` exist; only the first call counts them."""
         if self.existing == _UNKNOWN:
             self.existing = self._count()
         return self.existing
@@ -76,8 +76,8 @@ class Placement:
     def make(self, where: str) -> None:
         """Create the missing directories; ``where`` is the JSON path for errors.
 
-        A directory that another process creates meanwhile counts as existing.  A directory that
-        vanishes, because another container's `delete` removes the common parent, is created again.
+        A directory that another process creates in the meantime counts as existing.  One that
+        vanishes, because `delete` of another container removes the common parent, is created again.
         Raises ConfigError if the container's own cgroup is in use or frozen, and HostError.
         """
         self.survey()
@@ -90,7 +90,7 @@ class Placement:
             break
         else:
             error = OSError(errno.ENOENT, posix.strerror(errno.ENOENT))
-            raise failure(f"create cgroup {self.directory}", error)
+            raise failure(f'create cgroup "{self.directory}"', error)
         if self.existing == len(self.directories):
             self._check_fit(where)
             self.adopted = True
@@ -108,7 +108,7 @@ class Placement:
                 raise _creation_failure(directory, error, where) from None
 
     def _check_fit(self, where: str) -> None:
-        """Raise ConfigError if the existing cgroup has processes or is frozen."""
+        """Raise ConfigError if the existing cgroup contains processes or is frozen."""
         from ociruntime.runtime.cgroups.cgroup_processes import processes
         from ociruntime.runtime.cgroups.freezer import event, frozen
 
@@ -123,29 +123,29 @@ class Placement:
                 if not members and self.hierarchy.version == 2:
                     raise ConfigError(
                         where,
-                        f"cgroup {directory} is not empty: its processes are in another PID"
+                        f'cgroup "{directory}" is not empty: its processes are in another PID'
                         " namespace",
                         "name another cgroup: two containers cannot share one",
                     )
             if members:
                 raise ConfigError(
                     where,
-                    f"cgroup {directory} is not empty: it contains the processes {listed(members)}",
+                    f'cgroup "{directory}" is not empty: it contains processes {listed(members)}',
                     "name another cgroup: two containers cannot share one",
                 )
             freezable = self.hierarchy.version == 2 or "freezer" in self.hierarchy.controllers
             if freezable and frozen(directory, self.hierarchy.version):
                 raise ConfigError(
-                    where, f"cgroup {directory} is frozen", "thaw it, or name another cgroup"
+                    where, f'cgroup "{directory}" is frozen', "thaw it, or name another cgroup"
                 )
         except OSError as error:
-            raise failure(f"inspect cgroup {directory}", error) from None
+            raise failure(f'inspect cgroup "{directory}"', error) from None
 
     def inherit_cpuset(self) -> None:
-        """Copy cpuset.cpus and cpuset.mems from the parent to each directory of a v1 cpuset.
+        """Copy cpuset.cpus and cpuset.mems of the parent to each directory of a v1 cpuset.
 
-        A new v1 cpuset is empty, and then no process can enter it.  In directories that existed
-        before, only empty files are filled.  Raises HostError.
+        A new v1 cpuset is empty, and no process can enter it until both files are set.  In
+        directories that existed before, only empty files are set.  Raises HostError.
         """
         self.survey()
         top = self.hierarchy.mountpoint
@@ -159,13 +159,15 @@ class Placement:
                     else:
                         write(path, value)
         except OSError as error:
-            raise failure(f"copy the parent's cpuset to {self.directory}", error) from None
+            raise failure(
+                f'copy the cpuset of the parent cgroup to "{self.directory}"', error
+            ) from None
 
     def enable_controllers(self) -> dict[str, HostError]:
         """Enable all controllers in the cgroup.subtree_control of each ancestor on cgroup v2.
 
-        Returns the error of each controller that could not be enabled, by name; the caller decides
-        which of them matter.  Raises HostError if a file cannot be read.
+        Returns {controller: error} for those that could not be enabled; the caller decides which of
+        them matter.  Raises HostError if a file cannot be read.
         """
         refused: dict[str, HostError] = {}
         for directory in [self.hierarchy.mountpoint, *self.directories[:-1]]:
@@ -173,7 +175,7 @@ class Placement:
             try:
                 present = read(path).split()
             except OSError as error:
-                raise failure(f"read {path}", error) from None
+                raise failure(f'read "{path}"', error) from None
             missing = [
                 name
                 for name in self.hierarchy.controllers
@@ -183,7 +185,7 @@ class Placement:
                 continue
             if refusal.errno in (errno.EBUSY, errno.EOPNOTSUPP):
                 # Retrying each controller alone could enable some, but make the cgroup threaded.
-                reason = failure(f"write to {path}", refusal, _enabling_hint(refusal))
+                reason = failure(f'write to "{path}"', refusal, _enabling_hint(refusal))
                 refused.update(dict.fromkeys(missing, reason))
                 break
             for name in missing:
@@ -248,8 +250,8 @@ def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None
 
     ``evict``, which kills the processes, is called once if the first attempt fails.  A dead process
     leaves its cgroup a moment after its parent has reaped it, so EBUSY is retried for up to 10 s;
-    then HostError names the remaining processes.  A parent directory that another container uses
-    meanwhile is kept.
+    then a HostError that names the remaining processes is raised.  A parent directory that another
+    container has started to use is kept.
     """
     remaining = [placement.directory for placement in placements if placement.made()]
     remaining = [directory for directory in remaining if not _remove_own(directory)]
@@ -268,7 +270,7 @@ def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None
                 posix.rmdir(directory)
             except OSError as error:
                 if error.errno not in (errno.EBUSY, errno.ENOTEMPTY, *GONE):
-                    raise failure(f"remove cgroup {directory}", error) from None
+                    raise failure(f'remove cgroup "{directory}"', error) from None
                 break
 
 
@@ -280,7 +282,8 @@ def _still_there(directories: Sequence[str]) -> HostError:
     if members:
         hint = f"processes still running: {listed(members)}"
     error = OSError(errno.EBUSY, posix.strerror(errno.EBUSY))
-    return HostError(f"remove cgroup {', '.join(directories)}", error, hint)
+    names = ", ".join(f'"{directory}"' for directory in directories)
+    return HostError(f"remove cgroup {names}", error, hint)
 
 
 def _remove_own(directory: str) -> bool:
@@ -291,7 +294,7 @@ def _remove_own(directory: str) -> bool:
         if error.errno in GONE:
             return True
         if error.errno not in (errno.EBUSY, errno.ENOTEMPTY):
-            raise failure(f"remove cgroup {directory}", error) from None
+            raise failure(f'remove cgroup "{directory}"', error) from None
     else:
         return True
     from ociruntime.runtime.cgroups.cgroup_processes import tree
@@ -301,7 +304,7 @@ def _remove_own(directory: str) -> bool:
             posix.rmdir(below)
         except OSError as error:
             if error.errno not in (errno.EBUSY, errno.ENOTEMPTY, *GONE):
-                raise failure(f"remove cgroup {below}", error) from None
+                raise failure(f'remove cgroup "{below}"', error) from None
     return not posix.access(directory, posix.F_OK)
 
 

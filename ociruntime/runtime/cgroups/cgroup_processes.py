@@ -1,4 +1,4 @@
-"""The processes in a cgroup: listing, killing, waiting."""
+"""List and kill the processes in a cgroup, and wait for them to exit."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _ROUNDS = 100
 def tree(directory: str) -> Iterator[str]:
     """Yield the paths of all cgroups below ``directory``, children first, then ``directory``.
 
-    Yields nothing if ``directory`` does not exist any more.  Raises HostError.
+    Yields nothing if ``directory`` no longer exists.  Raises HostError.
     """
     try:
         yield from cgroup_tree(directory, GONE)
     except OSError as error:
-        raise failure(f"list {error.filename}", error) from None
+        raise failure(f'list "{error.filename}"', error) from None
 
 
 def pids(directory: str) -> list[int]:
-    """Return the pids in one cgroup, without its children; an empty list if it was removed.
+    """Return the pids in one cgroup, without its children; [] if the cgroup was removed.
 
-    The kernel shows a process outside our PID namespace as 0; such entries are dropped.  A threaded
-    v2 cgroup lists only thread ids, which pidfd_open(2) and kill(2) resolve to the process.
-    Raises HostError.
+    The kernel lists a process outside our PID namespace as 0; such entries are dropped.  A threaded
+    v2 cgroup lists only thread ids; pidfd_open(2) and kill(2) resolve those to the process. Raises
+    HostError.
     """
     for file in ("cgroup.procs", "cgroup.threads"):
         try:
@@ -47,13 +47,13 @@ def pids(directory: str) -> list[int]:
                 return []
             if error.errno == errno.EOPNOTSUPP:
                 continue
-            raise failure(f"read {directory}/{file}", error) from None
+            raise failure(f'read "{directory}/{file}"', error) from None
         return [pid for number in numbers if (pid := whole_number(number))]
     return []
 
 
 def processes(directories: Sequence[str]) -> list[int]:
-    """Return the pids in these cgroups and their descendants, sorted and without duplicates."""
+    """Return the pids in these cgroups and all cgroups below, sorted and without duplicates."""
     members: set[int] = set()
     for top in directories:
         for directory in tree(top):
@@ -62,7 +62,7 @@ def processes(directories: Sequence[str]) -> list[int]:
 
 
 def kill_unified(directory: str) -> bool:
-    """Kill a v2 cgroup's whole tree by cgroup.kill; return False on kernels without it (< 5.14)."""
+    """Kill the whole tree of a v2 cgroup with cgroup.kill; return False before Linux 5.14."""
     try:
         write(f"{directory}/cgroup.kill", "1")
     except OSError as error:
@@ -70,7 +70,7 @@ def kill_unified(directory: str) -> bool:
             return True
         if error.errno in (errno.ENOENT, errno.EOPNOTSUPP):
             return not is_directory(directory)
-        raise failure(f"write {directory}/cgroup.kill", error) from None
+        raise failure(f'write "{directory}/cgroup.kill"', error) from None
     return True
 
 

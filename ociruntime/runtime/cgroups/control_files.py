@@ -1,6 +1,6 @@
-"""Cgroup control files: reading, writing, and hints for the kernel's errors.
+"""Read and write cgroup control files, and explain the kernel's errors.
 
-The kernel takes each write(2) to a control file as one command, so a value is never split.
+The kernel takes each write(2) to a control file as one command, so a value must not be split.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
 
 
 def read(path: str) -> str:
-    """Return the contents of a control file.  Raises OSError."""
+    """Return the content of a control file.  Raises OSError."""
     return read_file(path).decode("utf-8", "surrogateescape")
 
 
@@ -50,9 +50,9 @@ def is_directory(path: str) -> bool:
 def apply(settings: Sequence[Setting], directories: Mapping[str, str]) -> None:
     """Write cgroup settings in order; ``directories`` maps a controller to the cgroup's directory.
 
-    If the kernel refuses one of several coupled settings with EINVAL, it is retried after the
-    others, as long as one of them succeeds.  Raises ConfigError (the kernel lacks the file, or the
-    limit is below the current usage) or HostError.
+    If the kernel refuses one of several interdependent settings with EINVAL, that one is written
+    again after the others, as long as this makes progress.  Raises ConfigError (the kernel lacks
+    the file, or the limit is below the current usage) or HostError.
     """
     waiting = list(settings)
     while waiting:
@@ -104,13 +104,14 @@ def _write_setting(setting: Setting, directory: str) -> None:
 def check_floor(setting: Setting, directory: str) -> None:
     """Raise ConfigError if a memory limit is below the current usage (``checkBeforeUpdate``).
 
-    Such a limit would trigger the OOM killer.  Raises HostError if the usage cannot be read.
+    Setting such a limit would trigger the OOM killer.  Raises HostError if the usage cannot be
+    read.
     """
     value = setting.files[0][1]
     try:
         usage = whole_number(read(f"{directory}/{setting.floor}").strip()) or 0
     except OSError as error:
-        raise failure(f"{setting.where}: read {directory}/{setting.floor}", error) from None
+        raise failure(f'{setting.where}: read "{directory}/{setting.floor}"', error) from None
     limit = whole_number(value)
     if limit is not None and limit < usage:
         raise ConfigError(
@@ -125,7 +126,7 @@ def _explain(setting: Setting, directory: str, error: OSError) -> HostError:
     for name, candidate in setting.files:
         if names and name == names[0]:
             file, value = name, candidate
-    action = f'{setting.where}: write "{value}" to {directory}/{file}'
+    action = f'{setting.where}: write "{value}" to "{directory}/{file}"'
     return HostError(action, error, _hint(file, directory, error.errno or 0))
 
 
@@ -203,28 +204,28 @@ def in_user_namespace() -> bool:
     try:
         return posix.stat(path).st_ino != _FIRST_USER_NAMESPACE
     except OSError as error:
-        raise HostError(f"inspect the user namespace {path}", error) from None
+        raise HostError(f'inspect the user namespace "{path}"', error) from None
 
 
 def may_set_device_rules() -> bool:
-    """Return whether this process may set device rules: only root of the initial user namespace.
+    """Return whether this process is root of the initial user namespace, who may set device rules.
 
-    For every other user, ``delegation.py`` has already checked the rules.
+    For every other user, ``delegation.py`` has already checked that the rules can be left out.
     """
     return posix.geteuid() == 0 and not in_user_namespace()
 
 
 def gone(error: OSError) -> bool:
-    """Return whether a control file's OSError means that the cgroup or process no longer exists."""
+    """Return whether an OSError of a control file means that the cgroup or process is gone."""
     return error.errno in GONE
 
 
 def failure(action: str, error: OSError, hint: str = "") -> HostError:
-    """Return a HostError for the failed ``action``, with a hint for EROFS, EACCES and EPERM."""
+    """Return a HostError for the failed ``action``; EROFS, EACCES and EPERM get a hint."""
     if not hint and error.errno == errno.EROFS:
-        hint = "the cgroup file system is mounted read-only"
+        hint = "the cgroup filesystem is mounted read-only"
     elif not hint and error.errno in (errno.EACCES, errno.EPERM):
-        hint = "the caller has no permission to manage this cgroup"
+        hint = "this user has no permission to manage the cgroup"
     return HostError(action, error, hint)
 
 
@@ -240,7 +241,7 @@ def text(directory: str, file: str) -> str:
 
 
 def number(directory: str, file: str) -> int:
-    """Return the number in a control file: UNLIMITED for ``max``, 0 if it has none."""
+    """Return the number in a control file: UNLIMITED for ``max``, 0 if there is none."""
     word = text(directory, file).strip()
     if word == "max":
         return UNLIMITED
@@ -249,7 +250,7 @@ def number(directory: str, file: str) -> int:
 
 
 def keyed(directory: str, file: str) -> dict[str, int]:
-    """Return a flat-keyed control file (a name and a number per line) as a dict."""
+    """Parse a flat-keyed control file (a name and a number on each line) into a dict."""
     values = {}
     for line in text(directory, file).splitlines():
         name, _, value = line.partition(" ")
@@ -260,7 +261,7 @@ def keyed(directory: str, file: str) -> dict[str, int]:
 
 
 def without_zeros(values: dict[str, int]) -> dict[str, int]:
-    """Return the statistics without the members whose value is 0, which runc leaves out."""
+    """Return the statistics without the members that are 0, which runc omits."""
     return {name: value for name, value in values.items() if value}
 
 

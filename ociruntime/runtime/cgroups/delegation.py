@@ -1,10 +1,10 @@
-"""The cgroups of rootless containers: those delegated to the user, or none (``NoCgroup``).
+"""The cgroups of rootless containers: cgroups delegated to the user, or none (``NoCgroup``).
 
 Root in a user namespace has the same restrictions as an unprivileged user.  A v2 cgroup is
 delegated by changing the owner of its directory and of its ``cgroup.procs`` (cgroups(7),
-delegation).  A process can be moved only within a delegated subtree, so the common ancestor of both
-cgroups must be delegated, too.  Without a delegated cgroup, the container stays in its creator's
-cgroup; a container with limits is refused.
+delegation).  A process can be moved only within a delegated subtree, so the common ancestor of the
+old and the new cgroup must be delegated, too.  Without a delegated cgroup, the container stays in
+its creator's cgroup; a container with limits is then refused.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def keep_within_reach(
     resources: Mapping[str, Any] | None,
     membership: str = "",
 ) -> None:
-    """Drop from ``cgroup`` the hierarchies that this user has no permission to use.
+    """Remove from ``cgroup`` the hierarchies that this user has no permission to use.
 
-    In a dropped hierarchy, the container stays in the caller's own cgroup, which its cgroup mount
-    then shows.  ``chosen``: whether the configuration sets the path; if not, the cgroup is a v2
+    In those hierarchies the container stays in the caller's own cgroup, which its cgroup mount then
+    shows.  ``chosen``: whether config.json sets the path; if it does not, the cgroup is a v2
     sibling or child of the caller's.  ``membership`` is the text of the caller's /proc/PID/cgroup.
     Raises ConfigError if ``resources`` need a controller that is not available.
     """
@@ -81,10 +81,10 @@ def _refuse_limits(hierarchy: Hierarchy, needed: Mapping[str, str], obstacle: st
 
 
 def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placement, str]:
-    """Return a v2 cgroup that the user may use, and its path; if there is none, the two arguments.
+    """Return a v2 cgroup that the user may use, and its path; by default, the arguments.
 
-    Tries a sibling of the caller's cgroup ``own_directory`` first, then a child: a cgroup that has
-    processes, as the caller's has, cannot delegate controllers to its children.
+    A sibling of the caller's cgroup ``own_directory`` is tried first, then a child: a cgroup that
+    contains processes, as the caller's does, cannot delegate controllers to its children.
     """
     top = placement.hierarchy.mountpoint.rstrip("/")
     beside = own_directory.rpartition("/")[0] if own_directory != top else own_directory
@@ -116,7 +116,7 @@ def _obstacle(placement: Placement, own_directory: str) -> str:
 
 
 def _common(directories: list[str], own_directory: str) -> str:
-    """Return the deepest of ``directories`` that is ``own_directory`` or an ancestor of it."""
+    """Return the last of ``directories`` that is ``own_directory`` or one of its ancestors."""
     shared = directories[0]
     for each in directories:
         if own_directory == each or own_directory.startswith(each + "/"):
@@ -125,10 +125,10 @@ def _common(directories: list[str], own_directory: str) -> str:
 
 
 def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.json has them
-    """Raise ConfigError if a device rule denies a single device, which only the host's root can do.
+    """Raise ConfigError if a device rule denies a single device: only the host's root can do that.
 
     Other device rules can be ignored for an unprivileged user: file permissions already restrict
-    the container to the devices that the user has access to.
+    the container to the devices that the user can access.
     """
     for index, rule in enumerate(rules):
         everything = rule.get("type") in (None, "a") and not (
@@ -148,7 +148,7 @@ def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.jso
 
 
 class NoCgroup(Cgroup):
-    """The Cgroup of ``--cgroup-manager disabled``: creates, limits and removes nothing."""
+    """The Cgroup of ``--cgroup-manager disabled``: it creates, limits and removes nothing."""
 
     __slots__ = ()
 
@@ -173,17 +173,17 @@ class NoCgroup(Cgroup):
         where: str = "linux.resources",
         rootless: bool = False,
     ) -> None:
-        """Do nothing: :meth:`plan_none` has checked the resources."""
+        """Do nothing: :meth:`plan_none` has already refused resources that need a cgroup."""
 
     def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:
-        """Do nothing: :meth:`plan_none` has checked the resources."""
+        """Do nothing: :meth:`plan_none` has already refused resources that need a cgroup."""
 
 
 def _check_devices(rules: list[dict[str, Any]] | None, config: Config) -> None:
     """Raise ConfigError for a device rule that would have an effect if there were a cgroup.
 
-    Engines always send device rules.  A container without CAP_MKNOD can open only the devices that
-    the config puts into its /dev, so only a rule that denies one of these would have an effect.
+    Engines send device rules for every container.  A container without CAP_MKNOD can open only the
+    devices that config.json puts into its /dev, so only a rule that denies one of these matters.
     """
     process: Any = config.get("process") or {}
     capabilities = process.get("capabilities") or {}
@@ -206,7 +206,7 @@ def _refusal(where: str, hint: str = "") -> ConfigError:
 
 
 def visible_directories(layout: Layout, membership: str) -> tuple[tuple[str, str], ...]:
-    """Return (v1 mount option, the caller's cgroup directory) for each hierarchy.  Pure.
+    """Return (v1 mount option, the caller's cgroup directory) for each hierarchy; pure.
 
     ``membership`` is the text of the caller's /proc/PID/cgroup.
     """

@@ -1,4 +1,4 @@
-"""Enforcement of a device policy: by devices.allow and .deny (v1), or an eBPF program (v2)."""
+"""Enforce a device policy: with devices.allow and devices.deny (v1) or an eBPF program (v2)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ociruntime.runtime.cgroups.device_policy import lines_v1, policy
 
 
 class DeviceRules:
-    """A container's device rules: checked on construction, written by :meth:`install`.
+    """A container's device rules: checked by the constructor, enforced by :meth:`install`.
 
-    ``directory_v1`` is the container's cgroup in the v1 devices hierarchy, ``directory_v2`` its
-    cgroup in the unified hierarchy; "" if the host has no such hierarchy.  ``directory`` is the
-    cgroup to which ``install`` applies ``policy``.  The constructor raises ConfigError, ``install``
+    ``directory_v1`` is the container's cgroup in the v1 devices hierarchy, ``directory_v2`` the one
+    in the unified hierarchy; "" if the host has no such hierarchy.  ``directory`` is the cgroup to
+    which ``install`` applies ``policy``.  The constructor raises ConfigError, ``install``
     HostError.
     """
 
@@ -43,7 +43,7 @@ class DeviceRules:
             )
 
     def install(self) -> None:
-        """Replace the device rules of the cgroup ``directory`` by ``policy``.  Raises HostError."""
+        """Replace the cgroup's device rules with ``policy``.  Raises HostError."""
         if self._program:
             from ociruntime.runtime.cgroups.device_program import install
 
@@ -78,4 +78,4 @@ def _explain(directory: str, file: str, line: str, where: str, error: OSError) -
     elif error.errno == errno.EINVAL:
         hint = "the device list of a cgroup that has child cgroups cannot be replaced"
     prefix = f"{where}: " if where else ""
-    return failure(f'{prefix}write "{line}" to {directory}/{file}', error, hint)
+    return failure(f'{prefix}write "{line}" to "{directory}/{file}"', error, hint)

@@ -1,15 +1,15 @@
-"""The device policy: rules for the devices a container may open or create, and their v1 form.
+"""The device policy: which devices a container may open or create, and the same as v1 rules.
 
 The order of the rules (config-linux.md, allowed device list):
 
-1. Nothing is allowed.  The policy always begins that way, also when the configuration has
-   no rules: without it, a list of ``allow`` rules would restrict nothing.
-2. The devices that the spec promises in every container, and mknod(2) of any device (which
-   gives no access to it).
-3. The configuration's rules in their order; a later one wins.  A rule for everything starts
-   over: ``deny`` leads back to 1 and 2, so that the "deny all" with which engines begin does not
-   forbid /dev/null; ``allow`` allows everything.  A later ``deny`` of a particular device
-   overrides 2.
+1. Nothing is allowed.  The policy always begins that way, even if config.json has no rules:
+   without it, a list of ``allow`` rules would restrict nothing.
+2. The devices that the specification promises to every container, and mknod(2) of any device
+   (which gives no access to it), are allowed.
+3. The rules of config.json follow in their order; a later one overrides an earlier one.  A rule
+   for all devices starts over: ``deny`` restores 1 and 2, so that the "deny all" with which
+   engines begin does not forbid /dev/null; ``allow`` allows everything.  A later ``deny`` of a
+   particular device overrides 2.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class DeviceRule:
 
 
 class DevicePolicy:
-    """A list of device rules; the last match wins, ``allow_rest`` decides if no rule matches."""
+    """A list of device rules: the last one that matches wins; without a match, ``allow_rest``."""
 
     __slots__ = ("allow_rest", "rules")
 
@@ -94,12 +94,12 @@ _DEFAULT_RULES: tuple[tuple[str, int, int, int], ...] = (
 
 
 def default_rules() -> list[DeviceRule]:
-    """Return the built-in rules that allow the default devices, ptys and mknod(2) of any device."""
+    """Return the built-in rules: allow the default devices, ptys, and mknod(2) of any device."""
     return [DeviceRule(True, *fields) for fields in _DEFAULT_RULES]
 
 
 def policy(entries: Sequence[dict[str, Any]], where: str) -> DevicePolicy:
-    """Return the device policy of the list ``linux.resources.devices`` at JSON path ``where``.
+    """Return the device policy for ``linux.resources.devices``, found at JSON path ``where``.
 
     Raises ConfigError.
     """
@@ -154,12 +154,12 @@ def _number(value: int | None, largest: int, where: str) -> int:
 
 
 def lines_v1(device_policy: DevicePolicy) -> list[tuple[str, str, str]]:
-    """Return the lines that set a policy on cgroup v1, as (file, line, the rule's JSON path).
+    """Convert a policy to cgroup v1 commands: (control file, line, the rule's JSON path).
 
-    The first line clears the kernel's list, which is a default verdict and an unordered set of
-    exceptions.  So the rules are evaluated here and only the resulting exceptions are written.
-    Raises ConfigError for a rule that removes a part of a wider exception, which v1 cannot express;
-    if the wider exception is a built-in rule, it is dropped instead.
+    The kernel keeps a default verdict and an unordered set of exceptions; the first command clears
+    them.  So the rules are evaluated here, and only the resulting exceptions are written. v1 cannot
+    remove a part of a wider exception.  If the wider one is a built-in rule, it is dropped instead;
+    otherwise raises ConfigError.
     """
     by_device: dict[Devices, DeviceRule] = {}
     for rule in device_policy.rules:

@@ -1,7 +1,7 @@
-"""Compilation of the device policy into an eBPF program for cgroup v2, and its attachment.
+"""Compile a device policy to an eBPF program for cgroup v2, and attach it.
 
-Sources: include/uapi/linux/bpf.h (BPF_PROG_TYPE_CGROUP_DEVICE, struct
-bpf_cgroup_dev_ctx), bpf(2).  Loaded only on hosts with cgroup v2.
+Sources: include/uapi/linux/bpf.h (BPF_PROG_TYPE_CGROUP_DEVICE, struct bpf_cgroup_dev_ctx), bpf(2).
+Loaded only on hosts with cgroup v2.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ def _instruction(opcode: int, dst: int = 0, src: int = 0, offset: int = 0, value
 
 
 def assemble(device_policy: DevicePolicy) -> bytes:
-    """Compile a device policy to an eBPF program, an array of struct bpf_insn: 1 allows, 0 denies.
+    """Compile a device policy to an eBPF program (an array of struct bpf_insn).
 
-    The rules are checked in reverse order, because the last match wins. r3 holds the access bits
-    that no rule has decided yet: a ``deny`` that matches any of them returns 0, an ``allow`` clears
-    its bits and returns 1 once none are left.
+    The program returns 1 to allow an access, 0 to deny it.  It tests the rules in reverse order,
+    because the last match wins.  r3 holds the access bits that no rule has decided yet: a ``deny``
+    that matches any of them returns 0, an ``allow`` clears its bits and returns 1 once none are
+    left.
     """
     code = [
         _instruction(LOAD_WORD, _KIND, _CONTEXT, 0),
@@ -90,11 +91,11 @@ def _rule(rule: DeviceRule) -> list[bytes]:
 def install(program: bytes, directory: str) -> None:
     """Make ``program`` the only eBPF device program attached to the cgroup ``directory``.
 
-    The programs of its ancestors stay in force.
+    The programs of its ancestors remain in force.
 
     An existing program (in an update) is detached after the new one is attached, so that there is
-    always one.  Raises HostError.  In a user namespace, where the kernel refuses to load a program,
-    EPERM is not an error: there the container's creator cannot grant access to devices.
+    always one.  Raises HostError.  In a user namespace the kernel refuses to load a program; this
+    EPERM is not an error, because the container's creator cannot grant access to devices there.
     """
     cgroup = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     try:
@@ -112,7 +113,7 @@ def install(program: bytes, directory: str) -> None:
         hint = ""
         if error.errno == errno.EPERM:
             hint = "loading an eBPF program needs CAP_BPF or CAP_SYS_ADMIN"
-        action = f"set the device rules of cgroup {directory} by eBPF"
+        action = f'set the device rules of cgroup "{directory}" with eBPF'
         raise HostError(action, error, hint) from None
     finally:
         posix.close(cgroup)
@@ -139,7 +140,7 @@ def bpf_load(program: bytes) -> int:
 
 
 def bpf_attach(cgroup: int, program: int) -> None:
-    """Attach a device program to a cgroup, both given as descriptors.  Raises OSError.
+    """Attach a device program to a cgroup; both are descriptors.  Raises OSError.
 
     BPF_F_ALLOW_MULTI lets a container manager inside the container attach programs of its own.
     """

@@ -1,7 +1,7 @@
-"""`exec --cgroup`: the child cgroup of the container in which `exec` starts a process.
+"""`exec --cgroup`: start a process in a child of the container's cgroup.
 
-The option has runc's form: ``PATH`` for every hierarchy, or ``CONTROLLER[,CONTROLLER]:PATH`` for
-the hierarchy of a controller (may be repeated).  A path is relative to the container's cgroup.
+The option's syntax is runc's: ``PATH`` for every hierarchy, or ``CONTROLLER[,CONTROLLER]:PATH`` for
+the hierarchy of a controller (may be repeated).  Paths are relative to the container's cgroup.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ociruntime.runtime.cgroups.cgroup_directory import Placement
 
 
 def below(cgroup: Cgroup, options: Sequence[str]) -> Cgroup:
-    """Return the child of a container's cgroup that the values of ``exec --cgroup`` name.
+    """Return the child of a container's cgroup that the values of ``exec --cgroup`` select.
 
-    Does not check that the cgroup exists.  Raises UsageError.
+    Does not check whether that cgroup exists.  Raises UsageError.
     """
     paths = parse(options)
     controllers = {"": True}
@@ -50,7 +50,7 @@ def below(cgroup: Cgroup, options: Sequence[str]) -> Cgroup:
 
 
 def parse(options: Sequence[str]) -> dict[str, str]:
-    """Parse the values of ``exec --cgroup``; return {controller: path}, with "" for all of them.
+    """Parse the values of ``exec --cgroup`` to {controller: path}, with "" for all controllers.
 
     A path is "" (the container's own cgroup) or begins with "/".  Raises UsageError.
     """

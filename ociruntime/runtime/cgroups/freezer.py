@@ -1,4 +1,4 @@
-"""The cgroup freezer behind `pause`: freezer.state (v1), cgroup.freeze and cgroup.events (v2)."""
+"""The cgroup freezer, used by `pause`: freezer.state (v1), cgroup.freeze and cgroup.events (v2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FREEZE_TIMEOUT = 10.0  # seconds
 
 
 def frozen(directory: str, version: int) -> bool:
-    """Return whether a cgroup is frozen or freezing; False if the cgroup does not exist."""
+    """Return whether a cgroup is frozen or being frozen; False if the cgroup does not exist."""
     try:
         if version == 1:
             return _state_v1(directory) != "THAWED"
@@ -21,13 +21,13 @@ def frozen(directory: str, version: int) -> bool:
     except OSError as error:
         if gone(error):
             return False
-        raise failure(f"read the freezer of {directory}", error) from None
+        raise failure(f'read the freezer state of cgroup "{directory}"', error) from None
 
 
 def freeze(directory: str, version: int) -> None:
-    """Freeze every process of a cgroup and wait until all are frozen.
+    """Freeze every process in a cgroup, and wait until all are frozen.
 
-    After 10 s, thaws the processes and raises HostError.
+    If that takes more than 10 s, thaws the processes again and raises HostError.
     """
     file, on, off = _command(version)
     try:
@@ -36,26 +36,26 @@ def freeze(directory: str, version: int) -> None:
             return
         write(f"{directory}/{file}", off)
     except OSError as error:
-        raise failure(f"freeze {directory}", error) from None
+        raise failure(f'freeze cgroup "{directory}"', error) from None
     late = OSError(errno.ETIMEDOUT, "timed out")
     hint = "a process in an uninterruptible wait cannot be frozen"
-    raise HostError(f"freeze {directory}", late, hint)
+    raise HostError(f'freeze cgroup "{directory}"', late, hint)
 
 
 def thaw(directory: str, version: int) -> None:
-    """Thaw every process of a cgroup; a removed cgroup counts as thawed.  Raises HostError."""
+    """Thaw every process in a cgroup; do nothing if the cgroup was removed.  Raises HostError."""
     file, _, off = _command(version)
     try:
         write(f"{directory}/{file}", off)
     except OSError as error:
         if not gone(error):
-            raise failure(f"thaw {directory}", error) from None
+            raise failure(f'thaw cgroup "{directory}"', error) from None
 
 
 def thaw_tree(directory: str) -> None:
-    """Thaw a v1 cgroup and all below it, so that their processes can die.  Raises HostError.
+    """Thaw a v1 cgroup and all cgroups below it, so that killed processes can exit.
 
-    The container may have frozen a cgroup of its own.
+    The container may have frozen a cgroup of its own.  Raises HostError.
     """
     for each in tree(directory):
         thaw(each, 1)
@@ -64,7 +64,7 @@ def thaw_tree(directory: str) -> None:
 def frozen_above(directory: str, version: int) -> str:
     """Return the nearest frozen cgroup above ``directory``; "" if there is none.
 
-    While it is frozen, the processes below stay frozen, whatever their own cgroup says.
+    As long as that one is frozen, the processes below it stay frozen.
     """
     file, on = ("freezer.self_freezing", "1") if version == 1 else ("cgroup.freeze", "1")
     while directory := directory.rpartition("/")[0]:
@@ -77,7 +77,7 @@ def frozen_above(directory: str, version: int) -> str:
 
 
 def event(directory: str, name: str, file: str = "cgroup.events") -> int:
-    """Return the number that a flat-keyed ``file`` has for the key ``name``; 0 without the key.
+    """Return the number for the key ``name`` in the flat-keyed ``file``; 0 without that key.
 
     Raises OSError.
     """

@@ -1,6 +1,6 @@
-"""Parser of the GVariant text form of D-Bus values: ``uint64 5``, ``['a', 'b']``, ``true``.
+"""Parse D-Bus values in the text form of GVariant: ``uint64 5``, ``['a', 'b']``, ``true``.
 
-Source: the GVariant text format (docs.gtk.org, glib).  The type of a value follows from its form:
+Source: the GVariant text format (docs.gtk.org, glib).  The form of a value determines its type:
 whole numbers are int32, others double.  ``uint64 5`` and ``@t 5`` override it; all elements of an
 array have the type of the first one.  Maybe types do not exist in D-Bus.
 """
@@ -43,7 +43,7 @@ _REQUIRED = {"o": "an object path", "g": "a signature"}
 
 
 class Malformed(ValueError):
-    """A syntax error in GVariant text; ``str()`` says what is wrong: "unterminated string"."""
+    """A syntax error in GVariant text; ``str()`` describes it, such as "unterminated string"."""
 
 
 def parse(text: str) -> tuple[str, Any]:
@@ -104,7 +104,7 @@ def _is_signature(text: str) -> bool:
 class _Reader:
     """A recursive-descent parser of GVariant text.
 
-    ``expected`` is the D-Bus signature that the next value must have, "" for any type.
+    ``expected`` is the D-Bus signature that the next value must have, "" for any.
     """
 
     def __init__(self, text: str) -> None:
@@ -261,7 +261,7 @@ class _Reader:
         return f"a{{{key_kind}{value_kind}}}", entries
 
     def _elements(self, opening: str, closing: str) -> Any:  # noqa: ANN401 - an iterator
-        """Yield once before each element of a bracketed list; a comma may follow the last one."""
+        """Yield once before each element of a bracketed list, which may end with a comma."""
         self._take(opening)
         while not self._comes(closing):
             yield
@@ -292,7 +292,7 @@ class _Reader:
         return letter
 
     def _container(self, expected: str, opening: str) -> str:
-        """Return the element types in the container signature ``expected``, "" for any type."""
+        """Return the element types in the container type ``expected``; "" for any type."""
         if expected and not expected.startswith(opening):
             raise Malformed(f"the value is not of the type {expected}")
         inner = expected[len(opening) :]

@@ -1,9 +1,9 @@
-"""Detection of the host's cgroup hierarchies and their mount points.
+"""Detect the host's cgroup hierarchies and their mount points.
 
-Sources: proc_pid_mountinfo(5), cgroups(7).  Three modes: ``v1`` (one hierarchy per
+Sources: proc_pid_mountinfo(5), cgroups(7).  There are three modes: ``v1`` (one hierarchy per
 controller or group of controllers), ``v2`` (one unified hierarchy) and ``hybrid`` (v1 hierarchies
-and a cgroup2 mount, which may own the controllers that no v1 hierarchy has taken).  The parsers
-take text, so that tests can describe any host.
+and a cgroup2 mount, which may own the controllers that no v1 hierarchy has).  The parsers take
+text, so that tests can simulate any host.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Hierarchy:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the hierarchy that :meth:`record` has described."""
+        """Return the hierarchy that :meth:`record` has recorded."""
         return cls(
             tuple(record["controllers"]),
             record["name"],
@@ -104,7 +104,7 @@ def detect() -> Layout:
 
 
 def cgroup_mounts(text: str) -> list[CgroupMount]:
-    """Return the cgroup mounts in the text of a mountinfo file, without covered mounts."""
+    """Return the cgroup mounts in the text of a mountinfo file that no later mount covers."""
     return [
         CgroupMount(
             mount.target,
@@ -116,7 +116,7 @@ def cgroup_mounts(text: str) -> list[CgroupMount]:
 
 
 def parse_existing(text: str) -> list[tuple[str, ...]]:
-    """Return the v1 hierarchies in the text of /proc/PID/cgroup, by ascending number.
+    """Return the v1 hierarchies in the text of /proc/PID/cgroup, in ascending order of number.
 
     Each hierarchy is a tuple of names: ``("cpu", "cpuacct")`` or ``("name=systemd",)``.
     """
@@ -137,7 +137,7 @@ def assemble(
     existing: list[tuple[str, ...]],
     unified_controllers: tuple[str, ...],
 ) -> Layout:
-    """Return the layout: the hierarchies in ``existing`` that are mounted, and the unified one.
+    """Return the layout: the mounted ones of the hierarchies ``existing``, then the unified one.
 
     Some kernels list a controller in /proc/PID/cgroup that no v1 hierarchy mounts; it belongs to
     the unified hierarchy, so a v1 entry without a mount is skipped.
@@ -161,7 +161,7 @@ def assemble(
 
 
 def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
-    """Return the cgroup mount below /sys/fs/cgroup, else the first one; None without mounts.
+    """Return the cgroup mount below /sys/fs/cgroup, else the first one; None if there are none.
 
     A cgroup mount elsewhere may belong to a container's root filesystem.
     """
@@ -178,7 +178,7 @@ def _read(path: str) -> str:
     except OSError as error:
         if error.errno in _ABSENT:
             return ""
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read "{path}"', error) from None
 
 
 # Resolution of ``linux.cgroupsPath`` to a path below the mount point of every hierarchy.
@@ -219,11 +219,11 @@ def resolve_path(cgroups_path: str | None, container_id: str) -> str:
 
 
 def is_systemd_form(cgroups_path: str) -> bool:
-    """Return whether a cgroupsPath has the form ``slice:prefix:name`` of the systemd driver."""
+    """Return whether cgroupsPath has the form ``slice:prefix:name`` of the systemd driver."""
     return not cgroups_path.startswith("/") and cgroups_path.count(":") == 2
 
 
 def components(path: str) -> list[str]:
-    """Return all parents of a cgroup path and the path itself: ``["/a", "/a/b"]`` for ``/a/b``."""
+    """Return the ancestors of a cgroup path, then the path itself: ``["/a", "/a/b"]``."""
     parts = path.strip("/").split("/")
     return ["/" + "/".join(parts[: depth + 1]) for depth in range(len(parts))]

@@ -1,4 +1,4 @@
-"""OOM kills in a cgroup: counting them, and being notified of them."""
+"""Count the OOM kills in a cgroup, and get notified of new ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def oom_kills(directory: str, version: int) -> int:
 
 
 class OomNotice:
-    """A notification of possible OOM kills in a cgroup: poll(2) ``fd`` for ``events``.
+    """A source of notifications of possible OOM kills in a cgroup: poll(2) ``fd`` for ``events``.
 
     On v1, ``fd`` is an eventfd registered with memory.oom_control; on v2, it is memory.events
-    itself, which can be polled.  The constructor raises HostError.
+    itself, which supports poll(2).  The constructor raises HostError.
     """
 
     def __init__(self, directory: str, version: int) -> None:
@@ -35,7 +35,7 @@ class OomNotice:
         try:
             control = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
         except OSError as error:
-            raise failure(f"open {path}", error) from None
+            raise failure(f'open "{path}"', error) from None
         if version == 2:
             self.fd = control
             return
@@ -44,7 +44,7 @@ class OomNotice:
             write(f"{directory}/cgroup.event_control", f"{self.fd} {control}")
         except OSError as error:
             self.close()
-            raise failure(f"subscribe to OOM notifications of {path}", error) from None
+            raise failure(f'subscribe to OOM notifications of "{path}"', error) from None
         finally:
             posix.close(control)
 

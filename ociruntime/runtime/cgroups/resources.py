@@ -1,8 +1,8 @@
-"""Translation of linux.resources into the control file settings of this host, in writing order.
+"""Translate linux.resources to control file settings of this host, in the order of writing.
 
-Pure.  The version of each controller is looked up separately: on a hybrid host most controllers
-are in v1 hierarchies and the others in the unified one.  Device rules are not settings;
-device_policy.py handles them.
+Pure.  The version of each controller is looked up separately: on a hybrid host most controllers are
+in v1 hierarchies and the others in the unified one.  Device rules are not settings; see
+device_policy.py.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _SECTIONS = (
 def settings(
     resources: Mapping[str, Any], versions: Mapping[str, int], where: str = "linux.resources"
 ) -> list[Setting]:
-    """Return the settings of linux.resources in the order of writing: memory last, then unified.
+    """Return the settings for linux.resources in writing order: memory late, ``unified`` last.
 
-    ``versions`` maps each controller of the host to 1 or 2, and ``""`` to 2 if there is a
-    unified hierarchy.  Raises ConfigError for a value that the host's cgroups cannot express.
+    ``versions`` maps each controller of the host to 1 or 2, and ``""`` to 2 if there is a unified
+    hierarchy.  Raises ConfigError for a value that the host's cgroups cannot express.
     """
     result: list[Setting] = []
     has_v1 = 1 in versions.values()
@@ -68,9 +68,9 @@ def _convert(conversion: str, value: Any, where: str, version: int) -> list[Sett
 
 
 def _available(candidates: list[Setting], versions: Mapping[str, int]) -> list[Setting]:
-    """Return the ``candidates`` whose controller the host has.
+    """Return the ``candidates`` whose controllers the host has.
 
-    Drops optional settings of a missing controller; raises ConfigError for any other.
+    Optional settings of a missing controller are dropped; any other raises ConfigError.
     """
     available = []
     for setting in candidates:

@@ -1,9 +1,9 @@
-"""Translation of linux.resources into settings of cgroup v1 control files.
+"""Translate linux.resources to settings of cgroup v1 control files.
 
-Sources: config-linux.md of the runtime-spec, Documentation/admin-guide/cgroup-v1.  Each
-function takes one section of the resources and its JSON path and returns settings in the
-order in which they are to be written.  Engines write 0 for "not set" in fields where the kernel
-would take 0 as "nothing may run" (memory limits, quota, periods, shares, weights).
+Sources: config-linux.md of the runtime-spec, Documentation/admin-guide/cgroup-v1.  Each function
+takes one section of the resources and its JSON path, and returns settings in writing order. Engines
+send 0 for "not set" in fields where the kernel would take 0 as "nothing may run" (memory limits,
+quota, periods, shares, weights).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
 def block_io(section: dict[str, Any], where: str) -> list[Setting]:
     """Convert ``blockIO`` of linux.resources: weights and throttling.  Raises ConfigError.
 
-    The weights' files have CFQ's names up to Linux 5.0 and BFQ's since.
+    The files for weights have CFQ's names up to Linux 5.0 and BFQ's names since.
     """
     settings = []
     for field, names in (
@@ -129,7 +129,7 @@ def block_io(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
-    """Convert ``hugepageLimits`` to limits on page faults and (since Linux 5.7) on reservations."""
+    """Convert ``hugepageLimits`` to limits on page faults and (Linux 5.7) on reservations."""
     settings = []
     for index, entry in enumerate(section):
         size = huge_page_size(entry, f"{where}[{index}]")

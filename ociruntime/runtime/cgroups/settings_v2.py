@@ -1,8 +1,8 @@
-"""Translation of linux.resources into settings of cgroup v2 control files.
+"""Translate linux.resources to settings of cgroup v2 control files.
 
-Source: Documentation/admin-guide/cgroup-v2.  The spec expresses resources in v1 terms.  A setting
-without an equivalent on v2 is refused, never skipped (config-linux.md, unified), except for values
-without effect (0, false).
+Source: Documentation/admin-guide/cgroup-v2.  The specification expresses resources in v1 terms.  A
+setting without an equivalent in v2 is refused, never skipped (config-linux.md, unified), unless its
+value has no effect (0, false).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
 def _swap(limit: int, swap: int, where: str) -> str:
     """Return the value for memory.swap.max; "" to leave the file unchanged.  Raises ConfigError.
 
-    The spec's ``swap`` is the limit of memory and swap together, memory.swap.max of swap alone.
+    The specification's ``swap`` limits memory and swap together, memory.swap.max swap alone.
     """
     if swap < 0 or (limit < 0 and swap == 0):
         return "max"
@@ -114,10 +114,10 @@ def _swap(limit: int, swap: int, where: str) -> str:
 
 
 def block_io(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert ``blockIO`` of linux.resources: weights and, in io.max, limits.  Raises ConfigError.
+    """Convert ``blockIO`` of linux.resources to weights and io.max limits.  Raises ConfigError.
 
-    A weight goes to io.bfq.weight if the cgroup has that file, else, scaled to its wider range, to
-    io.weight.
+    A weight is written to io.bfq.weight if the cgroup has that file, else to io.weight, scaled to
+    its wider range.
     """
     settings = []
     if section.get("leafWeight"):
@@ -156,7 +156,7 @@ def io_weight(weight: int) -> int:
 
 
 def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
-    """Convert ``hugepageLimits`` to limits on page faults and (since Linux 5.7) on reservations."""
+    """Convert ``hugepageLimits`` to limits on page faults and (Linux 5.7) on reservations."""
     settings = []
     for index, entry in enumerate(section):
         size = huge_page_size(entry, f"{where}[{index}]")
@@ -179,10 +179,10 @@ def priorities(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def unified(section: dict[str, str], where: str) -> list[Setting]:
-    """Convert ``unified`` of linux.resources: control file names and contents, unchanged.
+    """Convert ``unified`` of linux.resources: names and contents of control files, unchanged.
 
-    Raises ConfigError for a name that is not ``CONTROLLER.FILE``, or that moves, kills or freezes
-    processes (such as ``cgroup.procs``).
+    Raises ConfigError for a name that is not ``CONTROLLER.FILE``, and for files that move, kill or
+    freeze processes (such as ``cgroup.procs``).
     """
     settings = []
     for file, value in section.items():

@@ -1,4 +1,4 @@
-"""A cgroup setting, the value for a control file; and the settings that v1 and v2 share."""
+"""A cgroup setting (a value for a control file), and the settings that v1 and v2 share."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Converter: TypeAlias = Callable[[Any, str], list["Setting"]]
 
 
 class Setting:
-    """A cgroup setting: the value for a control file, and how write errors are handled.
+    """A cgroup setting: the value for a control file, and how to handle errors.
 
     ``files``      (name, value) pairs: the first file that exists in the cgroup is used.
                    A value of several lines is written line by line.
     ``where``      JSON path of the value in config.json.
-    ``coupled``    name of a group of settings whose valid values depend on each other ("" for
-                   none): a setting that the kernel refuses is retried after the rest of the group.
+    ``coupled``    name of a group of settings whose valid values depend on each other, or "": a
+                   setting that the kernel refuses is written again after the rest of the group.
     ``optional``   a missing file is not an error: the value means "no limit", or adds to another.
-    ``keep_first`` the first word of the file's present content is written before the value.
+    ``keep_first`` the first word of the file's current content is written before the value.
     ``floor``      name of the file with the current usage; a value below the usage is refused.
     """
 
@@ -65,10 +65,10 @@ _HUGE_SIZES_HINT = "use the form of the hugetlb control files' names: 64KB, 2MB,
 def huge_page_limits(
     version: int, size: str, entry: dict[str, Any], where: str, file: str
 ) -> list[Setting]:
-    """Return the settings for one huge page size: the limits on reservations and on page faults.
+    """Return the settings for one huge page size: limits on reservations and on page faults.
 
-    Either limit alone can be evaded: a page that another cgroup has reserved is charged only at
-    the fault.
+    Either limit alone can be evaded: a page that another cgroup has reserved is charged to this one
+    only when it is faulted in.
     """
     limit, at = str(entry["limit"]), f"{where}.pageSize"
     reserved = ((f"hugetlb.{size}.rsvd.{file}", limit),)
@@ -88,7 +88,7 @@ def cpuset(section: dict[str, Any], where: str, version: int) -> list[Setting]:
 
 
 def pids(section: dict[str, Any], where: str, version: int) -> list[Setting]:
-    """Convert ``pids.limit`` of linux.resources; 0 is a limit, a negative number is unlimited."""
+    """Convert ``pids.limit`` of linux.resources; 0 is a limit, a negative number means no limit."""
     limit = section.get("limit")
     if limit is None:
         return []
@@ -97,9 +97,9 @@ def pids(section: dict[str, Any], where: str, version: int) -> list[Setting]:
 
 
 def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[Setting]:
-    """Convert ``rdma`` of linux.resources to ``mlx4_0 hca_handle=2 hca_object=2000`` in rdma.max.
+    """Convert ``rdma`` of linux.resources to lines of rdma.max.
 
-    Raises ConfigError.
+    An example of a line is ``mlx4_0 hca_handle=2 hca_object=2000``.  Raises ConfigError.
     """
     settings = []
     for name, entry in section.items():
@@ -118,7 +118,7 @@ def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[S
 
 
 def _handles(entry: dict[str, Any]) -> str:
-    """Return an rdma entry's limits in the form of rdma.max: ``hca_handle=2 hca_object=2000``."""
+    """Return the limits of an rdma entry as in rdma.max: ``hca_handle=2 hca_object=2000``."""
     limits = []
     if (count := entry.get("hcaHandles")) is not None:
         limits.append(f"hca_handle={count}")
@@ -133,9 +133,9 @@ def device_number(entry: dict[str, Any]) -> str:
 
 
 def huge_page_size(entry: dict[str, Any], where: str) -> str:
-    """Return the checked ``pageSize`` of a hugepageLimits entry, such as ``2MB``.
+    """Return the ``pageSize`` of a hugepageLimits entry, such as ``2MB``, after checking it.
 
-    Raises ConfigError for other forms: as part of a file name they could name another control file.
+    Raises ConfigError for other forms: as part of a file name, they could name another file.
     """
     size = entry["pageSize"]
     number, unit = size[:-2], size[-2:]

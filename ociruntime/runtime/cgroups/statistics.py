@@ -1,4 +1,4 @@
-"""The resource usage of a container's cgroup, in the form of runc's `events --stats`."""
+"""The resource usage of a container, in the format of runc's `events --stats`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_MEMORY = {"limit": 0, "failcnt": 0}
 def statistics(cgroup: Cgroup) -> dict[str, Any]:
     """Return the container's resource usage: the member ``data`` of a ``stats`` event.
 
-    Counters whose controller the host lacks are 0 or left out, and ``network_interfaces`` is
+    Counters of controllers that the host lacks are 0 or omitted, and ``network_interfaces`` is
     always null, as in runc.
     """
     return {

@@ -1,6 +1,6 @@
-"""Usage counters of cgroup v1 control files, as members of runc's `events --stats`.
+"""Read usage counters from cgroup v1 control files, as members of runc's `events --stats`.
 
-Source: Documentation/admin-guide/cgroup-v1.  Times are nanoseconds, sizes bytes.
+Source: Documentation/admin-guide/cgroup-v1.  Times are in nanoseconds, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _BLKIO = (
 
 
 def cpuacct(directory: str) -> dict[str, Any]:
-    """Return the member ``usage`` of ``cpu``: nanoseconds in total, per CPU, kernel and user."""
+    """Return the member ``usage`` of ``cpu``: ns in total, per CPU, in kernel and user mode."""
     ticks = keyed(directory, "cpuacct.stat")
     usage: dict[str, Any] = without_zeros({"total": number(directory, "cpuacct.usage")})
     if percpu := [
@@ -65,7 +65,7 @@ def cpuacct(directory: str) -> dict[str, Any]:
 
 
 def cpu(directory: str) -> dict[str, Any]:
-    """Return the member ``throttling`` of ``cpu``: periods, throttled periods and nanoseconds."""
+    """Return the member ``throttling`` of ``cpu``: periods, throttled periods, throttled time."""
     stat = keyed(directory, "cpu.stat")
     throttling = {
         "periods": stat.get("nr_periods", 0),
@@ -76,12 +76,12 @@ def cpu(directory: str) -> dict[str, Any]:
 
 
 def cpuset(directory: str) -> dict[str, Any]:
-    """Return the numeric flags of a v1 cpuset by member name, without the lists cpus and mems."""
+    """Return the numeric settings of a v1 cpuset by member name, without the CPU and node lists."""
     return {member: number(directory, file) for member, file in _CPUSET}
 
 
 def memory(directory: str) -> dict[str, Any]:
-    """Return ``memory``: usage and limits of memory, memory+swap and kernel, and memory.stat."""
+    """Return ``memory``: usage and limits of memory, memory+swap and kernel memory; memory.stat."""
     raw = keyed(directory, "memory.stat")
     counters: dict[str, Any] = without_zeros({"cache": raw.get("cache", 0)})
     for member, prefix in (
@@ -117,7 +117,7 @@ def blkio(directory: str) -> dict[str, Any]:
 
 
 def _entries(content: str) -> list[dict[str, Any]]:
-    """Parse a blkio file's lines, ``8:0 Read 4096`` or ``8:0 4096``; skip totals without device."""
+    """Parse lines of a blkio file, ``8:0 Read 4096`` or ``8:0 4096``; skip overall totals."""
     entries = []
     for line in content.splitlines():
         fields = line.replace(":", " ").split()
@@ -138,7 +138,7 @@ def _entries(content: str) -> list[dict[str, Any]]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return ``hugetlb``: the usage by page size, with reserved huge pages since Linux 5.7."""
+    """Return ``hugetlb``: the usage by page size, including reservations since Linux 5.7."""
     counters = {}
     for size in page_sizes(directory, "usage_in_bytes"):
         prefix = f"hugetlb.{size}"

@@ -1,9 +1,7 @@
-"""Usage counters of cgroup v2 control files, as members of runc's `events --stats`.
+"""Read usage counters from cgroup v2 control files, as members of runc's `events --stats`.
 
-The members are named after v1.
-
-Source: Documentation/admin-guide/cgroup-v2; the conversions are runc's.  Times are nanoseconds,
-sizes bytes.
+The members have the names of v1.  Sources: Documentation/admin-guide/cgroup-v2, and runc for the
+conversions.  Times are in nanoseconds, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ _IO = {
 
 
 def cpu(directory: str) -> dict[str, Any]:
-    """Return ``cpu``: usage and throttling in nanoseconds, PSI; v2 has no counters per CPU."""
+    """Return ``cpu``: usage and throttling in ns, and PSI; v2 has no counters per CPU."""
     stat = keyed(directory, "cpu.stat")
     throttling = {
         "periods": stat.get("nr_periods", 0),
@@ -49,9 +47,9 @@ def cpu(directory: str) -> dict[str, Any]:
 
 
 def memory(directory: str) -> dict[str, Any]:
-    """Return ``memory``: usage and limits of memory and swap, PSI, memory.stat as ``raw``.
+    """Return ``memory``: usage and limits of memory and swap, PSI, and memory.stat as ``raw``.
 
-    As on v1, the member ``swap`` is memory and swap together; v2 has no peak of both.
+    As on v1, the member ``swap`` means memory and swap together; v2 has no peak of their sum.
     """
     raw = keyed(directory, "memory.stat")
     usage, limit = number(directory, "memory.current"), number(directory, "memory.max")
@@ -75,7 +73,7 @@ def memory(directory: str) -> dict[str, Any]:
 
 
 def blkio(directory: str) -> dict[str, Any]:
-    """Return ``blkio`` from io.stat, with a line ``8:0 rbytes=1 wbytes=2 ...`` per device."""
+    """Return ``blkio`` from io.stat, whose lines look like ``8:0 rbytes=1 wbytes=2 ...``."""
     counters: dict[str, Any] = {}
     for line in text(directory, "io.stat").splitlines():
         device: dict[str, Any] | None = None
@@ -96,7 +94,7 @@ def blkio(directory: str) -> dict[str, Any]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return ``hugetlb``: the usage by page size, with reserved huge pages since Linux 5.7."""
+    """Return ``hugetlb``: the usage by page size, including reservations since Linux 5.7."""
     counters = {}
     for size in page_sizes(directory, "current"):
         prefix = f"hugetlb.{size}"
@@ -109,7 +107,7 @@ def hugetlb(directory: str) -> dict[str, Any]:
 
 
 def pressure(directory: str, kind: str) -> dict[str, Any]:
-    """Return ``{"psi": ...}`` from ``KIND.pressure``, {} without the file (CONFIG_PSI).
+    """Return ``{"psi": ...}`` from ``KIND.pressure``; {} without that file (CONFIG_PSI).
 
     The file has lines like ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0``.
     """

@@ -1,7 +1,7 @@
-"""A D-Bus connection to systemd, with the few calls that a container needs.
+"""A D-Bus connection to systemd, with the few methods that a container needs.
 
-Source: org.freedesktop.systemd1(5).  Units are created and stopped by jobs, whose end systemd
-reports with a signal; the reply to the call itself only says that the job is queued.
+Source: org.freedesktop.systemd1(5).  Units are created and stopped by jobs; the reply to a call
+says only that the job is queued, and a signal reports its end.
 
 Loaded only with the systemd driver, because it imports jeepney.
 """
@@ -40,7 +40,7 @@ _NO_SYSTEMD = "use the cgroupfs driver: leave out --systemd-cgroup"
 
 
 class Refused(Exception):
-    """An error reply of systemd: its D-Bus name without the prefix (``UnitExists``), and a text."""
+    """An error reply from systemd: its D-Bus name without prefix (``UnitExists``), and its text."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text or name)
@@ -50,9 +50,9 @@ class Refused(Exception):
 class SystemdManager:
     """A D-Bus connection to the system's systemd, or with ``user`` to the user's systemd.
 
-    The cgroups of all its units are below the path ``control_group``: "" for the system's systemd,
-    unless that runs in a container.  ``version`` is systemd's version as a number.  The
-    constructor raises HostError.
+    ``control_group`` is the cgroup path above all its units: "" for the system's systemd, unless
+    that runs in a container.  ``version`` is systemd's version as a number.  The constructor raises
+    HostError.
     """
 
     def __init__(self, user: bool) -> None:
@@ -87,15 +87,15 @@ class SystemdManager:
         self._job(call, f"start the unit {unit}")
 
     def stop(self, unit: str) -> None:
-        """Stop a unit, wait until it is inactive, reset its failed state; ignore a missing unit.
+        """Stop a unit, wait until it is inactive, and reset its failed state.
 
-        Raises HostError.
+        A missing unit is not an error.  Raises HostError.
         """
         try:
-            self._job(_call("StopUnit", "ss", (unit, "replace")), f"stop the unit {unit}")
+            self._job(_call("StopUnit", "ss", (unit, "replace")), f'stop the unit "{unit}"')
         except Refused as error:
             if error.name != "NoSuchUnit":
-                raise self._failure(f"stop the unit {unit}", error) from None
+                raise self._failure(f'stop the unit "{unit}"', error) from None
         self.reset_failed(unit)
 
     def reset_failed(self, unit: str) -> None:
@@ -106,19 +106,19 @@ class SystemdManager:
             pass  # the unit does not exist
 
     def set_properties(self, unit: str, properties: list[Property]) -> None:
-        """Set properties of a unit, in force until the next boot.  Raises Refused, HostError."""
+        """Set properties of a unit until the next boot.  Raises Refused, HostError."""
         variants = [(name, (signature, value)) for name, signature, value in properties]
         self._ask(_call("SetUnitProperties", "sba(sv)", (unit, True, variants)))
 
     def move(self, unit: str, below: str, pid: int) -> None:
-        """Let systemd move process ``pid`` into a delegated unit's cgroup or its child ``below``.
+        """Ask systemd to move process ``pid`` into the cgroup of a delegated unit.
 
-        Raises HostError.
+        ``below`` is the path of a child cgroup, or "".  Raises HostError.
         """
         try:
             self._ask(_call("AttachProcessesToUnit", "ssau", (unit, below, [pid])))
         except Refused as error:
-            raise self._failure(f"move process {pid} into the unit {unit}", error) from None
+            raise self._failure(f'move process {pid} into the unit "{unit}"', error) from None
 
     def close(self) -> None:
         """Close the D-Bus connection."""
@@ -153,7 +153,7 @@ class SystemdManager:
             raise HostError(action, ended, f"run {self._systemctl} status {unit}")
 
     def _ask(self, *calls: Message) -> list[Any]:
-        """Send method calls together; return the bodies of their replies.
+        """Send several method calls at once; return the bodies of their replies.
 
         Raises Refused, HostError.
         """
@@ -187,7 +187,7 @@ class SystemdManager:
         return bodies
 
     def _receive(self, deadline: float) -> Message:
-        """Return the next D-Bus message.  Raises OSError, TimeoutError after ``deadline``."""
+        """Return the next D-Bus message.  Raises OSError, and TimeoutError at ``deadline``."""
         while (message := self._parser.get_next_message()) is None:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             data = self._socket.recv(65536)
@@ -201,9 +201,9 @@ class SystemdManager:
 
 
 def runtime_directory(user: bool) -> str:
-    """Return the path of systemd's runtime directory, which has the subdirectory ``transient``.
+    """Return systemd's runtime directory, which contains ``transient``, the transient units.
 
-    ``user``: that of the user's systemd instance.
+    ``user``: the directory of the user's systemd instance.
     """
     if not user:
         return "/run/systemd"
@@ -231,7 +231,7 @@ def _number(version: str) -> int:
 
 
 def addresses(user: bool) -> list[tuple[str, bool]]:
-    """Return the sockets to try, in order, as (path, whether it is systemd's own, not a bus)."""
+    """Return the sockets to try, in order, as (path, whether it is systemd's private socket)."""
     if not user:
         bus = _bus_path(posix.environ.get(b"DBUS_SYSTEM_BUS_ADDRESS", b"")) or _SYSTEM_BUS
         return [(bus, False), (_SYSTEM_DIRECT, True)]
@@ -253,7 +253,10 @@ def _bus_path(address: bytes) -> str:
 
 
 def _connect(user: bool) -> tuple[socket.socket, bool]:
-    """Connect to systemd; return (socket, whether it is the private one).  Raises HostError."""
+    """Connect to systemd; return (socket, whether it is systemd's private one).
+
+    Raises HostError.
+    """
     if not posix.access(BOOTED, posix.F_OK):
         missing = OSError(0, f"systemd is not running: {BOOTED} does not exist")
         raise HostError("create the cgroup through systemd", missing, _NO_SYSTEMD)
@@ -283,7 +286,7 @@ def _connect(user: bool) -> tuple[socket.socket, bool]:
 
 
 def _authenticate(connection: socket.socket) -> None:
-    """Authenticate to a D-Bus server by the socket's peer credentials (SASL EXTERNAL).
+    """Authenticate to a D-Bus server with the socket's peer credentials (SASL EXTERNAL).
 
     No uid is sent: a uid of a user namespace means nothing to a server outside of it.  Raises
     OSError.

@@ -1,8 +1,8 @@
-"""The systemd driver: a container's cgroup as a unit that systemd creates, changes and removes.
+"""The systemd driver: a container's cgroup is a unit that systemd creates, changes and removes.
 
 systemd creates the unit's directory in the unified hierarchy, in ``name=systemd``, and on v1 in
-those of the controllers that it knows; the others are created here.  A setting for which systemd
-has a property is written twice, by systemd and here (systemd_properties.py explains why).
+those of the controllers that it knows; this module creates the others.  A setting for which systemd
+has a property is written twice, by systemd and by this module (systemd_properties.py explains why).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _UNKNOWN = -1
 class SystemdCgroup(Cgroup):
     """The cgroup of a systemd unit; ``user``: the unit belongs to the user's systemd instance.
 
-    ``subgroup`` is the name of the unit's child cgroup that holds the container, "" if the
+    ``subgroup`` is the name of the child cgroup of the unit that holds the container, "" if the
     container is in the unit's own cgroup.
     """
 
@@ -70,7 +70,7 @@ class SystemdCgroup(Cgroup):
     ) -> Self:
         """Return the cgroup of a new container's unit, without creating it.
 
-        Asks systemd for the cgroup of its units.  Raises ConfigError, HostError.
+        Asks systemd where the cgroups of its units are.  Raises ConfigError, HostError.
         """
         unit = unit_of(cgroups_path, container_id, user)
         below = subgroup(annotations)
@@ -92,13 +92,13 @@ class SystemdCgroup(Cgroup):
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the cgroup that :meth:`record` has described; pure."""
+        """Return the cgroup that :meth:`record` has recorded; pure."""
         path = record["path"]
         placements = [Placement.from_record(each, path) for each in record["placements"]]
         return cls(path, placements, record["unit"], record["user"], record["subgroup"])
 
     def record(self) -> dict[str, Any]:
-        """Return the record of :class:`Cgroup` with the unit added."""
+        """Return the record of :class:`Cgroup`, with the name of the unit added."""
         for each in self.placements:
             if each.existing == _UNKNOWN:
                 # Slices belong to systemd, including those that it creates for this unit.
@@ -110,12 +110,12 @@ class SystemdCgroup(Cgroup):
 
     @property
     def unit(self) -> str:
-        """Return the name of the container's systemd unit."""
+        """The name of the container's systemd unit."""
         return self._name
 
     @property
     def born_inside(self) -> bool:
-        """Return False, as CLONE_INTO_CGROUP is impossible: a scope needs an existing process."""
+        """False: CLONE_INTO_CGROUP is impossible, as a scope is created around a process."""
         return False
 
     def create(
@@ -141,7 +141,7 @@ class SystemdCgroup(Cgroup):
     def attach(
         self, pid: int, born_in_v2: bool = False, beside: int = 0, only_v2: bool = False
     ) -> None:
-        """Move a process into the cgroup like ``Cgroup.attach``; if denied, through systemd."""
+        """Move a process into the cgroup as ``Cgroup.attach`` does; if denied, ask systemd."""
         inside = pid == self.first_pid and self._is_scope()
         try:
             super().attach(pid, born_in_v2 or inside, beside, only_v2)
@@ -151,14 +151,14 @@ class SystemdCgroup(Cgroup):
             self._move(pid)
 
     def inside(self, placements: list[Placement], path: str) -> Cgroup:
-        """Return the child cgroup at ``path`` below the container's, for a process of ``exec``."""
+        """Return the cgroup at ``path`` below the container's, for a process of ``exec``."""
         below = f"{self.subgroup}{path}".lstrip("/")
         return SystemdCgroup(self.path, placements, self._name, self.user, below)
 
     def set_unit_properties(self, settings: Sequence[Setting]) -> None:
         """Set the unit's properties that match ``settings``, before the control files are written.
 
-        Otherwise systemd would overwrite the control files later.  Raises ConfigError, HostError.
+        Otherwise systemd would later overwrite the control files.  Raises ConfigError, HostError.
         """
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 
@@ -169,12 +169,12 @@ class SystemdCgroup(Cgroup):
         except Refused as error:
             if blamed := _blamed(error, settings, manager.version):
                 raise blamed from None
-            raise _refusal(f"change the unit {self._name}", error) from None
+            raise _refusal(f'change the unit "{self._name}"', error) from None
         finally:
             self._disconnect()
 
     def remove(self, kill: bool = False) -> None:
-        """Stop the unit, wait until it is inactive, and remove cgroups unknown to systemd.
+        """Stop the unit, wait until it is inactive, and remove cgroups that systemd does not know.
 
         ``kill``: kill the processes first.  Raises HostError.
         """
@@ -191,7 +191,7 @@ class SystemdCgroup(Cgroup):
     def _is_there(self) -> bool:
         """Return whether the unit's file or one of its cgroups still exists.
 
-        If none does, no D-Bus connection is needed: a scope usually ends with its last process.
+        If not, no D-Bus connection is needed: a scope usually ends with its last process.
         """
         from ociruntime.runtime.cgroups.systemd_bus import runtime_directory
 
@@ -217,7 +217,7 @@ class SystemdCgroup(Cgroup):
             self._manager = None
 
     def _start(self, settings: list[Setting], devices: DeviceRules) -> None:
-        """Start the unit; if a failed unit has its name, reset that one and try again.
+        """Start the unit; if a failed unit has the same name, reset that one and try again.
 
         Raises ConfigError, HostError.
         """
@@ -239,7 +239,7 @@ class SystemdCgroup(Cgroup):
     def _properties(
         self, settings: list[Setting], devices: DeviceRules, version: int
     ) -> list[Property]:
-        """Return the properties of the new unit; annotations override those derived from limits."""
+        """Return the new unit's properties; annotations override those derived from limits."""
         properties: list[Property] = [
             ("Description", "s", f"{PREFIX}: {self._name}"),
             ("DefaultDependencies", "b", False),
@@ -265,7 +265,7 @@ class SystemdCgroup(Cgroup):
         return [*(each for each in properties if each[0] not in names), *annotated]
 
     def _explain(self, error: Refused, settings: list[Setting], version: int) -> Exception:
-        """Return the ConfigError of the setting that systemd's error names, else a HostError."""
+        """Return a ConfigError for the setting that systemd's error names, else a HostError."""
         if error.name == "UnitExists":
             for each in self.placements:
                 each.existing = len(each.directories)  # another container's: not to be removed
@@ -286,7 +286,7 @@ class SystemdCgroup(Cgroup):
                 next(iter(self._annotated)), f"systemd refused the property: {error}"
             )
         hint = f"check {' and '.join(self._annotated)}" if self._annotated else ""
-        return _refusal(f"start the unit {self._name}", error, hint)
+        return _refusal(f'start the unit "{self._name}"', error, hint)
 
     def _place(self, placement: Placement) -> None:
         """Create the subgroup, or the directories in a v1 hierarchy that systemd does not manage.
@@ -299,7 +299,7 @@ class SystemdCgroup(Cgroup):
             except FileExistsError:
                 continue
             except OSError as error:
-                raise control_files.failure(f"create cgroup {directory}", error) from None
+                raise control_files.failure(f'create cgroup "{directory}"', error) from None
 
     def _make(self, settings: list[Setting], rootless: bool) -> None:
         super()._make(settings, rootless)

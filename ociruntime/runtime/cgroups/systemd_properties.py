@@ -1,13 +1,13 @@
-"""Translation of cgroup settings, device rules and annotations into systemd unit properties.
+"""Translate cgroup settings, device rules and annotations to systemd unit properties.
 
-systemd owns the control files of its units: after ``daemon-reload`` or ``set-property`` it
-rewrites them from the unit's properties.  So every setting for which systemd has a property is set
-as a property.  All settings are then also written to the control files, as by the cgroupfs driver:
-some have no property, and properties round some values.  Source: org.freedesktop.systemd1(5),
-systemd.resource-control(5).
+systemd owns the control files of its units: after ``daemon-reload`` or ``set-property`` it rewrites
+them from the unit's properties.  So every setting for which systemd has a property is set as a
+property.  All settings are then also written to the control files, as with the cgroupfs driver:
+some have no property, and systemd rounds the values of some properties.  Source:
+org.freedesktop.systemd1(5), systemd.resource-control(5).
 
-A property is (name, D-Bus signature, value).  Pure; the tables give, for a control file,
-the property, its conversion and the first version of systemd that knows the property.
+A property is (name, D-Bus signature, value).  Pure; the tables list, for each control file, the
+property, its conversion and the first version of systemd that knows the property.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _plain(name: str, text: str, properties: dict[str, Property]) -> None:
 def _tasks(name: str, text: str, properties: dict[str, Property]) -> None:
     """Add TasksMax for pids.max to ``properties``; 0, which systemd refuses, becomes 1.
 
-    Once the init runs, both forbid any fork.
+    Once the init runs, both values forbid any fork.
     """
     value = amount(text)
     if value is not None:
@@ -104,7 +104,7 @@ def _add_quota(
 
 
 def _quota_v1(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Add the quota of cpu.cfs_quota_us; the period must have been added before."""
+    """Add the quota in cpu.cfs_quota_us, after the period has been added."""
     _add_quota(name, amount(text), None, properties)
 
 
@@ -126,7 +126,7 @@ _RATES = {
 
 
 def _io_max(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Add the limits of io.max: a line ``8:0 rbps=1048576 wiops=120`` for each device."""
+    """Add the limits in io.max, which has a line ``8:0 rbps=1048576 wiops=120`` per device."""
     del name
     for line in text.splitlines():
         number, *pairs = line.split() or [""]
@@ -185,7 +185,7 @@ _PERIOD_SINCE = 242
 
 
 def limits(settings: Iterable[Setting], version: int) -> list[Property]:
-    """Return the unit properties of cgroup settings; skip those unknown to systemd ``version``.
+    """Return the unit properties for cgroup settings; skip those unknown to systemd ``version``.
 
     If two settings map to the same property, the later one wins, as in the control files.
     """
@@ -205,9 +205,9 @@ def limits(settings: Iterable[Setting], version: int) -> list[Property]:
 def device_properties(policy: DevicePolicy, groups: str) -> list[Property]:
     """Return the properties DevicePolicy and DeviceAllow; ``groups`` is the text of /proc/devices.
 
-    If the properties cannot express a rule (a single device denied, a minor number of every
-    major), the policy is ``auto``, which restricts nothing: then only our eBPF program or v1
-    list, which is always installed, restricts devices.
+    If the properties cannot express a rule (a denied device, a minor number with any major), the
+    policy is ``auto``, which restricts nothing: then only our eBPF program or v1 list, which is
+    always installed, restricts devices.
     """
     entries = None if policy.allow_rest else _device_entries(policy, groups)
     if entries is None:
@@ -267,7 +267,7 @@ _MICROSECONDS = 1_000_000
 
 
 def unit_properties(annotations: Mapping[str, str]) -> dict[str, Property]:
-    """Return the properties set by org.systemd.property.* annotations, by JSON path.
+    """Return {JSON path: property} for the org.systemd.property.* annotations.
 
     Raises ConfigError.
     """
@@ -306,7 +306,7 @@ def _property(key: str, name: str, text: str) -> Property:
 
 
 def subgroup(annotations: Mapping[str, str]) -> str:
-    """Return the child cgroup that the annotation run.oci.systemd.subgroup names; "" without it.
+    """Return the child cgroup named by the annotation run.oci.systemd.subgroup; "" without it.
 
     Raises ConfigError.
     """

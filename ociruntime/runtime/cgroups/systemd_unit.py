@@ -1,8 +1,7 @@
-"""Translation of ``linux.cgroupsPath`` into a systemd unit and the path of its cgroup.
+"""Translate ``linux.cgroupsPath`` to a systemd unit and the path of its cgroup.
 
-Sources: systemd.slice(5), systemd.unit(5), and what engines send: ``slice:prefix:name`` is
-the unit ``prefix-name.scope`` in that slice, and a name that ends in ``.slice`` is a slice
-itself.  Pure.
+Sources: systemd.slice(5), systemd.unit(5), and what engines send: ``slice:prefix:name`` is the unit
+``prefix-name.scope`` in that slice, and a name that ends in ``.slice`` is a slice itself.  Pure.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "io", "blkio", "memory", "devices", 
 class Unit:
     """A systemd unit: its ``name``, the ``slice`` that contains it, and the ``path`` of its cgroup.
 
-    ``path`` begins below systemd's own cgroup: ``/a.slice/a-b.slice/x-1.scope``.
+    ``path`` is relative to systemd's own cgroup: ``/a.slice/a-b.slice/x-1.scope``.
     """
 
     __slots__ = ("name", "path", "slice")
@@ -41,12 +40,12 @@ class Unit:
 
     @property
     def is_scope(self) -> bool:
-        """Return whether the unit is a scope, which is created around a process; False: a slice."""
+        """True if the unit is a scope, which is created around a process, and not a slice."""
         return self.name.endswith(SCOPE)
 
 
 def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False) -> Unit:
-    """Return the systemd unit of a container, from ``linux.cgroupsPath``.  Raises ConfigError."""
+    """Return the systemd unit for a container's ``linux.cgroupsPath``.  Raises ConfigError."""
     usual = USER_SLICE if rootless else SYSTEM_SLICE
     if not cgroups_path:
         return Unit(f"{PREFIX}-{escape(container_id)}{SCOPE}", usual)
@@ -94,7 +93,7 @@ def slice_directories(name: str) -> list[str]:
 
 
 def directory_name(unit: str) -> str:
-    """Return the name of a unit's cgroup: the unit's, after "_" if it is a control file's name."""
+    """Return the name of a unit's cgroup: the unit's, with a "_" before a control file's name."""
     word, _, _ = unit.rpartition(".")
     marked = (
         unit.startswith(("_", ".", "cgroup.")) or unit in _CONTROL_FILES or word in _CONTROLLERS

@@ -1,4 +1,4 @@
-"""Write changed limits to the control files of a container's cgroup, all of them or none."""
+"""Change the limits in the control files of a container's cgroup: all of them or none."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ociruntime.runtime.cgroups.shared_settings import Setting
 
 
 class Update:
-    """A change of a container's limits; ``write`` applies all of them or none, ``undo`` reverts.
+    """A change of a container's limits: ``write`` applies all of them or none, ``undo`` reverts.
 
-    The constructor checks ``resources`` and raises ConfigError, ContainerError.  Device rules are
-    excluded: on v1, a list must be emptied before it is replaced.
+    The constructor checks ``resources`` and raises ConfigError or ContainerError.  Device rules
+    cannot be changed: on v1, the list would have to be emptied before it is replaced.
     """
 
     def __init__(self, cgroup: Cgroup, resources: Mapping[str, Any], where: str) -> None:
@@ -33,8 +33,8 @@ class Update:
     def write(self) -> None:
         """Write all limits; if the kernel refuses one, restore all previous values.
 
-        Raises ConfigError before anything is written if checkBeforeUpdate is set and a limit is
-        below the usage, and HostError.
+        Raises HostError, and ConfigError if checkBeforeUpdate is set and a limit is below the
+        usage, before anything is written.
         """
         directories = self._cgroup.directories()
         for setting in self._found:
@@ -94,9 +94,9 @@ _BY_DEVICE = (
 
 
 def previous(setting: Setting, directory: str) -> Setting | None:
-    """Return a setting that restores the control file's present value after ``setting``.
+    """Return the setting that restores the control file's current value after ``setting``.
 
-    None if the file is missing or unreadable.
+    Returns None if the file is missing or unreadable.
     """
     for file, value in setting.files:
         path = f"{directory}/{file}"
@@ -113,7 +113,7 @@ def previous(setting: Setting, directory: str) -> Setting | None:
 
 
 def restoring(file: str, content: str, value: str) -> str:
-    """Return the text that restores a control file's ``content`` after writing ``value``; pure."""
+    """Return the text that restores the ``content`` of a file to which ``value`` was written."""
     if file == "memory.oom_control":
         return content.split()[1]  # of "oom_kill_disable 0"
     for beginning, reset_line in _BY_DEVICE:

@@ -1,4 +1,4 @@
-"""The commands `spec` (write a config.json), `plan` and `features`."""
+"""The commands `spec` (write a default config.json), `plan` and `features`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run_spec(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - a
 def write_file(path: str, text: str, how: int) -> None:
     """Write ``text`` to a file; ``how`` is O_EXCL (it must not exist) or O_TRUNC (overwrite it).
 
-    If writing fails, a new file is removed.  Raises RuntimeFailure, HostError.
+    If writing fails, a newly created file is removed.  Raises RuntimeFailure, HostError.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | how
     try:
@@ -48,13 +48,13 @@ def write_file(path: str, text: str, how: int) -> None:
             f'create "{path}": file already exists', "remove it first, or use --file"
         ) from None
     except OSError as error:
-        raise HostError(f"create {path}", error) from None
+        raise HostError(f'create "{path}"', error) from None
     try:
         write_all(fd, text.encode())
     except OSError as error:
         if how == os.O_EXCL:
             os.unlink(path)
-        raise HostError(f"write {path}", error) from None
+        raise HostError(f'write "{path}"', error) from None
     finally:
         os.close(fd)
 

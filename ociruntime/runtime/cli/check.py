@@ -1,4 +1,4 @@
-"""`ociruntime check [BUNDLE]`: print what is wrong with this host or with a bundle."""
+"""`ociruntime check [BUNDLE]`: print the problems of this host, or of a bundle."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NARROW, _WIDE = 60, 110
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Examine the host or a bundle and print the result; return 0 if containers can run, else 1."""
+    """Check the host or a bundle and print the result; return 0 if containers can run, else 1."""
     json = arguments.text("format") == "json"
     take_bundle_argument(arguments)
     if not arguments.text("bundle"):
@@ -67,7 +67,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def host_values(findings: Sequence[Finding]) -> dict[str, object]:
-    """Return the document that `check --format json` prints about the host."""
+    """Return the document that `check --format json` prints for the host."""
     return {
         "canRun": can_run(findings),
         "findings": [
@@ -78,7 +78,7 @@ def host_values(findings: Sequence[Finding]) -> dict[str, object]:
 
 
 def bundle_values(bundle: str, faults: Sequence[Fault]) -> dict[str, object]:
-    """Return the document that `check --format json` prints about a bundle."""
+    """Return the document that `check --format json` prints for a bundle."""
     listed = [
         {
             "state": "warning" if each.warning else "fault",
@@ -96,9 +96,9 @@ def bundle_values(bundle: str, faults: Sequence[Fault]) -> dict[str, object]:
 
 
 def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
-    """Return the findings about the host as text: a line each, grouped by subject.
+    """Format the findings about the host as text: one line each, grouped by subject.
 
-    What a problem means and how to fix it follows below its line. ``width`` is in columns.
+    What a problem means and how to fix it is printed below its line.  ``width`` is in columns.
     """
     lines: list[str] = []
     subject = ""
@@ -123,7 +123,7 @@ def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
 
 
 def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) -> str:
-    """Return the faults of a bundle as text, a paragraph each, worded like errors of `create`."""
+    """Format the faults of a bundle as text: a paragraph each, worded like errors of `create`."""
     lines: list[str] = []
     for each in faults:
         state = "warning" if each.warning else "fault"
@@ -143,7 +143,7 @@ def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) 
 
 
 def _wrapped(head: str, text: str, width: int, indent: int) -> Iterator[str]:
-    """Yield ``head`` + ``text`` wrapped to ``width``; ``indent`` applies from the second line."""
+    """Yield ``head`` and ``text`` as lines of ``width``, indented from the second line on."""
     room = width - indent
     lines = textwrap.wrap(plain(text), room, break_on_hyphens=False, break_long_words=False)
     yield head + (lines[0] if lines else "")
@@ -159,7 +159,7 @@ def _output_style() -> tuple[int, Paint]:
 
 
 def coloured(state: str, text: str) -> str:
-    """Return ``text`` with the terminal colour of ``state``, such as OK or MISSING."""
+    """Return ``text`` in the terminal colour for ``state``, such as OK or MISSING."""
     return f"\x1b[{_COLOURS[state]}m{text}\x1b[0m"
 
 
@@ -198,7 +198,7 @@ COMMANDS = (
 
 
 def examine_host(context: Context) -> list[Finding]:
-    """Run all probes of the host; return their findings, and leave nothing behind."""
+    """Run all probes of the host, clean up after them, and return their findings."""
     return run_probes(_host(context), TABLES)
 
 

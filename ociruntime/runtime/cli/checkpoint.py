@@ -36,7 +36,7 @@ def checkpoint_options(arguments: Arguments) -> CriuOptions:
     for kind in arguments.list("empty-ns"):
         if kind != "network":
             raise UsageError(
-                f"--empty-ns {kind}: not supported for this namespace", "use --empty-ns network"
+                f'--empty-ns "{kind}": not supported for this namespace', "use --empty-ns network"
             )
     return CriuOptions(
         image_path,
@@ -59,7 +59,7 @@ def checkpoint_options(arguments: Arguments) -> CriuOptions:
 
 
 def _page_server(text: str) -> tuple[str, int] | None:
-    """Return (address, port) of ``ADDRESS:PORT``, None for ""; IPv6 may be in brackets.
+    """Return (address, port) for ``ADDRESS:PORT``, None for ""; IPv6 may be in brackets.
 
     Raises UsageError.
     """
@@ -68,7 +68,7 @@ def _page_server(text: str) -> tuple[str, int] | None:
     address, _, port = text.rpartition(":")
     address = address.removeprefix("[").removesuffix("]")
     if not (address and port.isascii() and port.isdigit() and int(port) in PORTS):
-        raise UsageError(f"--page-server {text}: invalid address", "use ADDRESS:PORT")
+        raise UsageError(f'--page-server "{text}": invalid address', "use ADDRESS:PORT")
     return address, int(port)
 
 

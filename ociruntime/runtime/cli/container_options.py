@@ -64,10 +64,10 @@ FOREGROUND_OPTIONS = (
 
 
 def container_options(arguments: Arguments, container_id: str, *, detach: bool) -> CreateOptions:
-    """Return the parsed options of a command that creates a container, with absolute paths.
+    """Return the options of a command that creates a container, with absolute paths.
 
-    ``--config`` is relative to the bundle, as with crun; other paths to the working directory.
-    Raises UsageError, HostError.
+    ``--config`` is relative to the bundle, as in crun; other paths are relative to the working
+    directory.  Raises UsageError, HostError.
     """
     bundle = bundle_path(arguments)
     return CreateOptions(
@@ -87,16 +87,16 @@ def container_options(arguments: Arguments, container_id: str, *, detach: bool) 
 
 
 def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
-    """Start the timeline if ``--timeline`` is given, and open its file.
+    """Start the timeline and open its file, if ``--timeline`` is given.
 
-    ``command`` is its title.  Raises UsageError, HostError.
+    ``command`` becomes the title.  Raises UsageError, HostError.
     """
     path = caller_path(arguments, "timeline")
     if not path:
         return
     if not path.endswith((".svg", ".json")):
         raise UsageError(
-            f"--timeline {path}: unknown format", "use a file name that ends with .svg or .json"
+            f'--timeline "{path}": unknown format', "use a file name that ends with .svg or .json"
         )
     from ociruntime.runtime.lifecycle.timeline import Timeline
 
@@ -104,7 +104,7 @@ def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
 
 
 def take_bundle_argument(arguments: Arguments) -> None:
-    """Treat the argument of `plan` and `check` as ``--bundle``.  Raises UsageError."""
+    """Treat the argument of `plan` and `check` like the option ``--bundle``.  Raises UsageError."""
     if arguments.positional:
         if arguments.text("bundle") not in ("", arguments.positional[0]):
             raise UsageError(

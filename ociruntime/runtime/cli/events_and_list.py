@@ -1,4 +1,4 @@
-"""Commands that show containers: `events`, `list`."""
+"""The commands `events` and `list`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ociruntime.runtime.lifecycle.list import list_containers
 
 
 def run_events(context: Context, arguments: Arguments) -> int:
-    """Print an event as JSON per line, until the container exits or the reader closes the pipe."""
+    """Print each event as a line of JSON until the container exits or the pipe is closed."""
     container_id = arguments.positional[0]
     seconds = interval(arguments.text("interval", "5s"), "interval")
     if arguments.flag("stats"):
@@ -34,7 +34,7 @@ _GAP = 3
 
 
 def run_list(context: Context, arguments: Arguments) -> int:
-    """Print all containers; ``--quiet`` overrides ``--format``, as with runc.
+    """Print all containers; ``--quiet`` overrides ``--format``, as in runc.
 
     Without containers the JSON is ``[]``, where runc prints ``null``: readers written in Go accept
     both, others expect a list.

@@ -1,4 +1,4 @@
-"""The text that ``ociruntime --help`` and ``--version`` print."""
+"""The output of ``ociruntime --help`` and ``--version``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Run a first container from the root filesystem in ./rootfs:
 
 
 def help_of(command: Command | None) -> str:
-    """Return the help text of ``command``, or that of the program ``ociruntime`` for None."""
+    """Return the help text of ``command``, or of the program ``ociruntime`` for None."""
     if command is None:
         return screens.general_help(PROGRAM, _EXAMPLE)
     argument = ID_FORMAT if command.synopsis.startswith("ID") else ""
@@ -33,7 +33,7 @@ def help_of(command: Command | None) -> str:
 def version_text() -> str:
     """Return the versions of the program, the specification and libseccomp, one per line.
 
-    Docker parses a line that begins with ``commit:``; it repeats the version, which identifies a
+    Docker parses the line that begins with ``commit:``; it repeats the version, which identifies a
     release.
     """
     from ociruntime.runtime.lifecycle.features import libseccomp_version

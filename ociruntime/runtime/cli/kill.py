@@ -31,7 +31,7 @@ def run(context: Context, arguments: Arguments) -> int:
 def _signal_of(context: Context, container_id: str) -> int:
     """Return the container's stop signal (``org.opencontainers.image.stopSignal``), or SIGTERM.
 
-    Raises ConfigError if the annotation names no signal.
+    Raises ConfigError if the annotation is not a signal.
     """
     stop_signal_name = stop_signal(context, container_id)
     try:

@@ -1,7 +1,7 @@
-"""Run a command of ``ociruntime`` and report its error: the only place that handles errors.
+"""Run a command of ``ociruntime`` and report its error: no other module handles errors.
 
 Exit status: 0 on success, 1 on failure (255 for ``exec``), 3 for an unknown command, 130 when
-interrupted; for ``run`` and ``exec``, the status of the container's program.
+interrupted; ``run`` and ``exec`` return the status of the container's program.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OUT_OF_MEMORY = "out of memory (a limit of this process, its cgroup or the host 
 
 
 def run_program(argv: list[str]) -> int:
-    """Run ``main`` as a program: until there is something to undo, signals end it at once."""
+    """Run ``main`` as a program: until there is something to undo, a signal ends it at once."""
     end_at_once_on_signals()
     return main(argv)
 
@@ -32,7 +32,7 @@ def run_program(argv: list[str]) -> int:
 def main(argv: list[str]) -> int:
     """Run the command line ``argv`` (without the program's name); return the exit status.
 
-    Every exception is caught and reported as one line.
+    Every exception is caught and reported as a single line.
     """
     _open_standard_descriptors()
     arguments = Arguments()
@@ -144,7 +144,7 @@ def _print_version() -> int:
 
 
 def _context(arguments: Arguments) -> Context:
-    """Return the context that the global options describe.  Raises UsageError, HostError."""
+    """Return the context that the global options specify.  Raises UsageError, HostError."""
     from ociruntime.runtime.lifecycle.context import open_context
 
     if arguments.texts.get("root") == "":
@@ -159,12 +159,12 @@ def _context(arguments: Arguments) -> Context:
 
 
 def _log(arguments: Arguments) -> Log:
-    """Return the log that the options describe, opened.  Raises UsageError."""
+    """Return the log that the options specify, opened.  Raises UsageError."""
     target = arguments.text("log")
     for scheme in ("journald:", "syslog:"):
         if target.startswith(scheme):
             arguments.texts["log"] = ""
-            raise UsageError(f"--log {target}: {scheme[:-1]} is not supported", "log to a file")
+            raise UsageError(f'--log "{target}": {scheme[:-1]} is not supported', "log to a file")
     level = arguments.text("log-level")
     log = Log(
         target.removeprefix("file:"),
@@ -177,7 +177,9 @@ def _log(arguments: Arguments) -> Log:
     except (OSError, ValueError, RuntimeFailure) as error:
         arguments.texts["log"] = ""  # the error goes to standard error
         cause = reason(error) if isinstance(error, OSError) else str(error)
-        raise UsageError(f"--log {target}: {cause}", "name a file that you may write to") from None
+        raise UsageError(
+            f'--log "{target}": {cause}', "name a file that this user can write to"
+        ) from None
     return log
 
 
@@ -191,7 +193,7 @@ def _report(message: str, arguments: Arguments) -> None:
 
 
 def _internal_error(error: Exception) -> InternalError:
-    """Return the error to report for an unexpected exception: its text and source line."""
+    """Return the error for an unexpected exception, with its text and source line."""
     place = ""
     frame = error.__traceback__
     while frame is not None:
@@ -204,7 +206,7 @@ def _internal_error(error: Exception) -> InternalError:
 
 
 def _show_traceback(error: BaseException, arguments: Arguments) -> None:
-    """Print the traceback with ``--debug``, on standard error only: programs parse the log."""
+    """With ``--debug``, print the traceback to standard error only: programs parse the log."""
     if not arguments.flag("debug"):
         return
     from ociruntime.commandline.output import show_traceback
@@ -218,8 +220,8 @@ def _show_traceback(error: BaseException, arguments: Arguments) -> None:
 def _open_standard_descriptors() -> None:
     """Open /dev/null as each of the descriptors 0, 1 and 2 that is closed.
 
-    Otherwise the next file opened would get that number, and receive output meant for a terminal.
-    The container must have all three, too.
+    Otherwise the next file that is opened would get that number, and receive output meant for a
+    terminal. The container must have all three, too.
     """
     for fd in (0, 1, 2):
         try:

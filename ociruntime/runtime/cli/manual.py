@@ -1,4 +1,4 @@
-"""Texts for the manual pages and shell completions of ``ociruntime``, besides its commands.
+"""Additional texts for the manual pages and shell completions of ``ociruntime``.
 
 Only the tools that build these load this module.
 """

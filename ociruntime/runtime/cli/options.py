@@ -1,4 +1,4 @@
-"""The global options of ``ociruntime``, and the table of modules with its commands."""
+"""The global options of ``ociruntime``, and the list of modules with its commands."""
 
 from __future__ import annotations
 

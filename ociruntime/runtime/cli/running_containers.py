@@ -1,4 +1,4 @@
-"""The commands on running containers: `ps`, `pause`, `resume`, `update`, `mounts`."""
+"""The commands for running containers: `ps`, `pause`, `resume`, `update`, `mounts`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _IGNORED = ("kernel-memory", "kernel-memory-tcp")
 
 
 def run_update(context: Context, arguments: Arguments) -> int:
-    """Change a container's limits; with ``--resources``, ignore the options for single limits."""
+    """Change a container's limits; ``--resources`` overrides the options for single limits."""
     for name in _IGNORED:
         if name in arguments.texts:
             context.log.warning(
@@ -85,7 +85,7 @@ def run_update(context: Context, arguments: Arguments) -> int:
 
 
 def _document(arguments: Arguments) -> object:
-    """Return the JSON document that ``--resources`` names.  Raises ConfigError, HostError."""
+    """Return the JSON document in the file of ``--resources``.  Raises ConfigError, HostError."""
     if arguments.text("resources") == "-":
         return parse(_standard_input(), "standard input")
     path = caller_path(arguments, "resources")
@@ -93,7 +93,7 @@ def _document(arguments: Arguments) -> object:
 
 
 def _standard_input() -> bytes:
-    """Return all of standard input.  Raises UsageError if it is too large, HostError."""
+    """Return all of standard input.  Raises HostError, and UsageError if it is too large."""
     pieces = []
     try:
         while piece := posix.read(0, 1 << 20):
@@ -109,7 +109,7 @@ def _standard_input() -> bytes:
 
 
 def _from_flags(arguments: Arguments) -> dict[str, dict[str, int | str]]:
-    """Return a LinuxResources object with the limits of the options.  Raises UsageError."""
+    """Return a LinuxResources object made of the options' limits.  Raises UsageError."""
     resources: dict[str, dict[str, int | str]] = {}
     for flag, (section, member) in _MEMBERS.items():
         value: int | str
@@ -126,7 +126,7 @@ def _from_flags(arguments: Arguments) -> dict[str, dict[str, int | str]]:
 
 
 def _name_the_flag(failure: RuntimeFailure) -> None:
-    """Replace the JSON path at the beginning of an error message by the option that set it."""
+    """Replace the JSON path at the beginning of an error message with the option that set it."""
     for flag, (section, member) in _MEMBERS.items():
         path = f"{WHERE}.{section}.{member}"
         if failure.message.startswith(f"{path}: "):

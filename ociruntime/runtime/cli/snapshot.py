@@ -1,4 +1,4 @@
-"""``ociruntime snapshot``: show, make, refresh or remove the snapshots of interpreters."""
+"""``ociruntime snapshot``: show, make, refresh or remove snapshots of the warm interpreter."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _can_start(program: str) -> bool:
 
 
 def _one(verb: str, path: str) -> int:
-    """Apply ``verb`` to the snapshot at ``path`` and print the result; return the exit status."""
+    """Carry out ``verb`` for the snapshot at ``path``, print the result, return the exit status."""
     if verb == "make":
         return write(f"{path}: {snapshot.make(path)} bytes\n")
     if verb == "refresh":

@@ -1,1 +1,1 @@
-"""The command ``check``: probes of the host, and all problems of a bundle."""
+"""The command ``check``: probes of the host, and a list of all problems of a bundle."""

@@ -22,9 +22,9 @@ from ociruntime.runtime.spec.validate import validate
 
 
 def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list[Fault]:
-    """Return the faults of a bundle, then the warnings; change nothing.
+    """Return the faults of a bundle, followed by the warnings; change nothing.
 
-    Raises ConfigError if the bundle does not exist or its config is not JSON.
+    Raises ConfigError if the bundle does not exist or its config.json is not JSON.
     """
     file = options.config or f"{options.bundle}/config.json"
     config = parse(read(file), file.rpartition("/")[2])
@@ -63,7 +63,7 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
 def check_config(config: Json) -> list[str]:
     """Check a config as ``create`` does; return the warnings.  Raises ConfigError.
 
-    The JSON types are checked, too, because ``Document.remove`` may have removed a required value.
+    The JSON types are checked again, because ``Document.remove`` may have removed a required value.
     """
     check_shape(config)
     return validate(config)
@@ -81,7 +81,7 @@ def _rootfs(document: Document, bundle: str, faults: list[Fault]) -> str:
 
 
 def _distinct(faults: list[Fault]) -> list[Fault]:
-    """Return only the first fault of each JSON path: the earliest check is the most basic one."""
+    """Return the first fault of each JSON path: the earliest check is the most basic one."""
     seen: dict[tuple[str, str], Fault] = {}
     for each in faults:
         seen.setdefault((each.where, "" if each.where else each.message), each)
@@ -89,7 +89,7 @@ def _distinct(faults: list[Fault]) -> list[Fault]:
 
 
 def _warning(document: Document, text: str) -> Fault:
-    """Return a warning ``JSON path: message`` as a fault."""
+    """Convert a warning of the form ``JSON path: message`` to a Fault."""
     where, separator, message = text.partition(": ")
     if not separator or " " in where:
         return Fault("", text, "", warning=True)
@@ -147,7 +147,10 @@ def path_of(steps: list[str | int]) -> str:
 
 
 class Document:
-    """A config from which invalid values are removed, with the JSON paths of the original file."""
+    """A copy of a config.json from which invalid values are removed.
+
+    It translates JSON paths in the copy to paths in the original file.
+    """
 
     def __init__(self, config: Json) -> None:
         self.config = copy.deepcopy(config)
@@ -156,14 +159,14 @@ class Document:
         self._held: list[object] = []  # keeps lists alive, so that no id is reused
 
     def __deepcopy__(self, memo: dict[int, Json]) -> Document:
-        """Copy the document, with the original indexes of its list items."""
+        """Copy the document, including the record of its list items' original indexes."""
         made = Document(None)
         made._touched = list(self._touched)
         made.config = self._copied(self.config, made)
         return made
 
     def original(self, where: str) -> str:
-        """Translate a JSON path in the shrunken config to the path in the original file."""
+        """Translate a JSON path in this copy to the path in the original file."""
         value, path = self.config, ""
         for match in _STEP.finditer(where):
             step, text = _step(match), match[0]
@@ -174,7 +177,7 @@ class Document:
         return path
 
     def knows(self, where: str) -> bool:
-        """Return true if the value at ``where``, or a parent, was removed or substituted.
+        """Return whether the value at ``where``, or a parent of it, was removed or replaced.
 
         ``where`` is a JSON path in the original file.
         """
@@ -183,7 +186,7 @@ class Document:
         )
 
     def emptied(self, where: str) -> bool:
-        """Return true if the value at ``where`` is empty because its items were removed."""
+        """Return whether the value at ``where`` is empty because its items were removed."""
         value = self.config
         for step in steps_of(where):
             value = _child(value, step)
@@ -191,9 +194,10 @@ class Document:
         return not value and any(each.startswith(inside) for each in self._touched)
 
     def remove(self, where: str) -> bool:
-        """Remove the value at the JSON path ``where``; return False if that is not possible.
+        """Remove the value at the JSON path ``where``; return False if that is impossible.
 
-        If the value is missing, add its substitute from ``FILLED``, or else remove its parent.
+        If the value itself is missing, adds its substitute from ``FILLED``, or else removes its
+        parent.
         """
         steps = steps_of(where)
         parents = [self.config]
@@ -246,7 +250,7 @@ class Document:
 
 
 def collect(document: Document, rule: Callable[[Json], object], faults: list[Fault]) -> bool:
-    """Apply ``rule``; remove each value that it refuses and append a fault, until it passes.
+    """Apply ``rule`` until it passes: remove each value that it refuses, and append a fault.
 
     Returns False if it never passes.
     """

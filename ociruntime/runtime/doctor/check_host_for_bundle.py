@@ -1,7 +1,7 @@
 """Check that the host has what a config needs, such as files, programs, id ranges and devices.
 
-``create`` would notice a missing one only halfway.  Each check takes (config of valid shape,
-bundle, root filesystem or "", host) and yields faults; no check changes anything.
+``create`` would notice that one of them is missing only halfway.  Each check takes (config of valid
+shape, bundle, root filesystem or "", host) and yields faults; no check changes anything.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _program(config: Json, process: Json, rootfs: str, points: list[str]) -> Ite
         yield Fault(where, f'"{name}": executable file not found in $PATH', hint)
     elif not any(executable(each, process["user"], config.get("linux", {})) for each in files):
         user = process["user"]
-        hint = "chmod +x it, for this user"
+        hint = "make it executable for this user (chmod)"
         yield Fault(where, f'"{name}" is not executable for {user["uid"]}:{user["gid"]}', hint)
 
 
@@ -112,7 +112,7 @@ def limits(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault
             yield Fault(where, message, HINTS["rlimit", errno.EPERM])
     score, own = process.get("oomScoreAdj"), host.read("/proc/self/oom_score_adj").strip()
     if score is not None and own and score < int(own):
-        hint = "lowering it requires CAP_SYS_RESOURCE on the host"
+        hint = "lowering the score requires CAP_SYS_RESOURCE on the host"
         yield Fault(
             "process.oomScoreAdj", f"{score} is below the caller's own oom_score_adj {own}", hint
         )
@@ -193,7 +193,7 @@ HOST_CHECKS: tuple[Check, ...] = (
 
 
 def find_in_root(rootfs: str, path: str) -> str:
-    """Return the path on the host of ``path`` in the root filesystem; "" if it does not exist."""
+    """Return the host's path of ``path`` in the root filesystem; "" if it does not exist."""
     try:
         root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -211,14 +211,14 @@ def find_in_root(rootfs: str, path: str) -> str:
 
 
 def covered(path: str, points: Sequence[str]) -> bool:
-    """Return whether a mount at one of ``points`` covers ``path`` or a parent of it."""
+    """Return whether a mount at one of ``points`` covers ``path`` or one of its parents."""
     path = os.path.normpath(path)
     tops = (os.path.normpath("/" + each.lstrip("/")) for each in points)
     return any(path == top or path.startswith(f"{top}/") for top in tops)
 
 
 def executable(file: str, user: Json, linux: Json) -> bool:
-    """Return true if the mode of the file allows the container's user to execute the file."""
+    """Return whether the file's mode allows the container's user to execute it."""
     node = os.stat(file, follow_symlinks=False)
     if not stat.S_ISREG(node.st_mode):
         return False
@@ -233,7 +233,7 @@ def executable(file: str, user: Json, linux: Json) -> bool:
 
 
 def _outside(number: int, mappings: Sequence[Json]) -> int:
-    """Return the host id to which ``mappings`` map ``number``: -1 if none, ``number`` if empty."""
+    """Return the host id for ``number``: -1 if not mapped, ``number`` if there are no mappings."""
     for each in mappings:
         if each["containerID"] <= number < each["containerID"] + each["size"]:
             return int(each["hostID"] + number - each["containerID"])

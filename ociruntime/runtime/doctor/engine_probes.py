@@ -1,6 +1,6 @@
-"""Probes of the engines on this host: which are installed, and whether they use ociruntime.
+"""Probes of the engines on this host: those installed, and those that use ociruntime.
 
-The probes only read files: a command of an engine might create the engine's storage.
+The probes only read files: an engine's own command might create the engine's storage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Probes of the host beyond the kernel: cgroups, users, privileges, this installation."""
+"""Probes of the host besides the kernel: cgroups, users, privileges, this installation."""
 
 # ruff: noqa: ARG001  # the rows of a table take the same arguments
 
@@ -27,7 +27,7 @@ USED: dict[str, str] = {
     "CAP_DAC_OVERRIDE": "files of other users in the root filesystem cannot be replaced",
     "CAP_CHOWN": "terminals and devices cannot be given to process.user",
     "CAP_MKNOD": "linux.devices cannot be created",
-    "CAP_NET_ADMIN": "linux.netDevices cannot be moved, nor loopback brought up",
+    "CAP_NET_ADMIN": "linux.netDevices cannot be moved, and loopback cannot be brought up",
     "CAP_KILL": "processes of other users cannot be killed",
     "CAP_SYS_PTRACE": "namespaces of other users' processes cannot be joined",
     "CAP_SYS_RESOURCE": "process.rlimits above the caller's hard limits and a lower oomScoreAdj"
@@ -52,7 +52,7 @@ def _controllers(host: Host) -> Answer:
 
 
 def offered(layout: Layout) -> set[str]:
-    """Return the available cgroup controllers, by their names on cgroup v2 (``io``)."""
+    """Return the available cgroup controllers, by their cgroup v2 names (``io``)."""
     names = {name for each in layout.hierarchies for name in each.controllers}
     return {{"blkio": "io"}.get(name, name) for name in names}
 
@@ -70,11 +70,11 @@ def _delegation(host: Host) -> Answer:
         return Answer(
             LIMITED, f"this user may use {len(usable)} of {len(layout.hierarchies)} hierarchies"
         )
-    return Answer(LIMITED, "this user may use no cgroup")
+    return Answer(LIMITED, "no cgroup is delegated to this user")
 
 
 def _own_group(host: Host, layout: Layout) -> str:
-    """Return the v2 cgroup in which an unprivileged user's containers are created, "" on v1."""
+    """Return the v2 cgroup below which an unprivileged user's containers are created, "" on v1."""
     if layout.mode != "v2":
         return ""
     path = host.read("/proc/self/cgroup").strip().rpartition(":")[2]
@@ -133,13 +133,13 @@ def _helpers(host: Host) -> Answer:
 
 
 def capabilities(host: Host) -> Answer:
-    """Report which capabilities of ``USED`` this process lacks."""
+    """Report which of the capabilities in ``USED`` this process lacks."""
     effective = int(host.status("CapEff") or "0", 16)
     if host.uid != 0:
-        return Answer(OK, "unprivileged user: has those of a user namespace")
+        return Answer(OK, "unprivileged user: has capabilities only in user namespaces")
     missing = [name for name in USED if not effective >> CAPABILITIES.index(name) & 1]
     if not missing:
-        return Answer(OK, "all that the runtime uses")
+        return Answer(OK, "has all that the runtime uses")
     meaning = "; ".join(f"{USED[name]} ({name})" for name in missing)
     state = MISSING if "CAP_SYS_ADMIN" in missing else LIMITED
     return Answer(state, "missing: " + ", ".join(missing), meaning)
@@ -185,14 +185,14 @@ def _state_root(host: Host) -> Answer:
         path = os.path.dirname(path)
     if host.writable(path):
         return Answer(OK, host.state_root)
-    return Answer(MISSING, f"{path} is not writable")
+    return Answer(MISSING, f'"{path}" is not writable')
 
 
 def _executor(host: Host) -> Answer:
     return (
         Answer(OK, PROGRAM)
         if host.exists(PROGRAM)
-        else Answer(MISSING, f"{PROGRAM} does not exist")
+        else Answer(MISSING, f'"{PROGRAM}" does not exist')
     )
 
 

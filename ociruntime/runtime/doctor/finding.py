@@ -1,4 +1,4 @@
-"""The types of `ociruntime check`: probe, finding, fault; and access to the host for probes."""
+"""The types of `ociruntime check` (probe, finding, fault), and the probes' access to the host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MISSING = "missing"
 
 
 class Answer(NamedTuple):
-    """The result of a probe; ``meaning`` and ``remedy`` override those of ``Probe`` if set."""
+    """The result of a probe; if set, ``meaning`` and ``remedy`` override those of the Probe."""
 
     state: str
     found: str
@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A probe of the host: the function ``look``, and what its failure means and how to fix it.
+    """A probe of the host: the function ``look``, what a failure means, and how to fix it.
 
     If an ``essential`` probe fails, no container can run.
     """
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A fault of a bundle; ``where``: JSON path or ""; ``warning``: true if it is not an error."""
+    """A fault of a bundle: ``where`` is a JSON path or ""; a ``warning`` does not stop `create`."""
 
     where: str
     message: str
@@ -60,7 +60,7 @@ class Fault(NamedTuple):
 
 
 def run_probes(host: Host, tables: Iterable[tuple[str, tuple[Probe, ...]]]) -> list[Finding]:
-    """Run the probes of ``tables``, a (subject, probes) each; return the findings in order."""
+    """Run all probes in ``tables``, pairs of (subject, probes); return the findings in order."""
     findings = []
     for subject, probes in tables:
         for probe in probes:
@@ -84,12 +84,12 @@ def run_probes(host: Host, tables: Iterable[tuple[str, tuple[Probe, ...]]]) -> l
 
 
 def can_run(findings: Iterable[Finding]) -> bool:
-    """Return true if containers can run: no essential probe has failed."""
+    """Return whether containers can run, that is, no essential probe has failed."""
     return not any(each.essential and each.state == MISSING for each in findings)
 
 
 class Host:
-    """Access to the host for probes; tests replace it.  No method raises OSError."""
+    """The probes' access to the host, which tests replace.  No method raises OSError."""
 
     def __init__(self, state_root: str, rootless: bool) -> None:
         self.state_root = state_root
@@ -105,7 +105,7 @@ class Host:
             return ""
 
     def exists(self, path: str) -> bool:
-        """Return true if the path exists; symbolic links are followed."""
+        """Return whether the path exists; symbolic links are followed."""
         return os.path.exists(path)
 
     def entries(self, directory: str) -> list[str]:
@@ -116,7 +116,7 @@ class Host:
             return []
 
     def writable(self, path: str) -> bool:
-        """Return true if this user may write to the file or directory."""
+        """Return whether this user may write to the file or directory."""
         return os.access(path, os.W_OK, effective_ids=True)
 
     def program(self, name: str) -> str:
@@ -131,7 +131,7 @@ class Host:
         return ctypes.get_errno() if result < 0 else 0
 
     def has_call(self, number: int, *arguments: int | bytes | None) -> bool:
-        """Return true if the kernel has a system call and no seccomp filter denies it."""
+        """Return whether the kernel has a system call that no seccomp filter denies."""
         return self.call(number, *arguments) not in (errno.ENOSYS, errno.EPERM)
 
     def status(self, name: str) -> str:

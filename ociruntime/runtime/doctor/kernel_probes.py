@@ -1,7 +1,7 @@
 """Probes of the kernel: features that it may lack, or that a seccomp filter may deny.
 
-System calls are tried with invalid arguments: only ENOSYS, or the EPERM of a seccomp filter, means
-that a call is missing.  Their numbers are the same on every architecture but alpha.
+System calls are made with invalid arguments: only ENOSYS, or EPERM from a seccomp filter, means
+that a call is not available.  The numbers are the same on every architecture but alpha.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _version(host: Host) -> Answer:
 
 
 def into_cgroup(host: Host) -> Answer:
-    """Probe CLONE_INTO_CGROUP: a kernel that has it refuses an invalid descriptor with EBADF."""
+    """Probe CLONE_INTO_CGROUP: if supported, an invalid descriptor is refused with EBADF."""
     arguments = pack("=11Q", CLONE_INTO_CGROUP, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0x7FFFFFFF)
     if host.call(CLONE3, arguments, len(arguments)) == errno.EBADF:
         return Answer(OK, "available")
@@ -66,7 +66,7 @@ def _id_maps(host: Host) -> Answer:
                 "start the container as root",
             )
         return Answer(OK, "available")
-    return Answer(LIMITED, "no mount_setattr in this kernel, or denied by a seccomp filter")
+    return Answer(LIMITED, "mount_setattr is not in this kernel, or denied by a seccomp filter")
 
 
 def _filters(host: Host) -> Answer:
@@ -78,7 +78,7 @@ def _filters(host: Host) -> Answer:
             LIMITED,
             "without notifications",
             "linux.seccomp with SCMP_ACT_NOTIFY is refused",
-            "Linux 5.0 or newer",
+            "use Linux 5.0 or newer",
         )
     return Answer(OK, f"{len(actions)} actions, with notifications")
 
@@ -113,7 +113,7 @@ def _masks(host: Host) -> Answer:
     return Answer(LIMITED, f"masked: {', '.join(over[:3])}{' ...' if len(over) > 3 else ''}")
 
 
-NEWER = "a newer kernel; for an outer container: --security-opt seccomp=unconfined"
+NEWER = "use a newer kernel; inside a container: --security-opt seccomp=unconfined"
 
 KERNEL: tuple[Probe, ...] = (
     Probe("version", _version, "", ""),
@@ -121,7 +121,7 @@ KERNEL: tuple[Probe, ...] = (
         "clone3",
         _call(CLONE3, None, 0, absent=MISSING),
         "no container can be started",
-        "Linux 5.5 or newer; for an outer container: --security-opt seccomp=unconfined",
+        "use Linux 5.5 or newer; inside a container: --security-opt seccomp=unconfined",
         essential=True,
     ),
     Probe(
@@ -135,7 +135,7 @@ KERNEL: tuple[Probe, ...] = (
         "clone into cgroup",
         into_cgroup,
         "on cgroup v2 no container can be started",
-        "Linux 5.7 or newer",
+        "use Linux 5.7 or newer",
     ),
     Probe(
         "mount API",
@@ -153,7 +153,7 @@ KERNEL: tuple[Probe, ...] = (
         "id-mapped mounts",
         _id_maps,
         "mounts with uidMappings or the option idmap are refused",
-        "Linux 5.12 or newer",
+        "use Linux 5.12 or newer",
     ),
     Probe(
         "openat2",
@@ -171,20 +171,20 @@ KERNEL: tuple[Probe, ...] = (
         "namespaces",
         _namespaces,
         "containers with these namespaces are refused",
-        "a kernel built with CONFIG_NAMESPACES and CONFIG_*_NS",
+        "use a kernel built with CONFIG_NAMESPACES and CONFIG_*_NS",
         essential=True,
     ),
     Probe(
         "seccomp",
         _filters,
         "containers with linux.seccomp are refused",
-        "a kernel built with CONFIG_SECCOMP_FILTER",
+        "use a kernel built with CONFIG_SECCOMP_FILTER",
     ),
     Probe(
         "filesystems",
         _filesystems,
         "mounts of these types fail",
-        "a kernel built with these filesystems",
+        "use a kernel built with these filesystems",
         essential=True,
     ),
     Probe(

@@ -1,6 +1,6 @@
-"""The trial: create a container up to the point where its program would start, and remove it.
+"""The trial of `check`: create a container up to where its program would start, and remove it.
 
-The plan is compiled from the config of ``ociruntime spec``, without program and cgroup, for an
+The plan is compiled from the config of ``ociruntime spec``, without a program and a cgroup, for an
 empty root filesystem.  It creates only namespaces and mounts in them, which the kernel removes when
 the process exits.
 """
@@ -31,7 +31,7 @@ LEFT_OUT = ("find_executable",)  # the root filesystem has no program
 
 
 def trial(host: Host) -> Answer:
-    """Create and remove a test container; a failure has the error that ``create`` would report."""
+    """Create and remove a test container; report the error that ``create`` would, if it fails."""
     directory = tempfile.mkdtemp(prefix="ociruntime-check-")
     try:
         config: Json = default_config(host.rootless, os.geteuid(), os.getegid())

@@ -1,1 +1,1 @@
-"""The command ``setup``: configure the engines of this host to use ociruntime, and test that."""
+"""The command ``setup``: configure the engines of this host to use ociruntime, and test them."""

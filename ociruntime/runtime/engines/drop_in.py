@@ -1,8 +1,8 @@
 """Write, recognise and remove the files of `ociruntime setup` in the engines' directories.
 
 Only our own files are changed.  A file is recognised as ours by its first line; a JSON file, which
-cannot have a comment, by its exact text.  Only root (or the user whose configuration it is) may be
-able to change the directory; links are not followed.
+cannot have a comment, by its exact text.  No one but root (or the user whose configuration it is)
+may be able to change the directory; symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTT
 
 
 class Owner(enum.Enum):
-    """The author of a file of an engine's configuration."""
+    """Who wrote a file of an engine's configuration."""
 
     NOBODY = "does not exist"
     OURS = "written by this command"
@@ -75,10 +75,10 @@ def owner(path: str, is_ours: Callable[[str], bool] = has_mark) -> Owner:
 
 
 def put(path: str, text: str, engine: str) -> bool:
-    """Write the configuration file ``path``; return False if it had the same text already.
+    """Write the configuration file ``path``; return False if it already had that text.
 
-    The caller has checked that the file is ociruntime's, or new.  ``engine``: for the first line
-    (see ``header``); "" writes none.  Raises HostError.
+    The caller has checked that the file is ociruntime's, or new.  ``engine`` is named in the first
+    line (see ``header``); "" writes none.  Raises HostError.
     """
     directory = os.path.dirname(path)
     before = read(path)
@@ -97,7 +97,7 @@ def put(path: str, text: str, engine: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Remove the file that ``put`` wrote, and a directory made for it.  Raises HostError."""
+    """Remove the file that ``put`` wrote, and a directory that it created.  Raises HostError."""
     directory = os.path.dirname(path)
     check_directory(directory, KIND)
     with_directory = (read(path) or "").splitlines()[1:2] == [WITH_DIRECTORY]

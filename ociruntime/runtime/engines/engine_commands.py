@@ -30,7 +30,7 @@ REMOTE = ("CONTAINER_HOST", "CONTAINER_CONNECTION", "DOCKER_CONTEXT")
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a command: exit status, standard output, standard error."""
+    """The result of a command: its exit status, standard output and standard error."""
 
     status: int
     out: str
@@ -38,18 +38,18 @@ class Answer:
 
     @property
     def last_line(self) -> str:
-        """The last line of standard error, or the exit status if the command printed none."""
+        """The last line of standard error, or the exit status if the command printed nothing."""
         lines = [line.strip() for line in self.error.splitlines() if line.strip()]
         return lines[-1] if lines else f"exit status {self.status}"
 
 
 def find_first(names: tuple[str, ...]) -> str:
-    """Return the path of the first program of ``names`` that is installed, or ""."""
+    """Return the path of the first of the programs ``names`` that is installed, or ""."""
     return next((path for name in names if (path := find_program(name))), "")
 
 
 def ask(program: str, *arguments: str, stdin: bytes = b"") -> Answer:
-    """Run a command of an engine and wait for it; an error is reported in the Answer."""
+    """Run an engine's command and wait for it; failures are reported in the Answer."""
     environment = {name: value for name, value in os.environ.items() if name not in REMOTE}
     try:
         result = subprocess.run(
@@ -70,13 +70,13 @@ def ask(program: str, *arguments: str, stdin: bytes = b"") -> Answer:
 
 
 def docker_host() -> str:
-    """Return the address of dockerd on this host: DOCKER_HOST if it is a Unix socket."""
+    """Return dockerd's address on this host: DOCKER_HOST if it is a Unix socket, or the default."""
     address = os.environ.get("DOCKER_HOST", "")
     return address if address.startswith("unix://") else "unix:///var/run/docker.sock"
 
 
 def podman_trial(podman: str) -> str:
-    """Run a test container through podman; return the reason of a failure, or ""."""
+    """Run a test container through podman; return why it failed, or ""."""
     directory = tempfile.mkdtemp(prefix="ociruntime-setup-")
     try:
         os.chmod(directory, 0o755)

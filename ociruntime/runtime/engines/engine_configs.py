@@ -1,4 +1,7 @@
-"""Write the configuration that adds ociruntime to an engine; parse an engine's files.  Pure."""
+"""Generate the configuration that adds ociruntime to an engine, and parse an engine's files.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ RUNC_SHIM = "io.containerd.runc.v2"
 
 @dataclass(frozen=True)
 class Entry:
-    """The runtime to add to an engine; ``program`` is the absolute path of its program."""
+    """The runtime to add to an engine; ``program`` is the absolute path of its executable."""
 
     program: str
     default: bool = False
@@ -33,7 +36,7 @@ class Entry:
 class CriEntry:
     """The runtime to add to containerd, with the CRI plugin and version of its configuration.
 
-    ``runc``: containerd's settings of the runtime runc, which an imported file may replace.
+    ``runc``: containerd's settings for the runtime runc, which an imported file may replace.
     """
 
     program: str
@@ -68,7 +71,10 @@ def docker_lines(entry: Entry) -> str:
 
 
 def is_docker_lines(text: str) -> bool:
-    """Return true if ``docker_lines`` wrote the text: JSON has no comments to mark it as ours."""
+    """Return whether ``docker_lines`` wrote the text.
+
+    JSON has no comments that could mark a file as ours.
+    """
     use = find_use("docker", text)
     return use is not None and text == docker_lines(Entry(use.program, use.how == DEFAULT))
 
@@ -88,7 +94,7 @@ def crio_lines(entry: Entry) -> str:
 
 
 def containerd_lines(entry: CriEntry) -> str:
-    """Return the text for containerd's configuration, as a file to import or lines to add."""
+    """Return the text for containerd's configuration: a file to import, or lines to add."""
     plugin = f"plugins.{_quoted(entry.plugin)}.containerd"
     options = entry.runc.get("options", {})
     runc = {name: value for name, value in entry.runc.items() if name != "options"}
@@ -115,7 +121,7 @@ def containerd_lines(entry: CriEntry) -> str:
 
 
 def _table(name: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a TOML table without zero values; [] if all values are zero."""
+    """Return the lines of a TOML table, without zero values; [] if all values are zero."""
     lines = [
         f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}"
         for key, value in settings.items()
@@ -152,7 +158,7 @@ _PATHS: dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = {
 
 
 def find_use(engine: str, *texts: str) -> Use | None:
-    """Return how the files of an engine, ``texts``, use this runtime; None if they do not.
+    """Return how the files ``texts`` of an engine use this runtime; None if they do not.
 
     Later texts override earlier ones; texts that cannot be parsed are ignored.  This runtime is
     recognised by the file name of its program.
@@ -178,7 +184,7 @@ def find_use(engine: str, *texts: str) -> Use | None:
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Return ``below`` overridden by ``above``, table by table."""
+    """Return ``below``, overridden by ``above``; tables are merged recursively."""
     both = {name: (below[name], above[name]) for name in below.keys() & above.keys()}
     tables = {
         name: _merged(*pair)
@@ -189,7 +195,7 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def _program(runtime: object) -> str:
-    """Return the path of the program in a runtime's settings of any engine, or ""."""
+    """Return the path of the program in any engine's settings of a runtime, or ""."""
     if isinstance(runtime, list):  # podman: the first that exists
         return next((each for each in runtime if isinstance(each, str)), "")
     for path in (("path",), ("runtime_path",), ("options", "BinaryName")):
@@ -207,13 +213,13 @@ def _member(document: object, path: tuple[str, ...]) -> object:
 
 
 def cri_plugin(document: Mapping[str, Any]) -> str:
-    """Return which of ``CRI_PLUGINS`` a configuration of containerd has; "" if none."""
+    """Return the first of ``CRI_PLUGINS`` that containerd's configuration has, or ""."""
     plugins = document.get("plugins", {})
     return next((name for name in CRI_PLUGINS if name in plugins), "")
 
 
 def runc_settings(document: Mapping[str, Any], plugin: str) -> Mapping[str, Any]:
-    """Return containerd's settings of the runtime runc; {} if it has no such runtime."""
+    """Return containerd's settings for the runtime runc; {} if it has no such runtime."""
     settings = _member(document, ("plugins", plugin, "containerd", "runtimes", "runc"))
     return settings if isinstance(settings, Mapping) else {}
 
@@ -240,7 +246,7 @@ def lost_setting(
 
 
 def _quoted(text: str) -> str:
-    """Return ``text``, which is printable, as a basic string of TOML."""
+    """Return ``text``, which must be printable, as a basic string of TOML."""
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -1,8 +1,8 @@
 """Configure an engine to use ociruntime (`ociruntime setup`), or undo that.
 
-For each engine, setup writes one file of its own, lets the engine check the file, and may run a
-test container.  Files that others have written are never changed: if such a file is in the way, the
-result has the lines that an administrator must add.
+For each engine, setup writes one file of its own, lets the engine check it, and may run a test
+container.  Files that others have written are never changed: if such a file is in the way, the
+result contains the lines that an administrator must add.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _check_program(program: str, engine: Engine) -> None:
 
 
 def _refuse_others(path: str, request: Request, lines: str, outcome: Outcome) -> bool:
-    """Return whether ``path`` is not ours; if so, add to ``outcome`` the lines that it lacks."""
+    """Return whether ``path`` is not ours; if so, add the lines that it lacks to ``outcome``."""
     if drop_in.owner(path, ENGINES[request.engine].is_ours) is not Owner.OTHERS:
         return False
     outcome.lines.append(f"{path}: unchanged: {Owner.OTHERS.value}")
@@ -157,7 +157,7 @@ def _refuse_others(path: str, request: Request, lines: str, outcome: Outcome) ->
 
 
 def podman_file() -> str:
-    """Return the path of podman's drop-in file: the system's, or an unprivileged user's."""
+    """Return the path of podman's drop-in file: the system's or, if unprivileged, the user's."""
     directory = PODMAN_DIRECTORY
     if os.geteuid() != 0:
         config_home = os.environ.get("XDG_CONFIG_HOME", "")
@@ -230,7 +230,7 @@ def _answers(docker: str) -> bool:
 
 
 def _knows(docker: str, request: Request) -> bool:
-    """Return whether the running dockerd has the requested runtime, as its default if requested."""
+    """Return whether the running dockerd has the requested runtime (as default, if requested)."""
     shown = ask(docker, "--host", docker_host(), "info", "--format", "{{json .}}")
     try:
         document = json.loads(shown.out)
@@ -242,8 +242,11 @@ def _knows(docker: str, request: Request) -> bool:
 
 
 def _reload_docker() -> None:
-    """Send SIGHUP to the dockerd in DOCKER_PID_FILE, to reload.  Raises RuntimeFailure."""
-    hint = "systemctl reload docker"
+    """Send SIGHUP to the process in DOCKER_PID_FILE, to make dockerd reload its configuration.
+
+    Raises RuntimeFailure.
+    """
+    hint = "reload it yourself: systemctl reload docker"
     text = (drop_in.read(DOCKER_PID_FILE) or "").strip()
     if not (text.isascii() and text.isdigit()):
         raise RuntimeFailure(f'reload dockerd: "{DOCKER_PID_FILE}": contains no pid', hint)
@@ -260,7 +263,7 @@ def _reload_docker() -> None:
 
 
 def _await(ready: Callable[[], bool]) -> None:
-    """Wait until ``ready`` returns true, at most RELOAD_TIMEOUT seconds."""
+    """Wait until ``ready`` returns true, for at most RELOAD_TIMEOUT seconds."""
     deadline = time.monotonic() + RELOAD_TIMEOUT
     while not ready() and time.monotonic() < deadline:
         time.sleep(POLL)
@@ -278,8 +281,8 @@ _RESTART_AFTER_UNDO = (
 def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> None:
     """Write containerd's drop-in file; keep it only if containerd reads it and loses no setting.
 
-    containerd 1.x replaces the whole section of a plugin by an imported one, 2.x merges the two;
-    only from 2.2 on does it import the drop-in directory by default.
+    An imported file replaces the whole section of a plugin in containerd 1.x, while 2.x merges the
+    two. Only 2.2 and later import the drop-in directory by default.
     """
     own = [path for path in (CONTAINERD_DROP_IN, CONTAINERD_FILE) if _is_ours(path)]
     before = _dump(containerd)
@@ -324,7 +327,7 @@ def _is_ours(path: str) -> bool:
 
 
 def _dump(containerd: str) -> Mapping[str, Any]:
-    """Return the configuration that containerd would start with.  Raises RuntimeFailure."""
+    """Return the configuration with which containerd would start.  Raises RuntimeFailure."""
     # 1.x starts without a file, but does not dump its default configuration then.
     file_exists = drop_in.owner(CONTAINERD_FILE) is not Owner.NOBODY
     shown = ask(containerd, "config", "dump")
@@ -343,7 +346,7 @@ def _dump(containerd: str) -> Mapping[str, Any]:
 def _objection(
     containerd: str, before: Mapping[str, Any], request: Request, *, changes_default: bool
 ) -> str:
-    """Return why a file just written must be removed again, or "" if containerd accepts it.
+    """Return why a newly written file must be removed again, or "" if containerd accepts it.
 
     ``before``: the configuration without the file; ``changes_default``: the default runtime may
     differ, because the former default was ours.

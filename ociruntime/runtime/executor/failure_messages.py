@@ -1,7 +1,7 @@
-"""Format the executor's FAILURE messages as errors for the user.
+"""Convert the executor's FAILURE messages to error messages for the user.
 
-A failure consists of operation, system call, errno, argument and the kernel's text. The error names
-the setting in config.json first, then the attempted action, the kernel's error, and a remedy.
+A failure consists of operation, system call, errno, argument and the kernel's text.  The error
+names the setting in config.json first, then the attempted action, the kernel's error, and a remedy.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ HINTS: dict[tuple[str, int], str] = {
     ("fsconfig", ENAMETOOLONG): "in a shared mount namespace an option has at most 255 bytes",
     ("mount", ENAMETOOLONG): "the kernel accepts at most 4095 bytes of mount options",
     ("mount", EBUSY): "the filesystem is already mounted with incompatible options",
-    ("mount", ENOTDIR): "a component of the destination is not a directory",
+    ("mount", ENOTDIR): "a component of the destination path is not a directory",
     ("mount", ELOOP): "the destination is or contains a symbolic link, which is not followed",
     (
         "mount_setattr id map",
@@ -60,7 +60,7 @@ HINTS: dict[tuple[str, int], str] = {
     ("mount_setattr id map", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids"
     " mount_setattr",
     ("id_map", ENOSPC): "a limit is reached: /proc/sys/user/max_user_namespaces",
-    ("id_map", EPERM): "mapping ids needs CAP_SETUID and CAP_SETGID on the host",
+    ("id_map", EPERM): "mapping these ids needs CAP_SETUID and CAP_SETGID on the host",
     ("unmount", EINVAL): "nothing is mounted there, or the mount is locked because it came from"
     " another user namespace",
     ("unmount", ELOOP): "symbolic links are followed only to mounts that `mounts add` has made",
@@ -87,14 +87,14 @@ HINTS: dict[tuple[str, int], str] = {
     (
         "keyring",
         EDQUOT,
-    ): "the quota in /proc/sys/kernel/keys is used up; or pass --no-new-keyring",
+    ): "the key quota is used up: raise it in /proc/sys/kernel/keys, or pass --no-new-keyring",
     ("join_namespace", EINVAL): "the file is a namespace of another type",
     ("join_namespace", EPERM): "joining needs CAP_SYS_ADMIN in the namespace's user namespace",
     ("join_process", EPERM): "joining a container needs the privileges of the user who created it",
     ("affinity", EINVAL): "none of these CPUs is online and in the container's cpuset",
     ("clone_process", EAGAIN): "a limit is reached: linux.resources.pids or a process limit",
     ("unshare", ENOSPC): "a limit is reached: /proc/sys/user/max_*_namespaces",
-    ("unshare", EPERM): "the host does not allow it: /proc/sys/user, or a security module",
+    ("unshare", EPERM): "the host forbids it: see /proc/sys/user, and the security module's policy",
     ("seccomp", EINVAL): "the kernel rejects the filter or one of linux.seccomp.flags",
     (
         "seccomp",
@@ -110,7 +110,7 @@ HINTS: dict[tuple[str, int], str] = {
     ("hostname", EINVAL): "a host name has at most 64 bytes",
     ("domainname", EINVAL): "a domain name has at most 64 bytes",
     ("write_proc", ENOENT): "the kernel has no such file",
-    ("chdir", EACCES): "the user may not enter this directory",
+    ("chdir", EACCES): "the user in process.user may not enter this directory",
     ("home", ENOMEM): "linux.resources.memory.limit may be too low",
 }
 
@@ -128,15 +128,15 @@ MOUNT_PERMISSIONS = {
 def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
     """Return the error for a FAILURE message; ``operation`` is the failed one, None if unknown.
 
-    Operations of `start` have only a code and a JSON path, as recorded in state.json: the message
-    contains everything else.
+    For an operation of `start`, only the code and JSON path recorded in state.json are known;
+    everything else is in the message.
     """
     reason = _strerror(message.error)
     if (message.call, message.argument) == ("read", "plan"):
         text = f"read the plan in the executor: {reason}"
         return StepError(text, errno=message.error)
     if operation is None:
-        on = f" {message.argument}" if message.argument else ""
+        on = f' "{message.argument}"' if message.argument else ""
         text = f"start the executor: {message.call}{on}: {reason}"
         return StepError(text, errno=message.error)
     name = operation_name(operation)
@@ -154,7 +154,7 @@ def _step(operation: Operation, name: str, message: Message) -> StepError:
 
 
 def _kernel(message: Message) -> str:
-    """Return the errno's text, and what the kernel wrote to the filesystem context (fsopen(2))."""
+    """Return the errno's text, with the kernel's messages from a filesystem context (fsopen(2))."""
     error = _strerror(message.error)
     # "e tmpfs: Unknown parameter 'roo'": the first letter is the severity.
     details = [line[2:].strip() for line in message.detail.splitlines() if line[1:2] == " "]
@@ -167,7 +167,7 @@ def _strerror(errno: int) -> str:
 
 
 def _mount(operation: Operation, message: Message) -> StepError | None:
-    """Return the error of a failed ``mount`` with a hint on its cause, None if no hint applies."""
+    """Return the error for a failed ``mount``, with a hint at the cause; None without a hint."""
     fstype = str(field(operation, "fstype"))
     hint = ""
     if message.error == EPERM:
@@ -193,7 +193,7 @@ def _write_proc(operation: Operation, message: Message) -> StepError | None:
     if message.error != EACCES or field(operation, "path") != "self/oom_score_adj":
         return None
     text = f"{operation.where}: {describe(operation)}: {_kernel(message)}"
-    hint = "lowering it below the caller's value needs CAP_SYS_RESOURCE on the host"
+    hint = "lowering the score below the caller's needs CAP_SYS_RESOURCE on the host"
     return StepError(text, hint, EACCES)
 
 
@@ -253,7 +253,7 @@ def _seccomp(operation: Operation, message: Message) -> StepError:
 
 
 def ending(status: int) -> str:
-    """Return a wait status in words: ``exited with status N`` or ``was killed by signal N``."""
+    """Describe a wait status: ``exited with status N`` or ``was killed by signal N``."""
     if os.WIFSIGNALED(status):
         return f"was killed by signal {os.WTERMSIG(status)}"
     return f"exited with status {os.WEXITSTATUS(status)}"

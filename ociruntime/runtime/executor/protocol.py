@@ -78,10 +78,10 @@ GO_FILES = 32  # must match csrc/executor/executor.h
 class Message:
     """One message of the executor.
 
-    ``value`` is the stage or the operation's index; ``error`` an errno (a wait status for a
-    hook); ``call``, ``argument`` and ``detail`` describe a failure, else they are "". ``fd`` is a
-    received descriptor or -1; ``sender`` the sender's pid, as the kernel reports it (0: not
-    reported, or not visible in our pid namespace).
+    ``value`` is the stage or the operation's index; ``error`` an errno (for a hook, a wait status);
+    ``call``, ``argument`` and ``detail`` describe a failure, else they are "". ``fd`` is a received
+    descriptor or -1; ``sender`` is the sender's pid as reported by the kernel (0: not reported, or
+    not visible in our pid namespace).
     """
 
     __slots__ = ("argument", "call", "detail", "error", "fd", "kind", "pid", "sender", "value")
@@ -100,7 +100,7 @@ def _text(field: bytes) -> str:
 
 
 def receive(channel: socket) -> Message | None:
-    """Wait for the executor's next message and return it, None at end of file.  Raises HostError.
+    """Wait for the executor's next message; return None at end of file.  Raises HostError.
 
     A message that is too short for the protocol has kind 0; only a foreign process sends one.
     """
@@ -128,11 +128,11 @@ def receive(channel: socket) -> Message | None:
 
 
 def go(channel: socket, files: Sequence[int] = ()) -> bool:
-    """Send GO: let the executor continue; return False if it has exited.  Raises HostError.
+    """Send GO, so that the executor continues; return False if it has exited.
 
-    ``files``: descriptors of ``tasks`` of v1 cgroups, which the executor then enters by itself;
-    at most ``GO_FILES``. The message contains their number, because the kernel silently drops
-    descriptors beyond the receiver's limit.
+    ``files``: descriptors of the ``tasks`` files of v1 cgroups, which the executor then enters by
+    itself; at most ``GO_FILES``.  The message contains their number, because the kernel silently
+    drops descriptors beyond the receiver's limit.  Raises HostError.
     """
     message = SHORT.pack(MESSAGE_GO, len(files), 0, 0)
     if not files:
@@ -142,7 +142,7 @@ def go(channel: socket, files: Sequence[int] = ()) -> bool:
 
 
 def skip(channel: socket) -> bool:
-    """Send SKIP: the executor does not change the mount that it has just sent.
+    """Send SKIP, so that the executor leaves the mount that it has just sent unchanged.
 
     Returns False if the executor has exited.
 
@@ -156,7 +156,7 @@ def _send(
 ) -> bool:
     """Send a message; return False if the executor has exited.  Raises HostError.
 
-    Other failures must not be ignored: the executor would wait for this message forever.
+    No other error may be ignored: the executor would wait for this message forever.
     """
     try:
         channel.sendmsg([message], ancillary, MSG_NOSIGNAL)
@@ -197,7 +197,7 @@ NAMES = {
 
 
 class Expected:
-    """The messages that the executor has still to send for a plan; all others are rejected."""
+    """The messages that a plan's executor has yet to send; any other message is refused."""
 
     __slots__ = ("_others", "_stages")
 
@@ -209,7 +209,7 @@ class Expected:
         self._others = [SENDERS[code] for code in codes[:end] if code in SENDERS]
 
     def take(self, message: Message) -> None:
-        """Accept a message.  Raises StepError if the plan does not send it now."""
+        """Accept a message.  Raises StepError if the plan does not send it at this point."""
         if message.kind == ops.MESSAGE_FAILURE:
             return  # the executor sends nothing after it
         if message.kind == ops.MESSAGE_STAGE:
@@ -233,7 +233,7 @@ def unexpected(message: Message) -> StepError:
 
 
 def check_listener(message: Message) -> None:
-    """Raise StepError unless the message's descriptor is a seccomp notification listener."""
+    """Raise StepError unless the message's descriptor is a listener for seccomp notifications."""
     try:
         link = posix.readlink(f"/proc/self/fd/{message.fd}")
     except OSError:

@@ -1,4 +1,4 @@
-"""Start the executor (one clone3(2) and execveat(2)), and kill and reap it."""
+"""Start the executor (with clone3(2) and execveat(2)), and kill and reap it."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ OWN_STREAMS = (0, 1, 2)
 class Executor:
     """A started executor; ``channel`` is the socket connected to it.
 
-    ``pid`` and ``pidfd`` identify the process that becomes the container's program; until the
-    message INIT_PID, they identify its parent.
+    ``pid`` and ``pidfd`` refer to the process that becomes the container's program; until the
+    message INIT_PID, to its parent.
     """
 
     __slots__ = ("_replaced", "channel", "pid", "pidfd", "plan")
@@ -52,12 +52,12 @@ class Executor:
         self.channel = channel
 
     def became(self, message: Message) -> None:
-        """Set ``pid`` and ``pidfd`` to the process that INIT_PID names, a fork of the present one.
+        """Set ``pid`` and ``pidfd`` to the child that the executor has forked, named in INIT_PID.
 
-        Raises StepError if the message has the wrong sender, and HostError if the named process is
-        not our child. A process that traces the init can send any message, but the kernel reports
-        the true sender. It must be the parent, which exits (clone_process) and is not in the
-        tracer's pid namespace, or the named process itself (clone_init).
+        Raises StepError if the message has the wrong sender, and HostError if the process is not
+        our child. A process that traces the init can send any message, but the kernel reports the
+        true sender. The sender must be the parent, which exits (clone_process) and is not in the
+        tracer's pid namespace, or the new process itself (clone_init).
         """
         pid = message.pid
         parent_reports = any(each.code == CLONE_PROCESS for each in self.plan.operations)
@@ -73,15 +73,15 @@ class Executor:
         self.pid, self.pidfd, self._replaced = pid, pidfd, True
 
     def explain(self, failure: BaseException, root: str) -> None:
-        """Note on an interruption where the executor is: it may wait for a dead file system."""
+        """Add to the error of an interrupted command that the executor may hang in a filesystem."""
         if isinstance(failure, KeyboardInterrupt):
-            failure.add_note(f'the executor was still at work in root "{root}"')
+            failure.add_note(f'the executor was still setting up the root "{root}"')
 
     def reap(self) -> None:
         """Reap the process ``pid``, our child; wait up to REAP_MILLISECONDS for its exit.
 
         A process that traces it can hide its exit from us; the process that adopts our children
-        then reaps it.
+        will then reap it.
         """
         try:
             if posix.waitpid(self.pid, posix.WNOHANG)[0] == 0:
@@ -93,7 +93,7 @@ class Executor:
             pass  # already reaped
 
     def discard(self) -> None:
-        """Kill and reap the process and a fork of it that is not reported yet; close descriptors.
+        """Kill and reap the process, and a child of it not yet reported; close the descriptors.
 
         The process is reaped last: until then its pid cannot be reused by a process that sends a
         forged INIT_PID.
@@ -139,7 +139,7 @@ class Executor:
         posix.close(self.pidfd)
 
     def kill(self) -> None:
-        """Kill and reap the process; the descriptors remain open."""
+        """Kill and reap the process; its descriptors stay open."""
         self._end()
         self.reap()
 
@@ -151,11 +151,11 @@ def spawn(
     times_fd: int = -1,
     streams: tuple[int, int, int] = OWN_STREAMS,
 ) -> Executor:
-    """Start an executor that carries out ``plan``; return it.  Raises HostError.
+    """Start and return an executor that carries out ``plan``.  Raises HostError.
 
     ``init_fd`` is the start gate of a new init, or a pidfd of the init to join; ``cgroup_fd`` is
-    the v2 cgroup to start in (-1: our own); ``streams`` become descriptors 0, 1 and 2.  In the
-    memory file ``times_fd`` (-1: none), the executor records when it and each operation began
+    the v2 cgroup to start in (-1: our own); ``streams`` become descriptors 0, 1 and 2.  The
+    executor records in the memfd ``times_fd`` (-1: none) when it and each operation began
     (nanoseconds of CLOCK_REALTIME).
     """
     executor_fd = sealed_program(PROGRAM)
@@ -227,7 +227,7 @@ def _refused(errno: int, call: str) -> HostError:
 
 
 def plan_file(plan: bytes) -> int:
-    """Return the descriptor of a memory file that contains ``plan``.  Raises HostError."""
+    """Return a descriptor of a memfd that contains ``plan``.  Raises HostError."""
     try:
         fd = posix.memfd_create("plan", MFD_CLOEXEC)
         try:

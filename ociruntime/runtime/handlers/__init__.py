@@ -1,1 +1,1 @@
-"""Handlers rewrite a config.json whose program the kernel cannot execute, such as WebAssembly."""
+"""Handlers: they rewrite a config.json whose program the kernel cannot execute (WebAssembly)."""

@@ -1,4 +1,4 @@
-"""Choose the handler that a container's annotations name, and load it (docs/handlers.md)."""
+"""Select the handler that a container's annotations name, and load it (docs/handlers.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NATIVE = "native"
 
 
 def handler_name(annotations: Mapping[str, str]) -> tuple[str, str]:
-    """Return (handler name, annotation that selects it); (``native``, "") by default."""
+    """Return (handler name, annotation that selects it); by default (``native``, "")."""
     if HANDLER in annotations:
         return annotations[HANDLER] or NATIVE, HANDLER
     if annotations.get(WASM_VARIANT) == "compat":
@@ -29,7 +29,7 @@ def handler_name(annotations: Mapping[str, str]) -> tuple[str, str]:
 
 
 def handled(config: Config, rootfs: str) -> Config:
-    """Return ``config`` as rewritten by the handler that its annotations select, checked again.
+    """Return ``config`` as rewritten by the handler in its annotations, checked again.
 
     Without a handler or a process, ``config`` is returned unchanged.  Raises ConfigError.
     """
@@ -44,7 +44,7 @@ def handled(config: Config, rootfs: str) -> Config:
 
 
 def _load(name: str, annotation: str) -> Handler:
-    """Return the handler function ``name``, built in or from an entry point.
+    """Return the handler function ``name``, a built-in one or one of an entry point.
 
     Raises ConfigError, which names ``annotation``.
     """

@@ -1,4 +1,4 @@
-"""Run WebAssembly modules (WASI) with a host program, mounted read-only in the container."""
+"""Run WebAssembly modules (WASI) with a program of the host, mounted read-only in the container."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RUNTIMES: tuple[tuple[str, Callable[[list[str], list[str]], list[str]]], ...] = 
 
 
 def handle(config: Config, rootfs: str) -> Config:
-    """Return ``config`` with a WebAssembly runtime that runs ``process.args``.
+    """Return ``config`` changed so that a WebAssembly runtime runs ``process.args``.
 
     Raises ConfigError if args[0] is not a module, or no WebAssembly runtime is installed.
     """
@@ -75,7 +75,7 @@ PT_INTERP = 3
 
 
 def show(program: str, directory: str, where: str) -> tuple[list[Mount], list[str]]:
-    """Return the bind mounts that put ``program`` below ``directory``, and its argv there.
+    """Return the bind mounts that make ``program`` available below ``directory``, and its argv.
 
     Raises ConfigError at ``where`` for a file that is not an ELF program or lacks libraries.
     """
@@ -97,7 +97,7 @@ def _mount(source: str, destination: str) -> Mount:
 
 
 def _loader(path: str, where: str) -> str:
-    """Return the ELF interpreter of a program (elf(5), 64 bits); "" for a static one."""
+    """Return the ELF interpreter of a 64-bit program (elf(5)); "" if it is statically linked."""
     try:
         with open(path, "rb") as file:
             head = file.read(64)

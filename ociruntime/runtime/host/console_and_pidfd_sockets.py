@@ -1,6 +1,6 @@
-"""Send descriptors to the sockets of ``--console-socket`` and ``--pidfd-socket``, as in runc.
+"""Send descriptors to the sockets of ``--console-socket`` and ``--pidfd-socket``, as runc does.
 
-Each connection carries one message: a descriptor, with a text that names it.  conmon or
+Each connection carries one message: a descriptor, with a text that says what it is.  conmon or
 containerd's shim listens on the socket.
 """
 
@@ -17,7 +17,7 @@ EXEC = b"setns"  # runc's name for a process of `exec`
 
 
 def send_terminal(sock: _socket.socket, master: int) -> None:
-    """Send the terminal's master, then close the master and the socket.  Raises HostError."""
+    """Send the pty master, then close it and the socket.  Raises HostError."""
     send_descriptor(sock, master, TERMINAL_NAME, "send the terminal over the console socket")
     posix.close(master)
 

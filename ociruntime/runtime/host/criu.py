@@ -1,4 +1,4 @@
-"""Run the program ``criu``: find it, exchange its RPC messages, summarise its log.
+"""Run the program ``criu``: find it, exchange RPC messages with it, summarise its log.
 
 ``criu swrk FD`` takes one request over an inherited socket.  criu reports stages (``NOTIFY``),
 waits for our reply to each, and exits after its response.
@@ -33,7 +33,7 @@ IRRELEVANT = ("rlimit:", "tun: Unable to create tun", "FAILED")
 def find_criu(program: str = "") -> str:
     """Return the path of criu; ``program``: a path, a name to look up, or "" for ``criu``.
 
-    A name is looked up in the caller's PATH first, as runc and crun do, since podman cannot pass
+    A name is looked up in the caller's PATH first, as in runc and crun, because podman cannot pass
     --criu; directories in PATH that other users can change are skipped.  Raises CriuError if criu
     is not found.
     """
@@ -50,7 +50,7 @@ def find_criu(program: str = "") -> str:
 
 
 def obstacle(program: str) -> str:
-    """Run ``criu check``; return the reason why criu cannot work on this host, or ""."""
+    """Run ``criu check``; return why criu cannot work on this host, or ""."""
     try:
         result = subprocess.run(
             [program, "check"],
@@ -69,7 +69,7 @@ def obstacle(program: str) -> str:
 
 
 def summary(log: str) -> str:
-    """Return the errors in criu's log that explain a failure, joined by "; ", or ""."""
+    """Return the errors in criu's log that explain a failure, joined by "; "; "" without any."""
     errors: list[str] = []
     for line in log.splitlines():
         _, mark, location_and_text = line.partition("Error (")
@@ -82,10 +82,10 @@ def summary(log: str) -> str:
 
 
 class Session:
-    """A ``criu swrk`` process for one request; ``pid`` is the process's pid.
+    """A ``criu swrk`` process, which handles one request; ``pid`` is its pid.
 
-    ``keep``: descriptors that criu inherits under their numbers.  ``detached``: run criu in a new
-    session, so that signals of a terminal do not interrupt it.  Raises CriuError.
+    ``keep``: descriptors that criu inherits under the same numbers.  ``detached``: run criu in a
+    new session, so that signals from a terminal do not interrupt it.  Raises CriuError.
     """
 
     def __init__(self, program: str, keep: Sequence[int] = (), *, detached: bool = True) -> None:
@@ -111,11 +111,11 @@ class Session:
         self.pid = self._process.pid
 
     def request(self, request: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
-        """Send a criu_req; return the criu_resp, whether of success or of failure.
+        """Send a criu_req; return the criu_resp, which may report success or failure.
 
         ``stage`` is called at each stage of criu with (name, pid, descriptor or -1).  An exception
-        of ``stage`` is reported to criu as a failure, and raised once criu has exited.
-        Raises CriuError if criu exits without a response.
+        from ``stage`` is reported to criu as a failure, and raised once criu has exited. Raises
+        CriuError if criu exits without a response.
         """
         failure: BaseException | None = None
         try:
@@ -151,12 +151,12 @@ class Session:
         )
 
     def _output_text(self) -> str:
-        """Return the first 500 characters that criu has printed, on one line."""
+        """Return the first 500 characters of criu's output, as one line."""
         self._output.seek(0)
         return " ".join(self._output.read(1 << 16).decode(errors="replace").split())[:500]
 
     def close(self) -> None:
-        """Wait for criu to exit.  Killing criu could leave the container's processes stopped."""
+        """Wait for criu to exit.  Killing it could leave the container's processes stopped."""
         self._socket.close()
         self._process.wait()
         self._output.close()

@@ -1,7 +1,7 @@
 """Encode and decode the messages of CRIU's RPC (protobuf: criu.org/RPC, images/rpc.proto).
 
-A message is a dictionary with the field names of rpc.proto.  The tables have the fields used here,
-whose numbers never change.  Fields of a response that are not in a table are ignored.
+A message is a dict whose keys are the field names of rpc.proto.  The tables contain the fields used
+here, whose numbers never change.  Fields of a response that are not in a table are ignored.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ SHAPES: dict[str, dict[str, tuple[int, str]]] = {
 
 
 def encode(kind: str, message: Message) -> bytes:
-    """Serialise a message of type ``kind``; lists are repeated fields, dictionaries messages."""
+    """Serialise a message of type ``kind``; lists are repeated fields, dicts nested messages."""
     parts = []
     for name, content in message.items():
         number, holds = SHAPES[kind][name]
@@ -105,7 +105,10 @@ def encode(kind: str, message: Message) -> bytes:
 
 
 def decode(kind: str, data: bytes) -> Message:
-    """Parse a message of type ``kind``; the last value of a field wins.  Raises CriuError."""
+    """Parse a message of type ``kind``; if a field repeats, its last value wins.
+
+    Raises CriuError.
+    """
     fields = {number: (name, holds) for name, (number, holds) in SHAPES[kind].items()}
     message: Message = {}
     at = 0
@@ -147,7 +150,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_value(data: bytes, at: int, wire: int) -> tuple[int | bytes, int]:
-    """Return (value of the field at ``at``: a number or bytes, position after the value)."""
+    """Return (value of the field at ``at``, a number or bytes; the offset after it)."""
     if wire == VARINT:
         return _read_varint(data, at)
     if wire == BYTES:

@@ -24,8 +24,8 @@ def gather(
 ) -> HostFacts:
     """Return what the plan needs to know about this host and this process.
 
-    ``cgroup_mode`` and ``hierarchies`` are what the caller has detected (``Layout``).
-    ``security_modules``: whether to look up AppArmor and SELinux, needed for a profile or a label.
+    ``cgroup_mode`` and ``hierarchies`` come from the ``Layout`` that the caller has detected.
+    ``security_modules``: whether to look up AppArmor and SELinux, which a profile or a label needs.
     ``user_namespace``: whether this process is in a user namespace.  Raises HostError if /proc is
     missing.
     """
@@ -48,7 +48,7 @@ def gather(
 
 
 def apparmor_file() -> str:
-    """Return the file below /proc to write an AppArmor profile to; "" if AppArmor is disabled."""
+    """Return the file below /proc that accepts an AppArmor profile; "" if AppArmor is disabled."""
     if not _content(APPARMOR).startswith(b"Y"):
         return ""
     own, shared = APPARMOR_FILES
@@ -60,12 +60,12 @@ def apparmor_file() -> str:
 
 
 def selinux_enabled() -> bool:
-    """Return true if SELinux is enabled, in enforcing or permissive mode."""
+    """Return whether SELinux is enabled, in enforcing or permissive mode."""
     return _content(SELINUX) != b""
 
 
 def _owns_mounts() -> bool:
-    """Return true if this process's user namespace owns its mount namespace."""
+    """Return whether this process's user namespace owns its mount namespace."""
     from fcntl import ioctl
 
     try:

@@ -1,10 +1,10 @@
 """Run the hooks that run in the runtime's namespaces (config.md#posix-platform-hooks).
 
-These are prestart, createRuntime, poststart and poststop; createContainer and startContainer
-are operations of the plan.  A hook gets the container's state on its standard input, from a
-sealed memory file: a hook that never reads the state cannot block anything.  A hook's output goes
-to memory files, too, and an error shows the end of the output.  Files are used instead of pipes,
-because processes that the hook leaves running may continue to print; large files are truncated.
+These are prestart, createRuntime, poststart and poststop; createContainer and startContainer are
+operations of the plan.  A hook reads the container's state on its standard input, from a sealed
+memfd: a hook that never reads it cannot block anything.  A hook's output is written to memfds as
+well, and an error message quotes the end of it.  Files are used instead of pipes, because processes
+that the hook leaves running may continue to print; large files are truncated.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ def run_host_hooks(
     outputs: tuple[str, str] = NO_FILES,
     alone: bool = True,
 ) -> None:
-    """Run the hooks of one kind, in order.  Raises HookError for the first that fails.
+    """Run the hooks of one kind, in order.  Raises HookError for the first one that fails.
 
     The working directory must be the bundle.  ``debug`` is called with a line for each hook: argv,
-    outcome and duration.  ``outputs`` are the paths of files for the hooks' standard output and
+    outcome and duration.  ``outputs`` are paths of files for the hooks' standard output and
     standard error, or "".
 
-    If this process belongs to another program (not ``alone``), its other children cannot be
-    distinguished from processes that a killed hook leaves behind: then only the hook's process
-    group is killed.
+    ``alone``: this process has no children of its own.  If it has, because it belongs to another
+    program, these cannot be distinguished from processes that a killed hook leaves behind: then
+    only the hook's process group is killed.
     """
     for i, hook in enumerate(hooks):
         _run(f"hooks.{kind}[{i}]", hook, state_json, debug, outputs, alone)
@@ -111,7 +111,7 @@ def _run(
 
 
 def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone: bool) -> str:
-    """Run the hook and wait for it; return the reason of its failure, or "".
+    """Run the hook and wait for it; return why it failed, or "".
 
     A signal that raises an exception is delayed until the hook's pid is known, so that the hook is
     killed if the runtime is interrupted.
@@ -138,7 +138,7 @@ def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone
 
 
 def _keep_children_waitable(where: str, alone: bool) -> None:
-    """Reset SIGCHLD: if the engine's SIG_IGN were inherited, the kernel would reap the hook."""
+    """Reset SIGCHLD: if an engine has set it to be ignored, the kernel would reap the hook."""
     if _signal.getsignal(_signal.SIGCHLD) != _signal.SIG_IGN:
         return
     if not alone:
@@ -188,8 +188,8 @@ def _exists(path: str) -> bool:
 def _environment(where: str, env: list[str] | None) -> Mapping[bytes, bytes]:
     """Return the environment for a hook.  Raises ConfigError for an invalid entry of ``env``.
 
-    Without ``env``, a hook gets the runtime's environment: hooks written for other runtimes rely
-    on PATH.  An empty list means no variables.
+    Without ``env``, a hook gets the runtime's environment: hooks written for other runtimes rely on
+    PATH.  An empty list means no variables.
     """
     if env is None:
         return _own_environment()
@@ -215,7 +215,7 @@ def _own_environment() -> Mapping[bytes, bytes]:
 def _outcome(
     pid: int, timeout: int | None, outputs: tuple[int, ...], others: set[int] | None
 ) -> str:
-    """Wait for the hook to exit; return the reason of its failure, or ""."""
+    """Wait for the hook to exit; return why it failed, or ""."""
     if not _exits_within(pid, timeout, outputs):
         _kill(pid, others)
         return f"did not end within its timeout of {timeout} s and was killed"
@@ -243,7 +243,7 @@ def _exits_within(pid: int, seconds: int | None, outputs: tuple[int, ...]) -> bo
 
 
 def _output_file(path: str) -> int:
-    """Open the file ``path`` for a hook's output, or a memory file for "".  Raises HostError."""
+    """Open the file ``path`` for a hook's output; for "", create a memfd.  Raises HostError."""
     if not path:
         fd = _memory_file("hook-output")
         _append_always(fd)
@@ -261,7 +261,7 @@ def _output_file(path: str) -> int:
 
 
 def _append_always(fd: int) -> None:
-    """Set O_APPEND, since the file can be truncated while the hook writes."""
+    """Set O_APPEND: otherwise the hook would leave a hole after the file was truncated."""
     import fcntl
 
     fcntl.fcntl(fd, fcntl.F_SETFL, posix.O_APPEND)
@@ -270,7 +270,7 @@ def _append_always(fd: int) -> None:
 def _truncate(fd: int) -> None:
     """Keep only the last ``OUTPUT_KEPT`` bytes of a file larger than ``OUTPUT_MOST``.
 
-    What the hook writes at this very moment is lost, like all that came before.
+    What the hook writes at that moment is lost, like the older output.
     """
     node = posix.fstat(fd)
     size = node.st_size
@@ -283,7 +283,7 @@ def _truncate(fd: int) -> None:
 def _kill(pid: int, others: set[int] | None) -> None:
     """Kill the hook and all processes that it has started.
 
-    The hook's process group is killed first: the hook is not reaped yet, so its pid is not
+    The hook's process group is killed first: the hook is not reaped yet, so its pid cannot be
     reused.  Processes in other sessions become our children when their parents exit; so all
     children except ``others``, which existed before the hook, are killed until none is left.
     """
@@ -324,10 +324,10 @@ def _signal_name(number: int) -> str:
 
 
 def _memory_file(name: str, content: bytes | None = None) -> int:
-    """Return the descriptor of a new memory file; with ``content``, the file is sealed.
+    """Return a descriptor of a new memfd; with ``content``, the file is sealed.
 
-    The descriptor is above 2, even if 0, 1 or 2 are closed: otherwise the dup2(2) calls before
-    exec would overwrite one another.
+    The descriptor is above 2, even if 0, 1 or 2 are closed: otherwise the dup2(2) calls before exec
+    would overwrite one another.
     """
     fd = posix.memfd_create(name, posix.MFD_CLOEXEC | posix.MFD_ALLOW_SEALING)
     if fd <= 2 or content is not None:
@@ -345,9 +345,9 @@ def _memory_file(name: str, content: bytes | None = None) -> int:
 
 
 def _printed(stdout: int, stderr: int, before: tuple[int, int]) -> str:
-    """Return the end of the hook's stderr on one line, or of its stdout if stderr is empty.
+    """Return the end of the hook's stderr as one line, or of its stdout if stderr is empty.
 
-    ``before``: sizes of both files before the hook ran.
+    ``before`` are the sizes of both files before the hook ran.
     """
     for name, fd, begin in (("stderr", stderr, before[1]), ("stdout", stdout, before[0])):
         size = posix.fstat(fd).st_size

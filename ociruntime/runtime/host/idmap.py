@@ -1,8 +1,8 @@
 """Write the id maps of a new user namespace (user_namespaces(7)).
 
 Root writes the maps directly; root of a user namespace can do so for ids that are mapped there.  An
-unprivileged user may map only their own id; newuidmap(1) and newgidmap(1) write the ranges that
-/etc/subuid and /etc/subgid grant.
+unprivileged user may map only their own id; newuidmap(1) and newgidmap(1) write maps of the ranges
+that /etc/subuid and /etc/subgid grant.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GID = Kind("gid")
 
 
 def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
-    """Write the uid and gid map of ``pid``, which has created a user namespace.
+    """Write the uid and gid maps of process ``pid``, which has created a user namespace.
 
     Raises HostError, and ConfigError for ids that this user may not map.
     """
@@ -55,7 +55,7 @@ def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
 
 
 def is_own_id(mappings: list[IdMapping], own: int) -> bool:
-    """Return whether ``mappings`` map only the id ``own``, which needs no privileges."""
+    """Return whether ``mappings`` contain only the id ``own``, which needs no privileges."""
     return len(mappings) == 1 and mappings[0]["size"] == 1 and mappings[0]["hostID"] == own
 
 
@@ -84,7 +84,7 @@ def _write_map(pid: int, kind: Kind, mappings: list[IdMapping]) -> None:
 
 
 def _unmapped(kind: Kind, mappings: list[IdMapping]) -> int:
-    """Return the index of the first mapping whose host ids our namespace does not map, or -1."""
+    """Return the index of the first mapping with host ids that our namespace lacks, or -1."""
     try:
         with open(f"/proc/self/{kind.map}", encoding="ascii") as file:
             own = [[int(field) for field in line.split()] for line in file]
@@ -115,9 +115,9 @@ PACKAGES = 'package "uidmap" on Debian and Ubuntu, "shadow-utils" on Fedora'
 
 
 def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
-    """Run newuidmap or newgidmap to write a map of the process ``pid``.
+    """Run newuidmap or newgidmap to write a map of process ``pid``.
 
-    ``numbers`` are containerID, hostID and size of each range in turn.
+    ``numbers`` lists containerID, hostID and size of each range.
 
     Raises ConfigError for ranges that are not granted to the user, HostError and StepError.
     """
@@ -141,7 +141,7 @@ def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
 
 
 def find_helper(kind: Kind, directories: Sequence[str] = DIRECTORIES) -> str:
-    """Return the path of newuidmap or newgidmap; PATH is not searched.
+    """Return the path of newuidmap or newgidmap, without searching PATH.
 
     Raises ConfigError if it is not installed.
     """
@@ -176,10 +176,10 @@ def _refusal(kind: Kind, program: str, numbers: list[str], stderr: str) -> Confi
     if not name:
         hint = f"uid {uid} has no entry in /etc/passwd"
     elif "NoNewPrivs:\t1" in _content("/proc/self/status"):
-        hint = "no_new_privs is set: set-user-id programs gain no privileges"
+        hint = "no_new_privs is set: setuid programs gain no privileges"
     elif not _is_privileged(program):
         hint = (
-            f"{program} is not set-user-id and has no file capabilities:"
+            f"{program} is not setuid and has no file capabilities:"
             f" chmod u+s {program}, or reinstall it ({PACKAGES})"
         )
     return StepError(f"{kind.where}: {program}: {stderr or 'failed without a message'}", hint)
@@ -188,7 +188,7 @@ def _refusal(kind: Kind, program: str, numbers: list[str], stderr: str) -> Confi
 def missing_line(
     file: str, name: str, first: int, size: int, granted: Sequence[tuple[int, int]]
 ) -> str:
-    """Return a hint with the command that adds a range to /etc/subuid or /etc/subgid."""
+    """Return a hint: the command that adds a range to /etc/subuid or /etc/subgid."""
     ranges = ", ".join(f"{start}:{count}" for start, count in granted) or "no range"
     return (
         f"{file} grants {name} {ranges}; as root: echo {name}:{first}:{size} >>{file},"
@@ -216,7 +216,7 @@ def is_granted(first: int, size: int, granted: Sequence[tuple[int, int]], own: i
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user from the user database; "" if the uid has none."""
+    """Return a user's name from the user database; "" if the uid has none."""
     import pwd
 
     try:

@@ -1,6 +1,6 @@
-"""Make a root filesystem a mount point in a temporary mount namespace; read ids of mounts.
+"""Make a root filesystem a mount point in a temporary mount namespace; read mount ids.
 
-criu requires that the root is a mount point. The root is mounted in a namespace that only programs
+criu requires that the root is a mount point.  It is mounted in a namespace that only programs
 started there use: the kernel removes the mount with the last of them, even if we are killed.
 """
 
@@ -18,7 +18,7 @@ from ociruntime.base.linux import CLONE_NEWNS
 
 @contextmanager
 def private_root(path: str) -> Iterator[None]:
-    """Enter a new mount namespace where ``path`` is a mount point; on exit, return to our own.
+    """Enter a new mount namespace where ``path`` is a mount point; return to ours at the end.
 
     The working directory is restored, too.  Raises HostError.
     """
@@ -46,8 +46,8 @@ def private_root(path: str) -> Iterator[None]:
 class MountId:
     """The ids of a mount.
 
-    ``number`` is the id in mountinfo, which the kernel may reuse for a later mount; ``unique``
-    is never reused, and 0 before Linux 6.8.
+    ``number`` is the id in mountinfo, which the kernel may reuse for a later mount; ``unique`` is
+    never reused, and 0 before Linux 6.8.
     """
 
     __slots__ = ("number", "unique")
@@ -57,12 +57,12 @@ class MountId:
         self.unique = unique
 
     def is_same(self, other: MountId) -> bool:
-        """Return true if ``other`` has the same ids."""
+        """Return whether ``other`` has the same ids."""
         return (self.number, self.unique) == (other.number, other.unique)
 
 
 def mount_id(fd: int) -> MountId:
-    """Return the ids of the mount that contains the file of a descriptor.  Raises HostError."""
+    """Return the ids of the mount that contains an open file.  Raises HostError."""
     from ociruntime._shim import lib
 
     path = f"/proc/self/fdinfo/{fd}"

@@ -1,4 +1,4 @@
-"""Compare namespaces of processes (namespaces(7)); explain why one could not be created."""
+"""Compare processes' namespaces (namespaces(7)); explain why one could not be created."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ociruntime.runtime.spec.config_types import Config, IdMapping
 def namespaces_apart(pid: int) -> int:
     """Return the CLONE_NEW* flags of the namespaces that process ``pid`` does not share with us.
 
-    Types that the kernel does not have are left out.  Raises HostError.
+    Types of namespaces that the kernel does not support are left out.  Raises HostError.
     """
     apart = 0
     for kind, file in NAMESPACE_FILES.items():
@@ -66,7 +66,7 @@ _MAPPINGS = {"uid_map": "uidMappings", "gid_map": "gidMappings"}  # file in /pro
 
 
 def _check_mappings(mappings: dict[str, list[IdMapping]], path: str) -> None:
-    """Raise ConfigError for ``mappings`` that differ from those of the user namespace ``path``."""
+    """Raise ConfigError if ``mappings`` differ from those of the user namespace ``path``."""
     for name, actual in _maps_of(path, [each for each in mappings if mappings[each]]).items():
         configured = [(one["containerID"], one["hostID"], one["size"]) for one in mappings[name]]
         if actual and joined_extents(actual) != joined_extents(configured):
@@ -82,8 +82,8 @@ def _check_mappings(mappings: dict[str, list[IdMapping]], path: str) -> None:
 def _maps_of(path: str, names: list[str]) -> dict[str, list[tuple[int, int, int]]]:
     """Return the id maps of the user namespace at ``path``; {} if they cannot be read.
 
-    ``names`` are the files to read (``uid_map``, ``gid_map``); each is a key of the result, with a
-    list of (inside, outside, size).
+    ``names`` are the files to read (``uid_map``, ``gid_map``).  The result maps each to a list of
+    (inside, outside, size).
     """
     if not names:
         return {}
@@ -110,7 +110,7 @@ def _extents(text: str) -> list[tuple[int, int, int]]:
 
 
 def joined_extents(extents: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the (inside, outside, size) ranges sorted, with adjacent ranges merged."""
+    """Sort ranges (inside, outside, size) and merge adjacent ones."""
     joined: list[tuple[int, int, int]] = []
     for inside, outside, size in sorted(extents):
         if joined:
@@ -162,7 +162,7 @@ DEPTH = "a limit is reached: sysctl user.max_*_namespaces, or 32 nested user nam
 
 
 def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
-    """Return the cause and remedy for an errno of clone(2) or unshare(2); "" if unknown.
+    """Return cause and remedy for an errno of clone(2) or unshare(2); "" if unknown.
 
     ``read`` returns the text of a file below /proc, "" if it is missing.
     """
@@ -183,12 +183,12 @@ def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
 
 
 def _is_host_root(read: Callable[[str], str]) -> bool:
-    """Return true if we are root of the initial user namespace, whom no sysctl restricts."""
+    """Return whether we are root of the initial user namespace, which no sysctl restricts."""
     return "\nUid:\t0\t0\t" in read("self/status") and read("self/uid_map").split()[1:2] == ["0"]
 
 
 def _is_chroot(mountinfo: str) -> bool:
-    """Return true if / is not a mount point: this process is in a chroot."""
+    """Return whether / is not a mount point, because this process is in a chroot."""
     points = [mount.target for mount in parse_mountinfo(mountinfo)]
     return bool(points) and "/" not in points
 

@@ -1,16 +1,16 @@
 """Move network devices into a container, and back (config-linux.md#network-devices).
 
-A device that changes namespaces goes down, and loses its addresses and routes.  Therefore these are
-read before the move and restored after it, in both directions.  A device is moved under a temporary
-name, so that two devices can swap names, or the kernel can choose one (``eth%d``).
+A device that moves to another namespace goes down, and loses its addresses and routes.  Therefore
+these are read before the move and restored after it, in both directions.  A device is moved under a
+temporary name, so that two devices can swap names, or the kernel can choose one (``eth%d``).
 
 When a device is moved back, its inode number in sysfs identifies it (``network_namespace.py``):
-another process in a joined namespace can create a device with any name, index and hardware
-address.  It is moved back through a new namespace, where no other process can replace it while it
-is checked.
+another process in a joined namespace can create a device with any name, index and hardware address.
+It is moved back by way of a new namespace, where no other process can replace it while it is
+checked.
 
 When the last process of a namespace exits, the kernel removes the namespace at once: it destroys
-virtual devices and moves hardware to the initial network namespace, without addresses.
+virtual devices, and moves hardware devices to the initial network namespace, without addresses.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ AUTOMATIC_ROUTES = (1, 2, 9)  # RTPROT_REDIRECT, _KERNEL, _RA: the kernel adds t
 
 HINTS = {
     1: "requires CAP_NET_ADMIN in the runtime's network namespace",
-    22: "some devices cannot leave the network namespace in which they were created",
+    22: "the driver does not let the device leave its network namespace",
 }
 
 
 class Device:
-    """A network device, with all that is needed to move it into a namespace and back."""
+    """A network device, with everything needed to move it into a namespace and back."""
 
     __slots__ = (
         "addresses",
@@ -122,22 +122,22 @@ class Device:
         self.there = there  # index in the container's namespace, 0: unknown
 
     def record(self) -> dict[str, Any]:
-        """Return the device's attributes as a dictionary for JSON."""
+        """Return the device's attributes as a dict that can be stored as JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def where(name: str) -> str:
-    """Return the JSON path of a device: ``linux.netDevices["eth0"]``."""
+    """Return a device's JSON path: ``linux.netDevices["eth0"]``."""
     return f'linux.netDevices["{name}"]'
 
 
 def survey(
     configured: Mapping[str, NetDevice], own: NetworkNamespace, target: NetworkNamespace | None
 ) -> list[Device]:
-    """Return the configured devices in their present state; change nothing.
+    """Return the configured devices with their current attributes; change nothing.
 
-    ``target`` is None if the container's namespace does not exist yet.  Raises ConfigError if a
-    device cannot be moved, OSError.
+    ``target`` is None if the container's namespace does not exist yet.  Raises OSError, and
+    ConfigError if a device cannot be moved.
     """
     devices = []
     for name, settings in configured.items():
@@ -181,7 +181,7 @@ def _check(name: str, link: Link | None, new_name: str, target: Rtnetlink | None
 
 
 def _addresses(own: Rtnetlink, index: int) -> list[bytes]:
-    """Return RTM_NEWADDR message bodies of the device's permanent global addresses."""
+    """Return the bodies of RTM_NEWADDR messages for the device's permanent global addresses."""
     messages = []
     for body in own.request(RTM_GETADDR, pack(ADDRESS, 0, 0, 0, 0, index), NLM_F_DUMP):
         family, prefix, flags, scope, device = unpack_from(ADDRESS, body)
@@ -203,7 +203,7 @@ def _addresses(own: Rtnetlink, index: int) -> list[bytes]:
 
 
 def _routes(own: Rtnetlink, index: int) -> list[bytes]:
-    """Return RTM_NEWROUTE bodies of the device's configured routes, those without gateway first."""
+    """Return RTM_NEWROUTE bodies for the device's configured routes, gatewayless ones first."""
     near: list[bytes] = []
     far: list[bytes] = []
     oif = attribute(RTA_OIF, pack("=I", index))
@@ -274,10 +274,10 @@ def _move(device: Device, own: NetworkNamespace, target: NetworkNamespace, names
 
 
 def bring_back(devices: list[Device], own: NetworkNamespace, source: NetworkNamespace) -> list[str]:
-    """Move devices from the container's namespace ``source`` back to ``own``, as they were before.
+    """Move devices from the container's namespace ``source`` back to ``own``, and restore them.
 
-    ``source`` is ``own`` if the container's namespace is gone: the kernel has then moved hardware
-    devices back.  Returns a warning for each lost device or route.  Raises HostError.
+    ``source`` is ``own`` if the container's namespace no longer exists: the kernel has then moved
+    hardware devices back.  Returns a warning for each lost device or route.  Raises HostError.
     """
     lost: list[str] = []
     returned: list[tuple[Device, int]] = []
@@ -316,7 +316,7 @@ def _bring_back(
 ) -> Link | None:
     """Move a device back and restore it; return its link, or None if it is not found.
 
-    ``namespaces``: descriptors of ``transit`` and of our namespace.  Raises HostError.
+    ``namespaces``: descriptors of ``transit`` and of our own namespace.  Raises HostError.
     """
     try:
         if device.identity:
@@ -361,7 +361,10 @@ def _carry_home(
 
 
 def _restore(device: Device, link: Link, there: Rtnetlink) -> None:
-    """Remove added alternative names and restore the hardware address.  Raises OSError."""
+    """Remove alternative names that were added, and restore the hardware address.
+
+    Raises OSError.
+    """
     for name in link.alternative_names:
         if name.hex() not in device.alternative_names:
             there.remove_alternative_name(link.index, name)
@@ -398,7 +401,7 @@ def _give_addresses(device: Device, there: Rtnetlink, index: int, same_name: boo
 
 
 def _give_routes(devices: list[tuple[Device, int]], there: Rtnetlink) -> list[str]:
-    """Add the devices' routes, once all devices are up; return a warning for each lost route."""
+    """Add the devices' routes, after all devices are up; return a warning for each lost route."""
     warnings = []
     for device, index in devices:
         for text in device.routes:

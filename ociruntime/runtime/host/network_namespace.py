@@ -1,8 +1,8 @@
 """A network namespace and its devices, identified by sysfs inodes, which no process can forge.
 
-With CAP_NET_ADMIN in a namespace, a process chooses the name, the index and the hardware address of
-every device there.  But the kernel chooses the inode number of a device's directory in sysfs: the
-number stays the same when the device changes namespaces, and is not reused before a reboot.
+With CAP_NET_ADMIN in a namespace, a process can choose the name, index and hardware address of
+every device there.  But the kernel chooses the inode number of a device's directory in sysfs: it
+stays the same when the device moves to another namespace, and is not reused before a reboot.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 class NetworkNamespace:
     """The calling thread's network namespace; ``links`` is a netlink socket in it.
 
-    The object keeps referring to that namespace when the thread enters another one.
+    The object still refers to that namespace after the thread has entered another one.
     """
 
     __slots__ = ("_devices", "links")
 
     def __init__(self) -> None:
-        """Refer to the calling thread's network namespace.  Raises OSError."""
+        """Open the calling thread's network namespace.  Raises OSError."""
         self._devices = _open_devices()
         self.links = Rtnetlink()
 
@@ -35,7 +35,7 @@ class NetworkNamespace:
             os.close(self._devices)
 
     def identity(self, name: str) -> int:
-        """Return the identity (inode number in sysfs) of the device ``name``, 0 without sysfs.
+        """Return the device's inode number in sysfs, which identifies it; 0 without sysfs.
 
         Raises OSError.
         """
@@ -44,10 +44,10 @@ class NetworkNamespace:
         return os.stat(os.fsencode(name), dir_fd=self._devices).st_ino
 
     def find(self, identity: int, index: int = 0) -> Link | None:
-        """Return the link of the device with that inode number in sysfs, or None.  Raises OSError.
+        """Return the device with the inode number ``identity`` in sysfs, or None.
 
         ``index``: last known index of the device, or 0.  Listing the directory alone can miss a
-        device that a process keeps renaming.
+        device that a process keeps renaming.  Raises OSError.
         """
         if not identity or self._devices < 0:
             return None
@@ -60,9 +60,10 @@ class NetworkNamespace:
         return None
 
     def _find_by_index(self, identity: int, index: int) -> tuple[Link | None, bool]:
-        """Return (link, steady): the link at ``index`` if it has that identity, else None.
+        """Return (the device at ``index`` if it has this identity, else None; steady).
 
-        ``steady`` is False if the device was renamed meanwhile, so that the caller must retry.
+        ``steady`` is False if the device was renamed in the meantime, so that the caller must
+        retry.
         """
         link = self.links.link_at(index) if index else None
         if link is None:
@@ -73,9 +74,9 @@ class NetworkNamespace:
             return None, False
 
     def _find_in_all(self, identity: int) -> tuple[Link | None, bool]:
-        """Return (link, steady): the link of the device with that identity, else None.
+        """Return (the device with this identity, else None; steady).
 
-        ``steady`` is False if a device was renamed meanwhile, so that the caller must retry.
+        ``steady`` is False if a device was renamed in the meantime, so that the caller must retry.
         """
         steady = True
         for name in os.listdir(self._devices):
@@ -95,7 +96,7 @@ class NetworkNamespace:
 
 
 def transit_namespace() -> tuple[NetworkNamespace, int]:
-    """Return (new network namespace without processes, descriptor of that namespace).
+    """Return a new network namespace without processes, and a descriptor of it.
 
     Raises OSError, HostError.
     """
@@ -105,7 +106,7 @@ def transit_namespace() -> tuple[NetworkNamespace, int]:
 
 
 def _open_devices() -> int:
-    """Open class/net of a newly mounted sysfs; return -1 if sysfs cannot be mounted.
+    """Open class/net in a newly mounted sysfs; return -1 if sysfs cannot be mounted.
 
     An existing sysfs mount may show the devices of another namespace.
     """
@@ -123,7 +124,7 @@ def _open_devices() -> int:
 
 
 def _index(device: int) -> int:
-    """Return the index of the device whose sysfs directory is open as descriptor ``device``."""
+    """Return the index of a device; ``device`` is a descriptor of its directory in sysfs."""
     fd = os.open("ifindex", os.O_RDONLY | os.O_CLOEXEC, dir_fd=device)
     try:
         return int(os.read(fd, 32))

@@ -1,7 +1,7 @@
-"""Compile linux.seccomp into the BPF filter that the executor loads (config-linux.md#seccomp).
+"""Compile linux.seccomp to the BPF filter that the executor loads (config-linux.md#seccomp).
 
 libseccomp compiles the rules; this module decides the action of each rule, which rules are left
-out, the filter's flags, and the answer to system calls that are newer than the profile.
+out, the filter's flags, and the response to system calls that are newer than the profile.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ INSTRUCTION_SIZE = 8  # struct sock_filter
 def compile_filter(
     profile: Seccomp, unknown: Callable[[str], None] | None = None
 ) -> tuple[bytes, int]:
-    """Return (``struct sock_filter`` array, SECCOMP_FILTER_FLAG_* bits) for ``linux.seccomp``.
+    """Compile ``linux.seccomp``; return (``struct sock_filter`` array, SECCOMP_FILTER_FLAG_*).
 
     ``unknown`` is called with the quoted name of each system call that libseccomp does not know,
     which is skipped.  Raises ConfigError for values that are invalid, or that the kernel or
@@ -114,11 +114,11 @@ def compile_filter(
 
 
 def filter_flags(names: list[str] | None, notifies: bool) -> int:
-    """Return SECCOMP_FILTER_FLAG_* bits for ``linux.seccomp.flags``.
+    """Return the SECCOMP_FILTER_FLAG_* bits for ``linux.seccomp.flags``.
 
     ``notifies``: a rule has SCMP_ACT_NOTIFY.  If ``names`` is None, SPEC_ALLOW is set if the kernel
-    supports it, as in other runtimes: it disables a mitigation that slows down every container,
-    and engines do not set flags.  Raises ConfigError for an unknown or unsupported flag.
+    supports it, as in other runtimes: it disables a mitigation that slows down every container, and
+    engines do not set flags.  Raises ConfigError for an unknown or unsupported flag.
     """
     from ociruntime._seccomp import lib
 
@@ -228,7 +228,7 @@ def _compile(
     rules: list[Rule],
     unknown: Callable[[str], None] | None,
 ) -> tuple[bytes, list[tuple[int, int]]]:
-    """Return (filter without ENOSYS stub, [(architecture token, highest system call in it)])."""
+    """Return (filter without ENOSYS stub, [(architecture token, its highest system call)])."""
     from ociruntime._seccomp import ffi, lib
 
     native: int = lib.filter_native()
@@ -286,7 +286,7 @@ def _refused(
     tokens: list[int],
     rules: list[Rule],
 ) -> Exception:
-    """Return the error for a failure of ``filter_compile``."""
+    """Return the error for a failed call of ``filter_compile``."""
     import posix
 
     from ociruntime._seccomp import lib
@@ -343,11 +343,11 @@ ARCHITECTURE = 4
 
 
 def with_enosys_stub(program: bytes, highest: list[tuple[int, int]]) -> bytes:
-    """Return ``program`` with a stub before it that answers newer system calls with ENOSYS.
+    """Return ``program`` preceded by a stub that answers newer system calls with ENOSYS.
 
     ``highest``: (architecture token, highest system call number in the profile) for each
-    architecture of the filter.  Calls of other architectures, and of x32 in a filter without
-    x32, pass the stub and reach ``program``.
+    architecture of the filter.  Calls of other architectures, and of x32 in a filter without x32,
+    pass the stub and reach ``program``.
     """
     limits = dict(highest)
     x32 = limits.pop(X32, NEVER)

@@ -1,4 +1,4 @@
-"""Connect to the seccomp agent, which answers the system calls of SCMP_ACT_NOTIFY rules.
+"""Connect to the seccomp agent, which handles the system calls of SCMP_ACT_NOTIFY rules.
 
 The agent listens on a stream socket.  For each process, the runtime opens a connection and sends
 the container process state (config-linux.md), with the filter's listener as SCM_RIGHTS.
@@ -28,7 +28,7 @@ class SeccompAgent:
         self._socket = connect(path, "seccomp agent", SECONDS)
 
     def hand_on(self, listener: int, pid: int, state: dict[str, Any]) -> None:
-        """Send ``listener`` and the container process state of ``pid``; then close the connection.
+        """Send ``listener`` and the container process state of ``pid``, then close the connection.
 
         ``listener``: descriptor of the seccomp notifications; ``state``: the container's state
         document.  Raises HostError.

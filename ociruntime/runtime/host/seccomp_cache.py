@@ -1,7 +1,7 @@
 """Cache compiled seccomp filters from one `create` to the next.
 
-libseccomp takes many milliseconds for the profile of an ordinary engine, which is the same for
-every container.  So each filter is kept in a file of the state root's directory ``.seccomp``:
+libseccomp takes many milliseconds to compile the profile of an ordinary engine, which is the same
+for every container.  So each filter is kept in a file of the state root's directory ``.seccomp``:
 
     magic, CRC-32 of all that follows, sizes of the three parts, filter flags
     key        the members of the profile that affect the filter, the kernel, the machine
@@ -12,11 +12,11 @@ every container.  So each filter is kept in a file of the state root's directory
 A file's name is only a hint: the whole key is compared, so no profile can be crafted to get the
 filter of another one.
 
-The filters confine containers.  A cached filter is used only if directory and file are a
-directory and a regular file that belong to our own user and that no other user can access.  Only
+A cached filter confines containers, so it must be trustworthy.  It is used only if the directory
+and the file belong to our own user, no other user can access them, and they are not links.  Only
 that user and root can write there, and both can already replace the runtime and every container's
-state.  The state root is never mounted in a container.  Entries that are damaged, foreign or made
-by other versions are ignored, and a cache that cannot be written is not an error.
+state. The state root is never mounted in a container.  Entries that are damaged, foreign or made by
+other versions are ignored, and failing to write the cache is not an error.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ DECISIVE = ("defaultAction", "defaultErrnoRet", "architectures", "flags", "sysca
 
 
 def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int, frozenset[str]]:
-    """Return (filter, flags, allowed calls) of a profile, from the cache ``directory`` if possible.
+    """Return (filter, flags, allowed calls) for a profile, from the cache if possible.
 
-    Filter and flags are those of ``seccomp.compile_filter``, the calls those of
-    ``seccomp_verdicts.allowed_calls``.  Raises ConfigError.
+    ``directory`` is the cache.  Filter and flags are the result of ``seccomp.compile_filter``, the
+    calls that of ``seccomp_verdicts.allowed_calls``.  Raises ConfigError.
     """
     members = [profile.get(name) for name in DECISIVE]
     # marshal version 2 has no references, so that equal values give equal bytes.
@@ -114,7 +114,7 @@ def _store(
 
 
 def _evict(directory: str) -> None:
-    """Remove the oldest files, also unfinished ones of killed writers, to make room for another."""
+    """Remove the oldest files, including unfinished ones of killed writers, to make room."""
     paths = [f"{directory}/{name}" for name in posix.listdir(directory)]
     if len(paths) < LIMIT:
         return

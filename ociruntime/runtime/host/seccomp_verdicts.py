@@ -1,7 +1,7 @@
 """Predict a compiled filter's verdicts on the system calls that the executor makes under it.
 
-A small interpreter for the subset of classic BPF that libseccomp writes.  For values that are not
-known beforehand (pointers, descriptors) the interpreter follows every branch; a call is allowed
+This is a small interpreter for the subset of classic BPF that libseccomp generates.  For values
+that are not known beforehand (pointers, descriptors) it follows every branch; a call is allowed
 only if all branches end in ALLOW or LOG.  An unknown instruction counts as a denial.
 """
 
@@ -48,7 +48,7 @@ CALLS: dict[str, tuple[str, dict[int, int]]] = {
 
 
 def allowed_calls(program: bytes) -> frozenset[str]:
-    """Return the names in ``CALLS`` that the filter ``program`` allows a native process."""
+    """Return the names in ``CALLS`` that the filter ``program`` allows to a native process."""
     from ociruntime._seccomp import lib
 
     native: int = lib.filter_native()
@@ -61,7 +61,7 @@ def allowed_calls(program: bytes) -> frozenset[str]:
 
 
 def lets_through(program: bytes, architecture: int, number: int, known: dict[int, int]) -> bool:
-    """Return true if the filter allows a call; ``known``: {index: value} of its arguments."""
+    """Return whether the filter allows a call; ``known``: {index: value} of its arguments."""
     data: dict[int, int] = {NUMBER: number, ARCHITECTURE: architecture}
     for index, value in known.items():
         low, high = value & 0xFFFFFFFF, value >> 32

@@ -1,7 +1,7 @@
 """The start gate: the socket in the state directory at which a created container waits.
 
 Only the container's init holds the listening socket, until it executes the program.  So the kernel
-tells whether a container was started: it refuses connections once no process waits any more.
+shows whether a container was started: once no process waits, it refuses connections.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def make_gate(directory: str) -> _socket.socket:
 
 
 def connect_gate(directory: str) -> _socket.socket | None:
-    """Return a connection to the init that waits for `start`, None if none does.  Raises HostError.
+    """Connect to the init that waits for `start`; return None if none does.  Raises HostError.
 
     ``directory`` is the container's state directory.
 
@@ -109,7 +109,7 @@ def remove_gate(directory: str) -> None:
 
 
 def _by_short_path(directory: str, use: Callable[[str], object]) -> None:
-    """Call ``use`` with a short path of the start gate: unix(7) limits paths to 107 bytes."""
+    """Call ``use`` with a short path of the start gate, as unix(7) limits paths to 107 bytes."""
     path = f"{directory}/{NAME}"
     if len(path) <= 100:
         use(path)

@@ -1,6 +1,6 @@
 """The state directories, one per container: create, lock, find and remove them.
 
-A directory has only the facts that cannot be looked up elsewhere.
+A state directory has only the facts that cannot be looked up elsewhere.
 
     ROOT/ID/             a container; appears by one rename when it is created
         state.json       facts fixed at creation, written once
@@ -19,9 +19,9 @@ A directory has only the facts that cannot be looked up elsewhere.
     ROOT/.deleting-ID/   the directory after the rename that hides it
     ROOT/.seccomp/       compiled filters of all containers (seccomp_cache.py)
 
-A process that changes a directory locks it (flock(2) on the directory itself); the kernel
-releases the lock when the process exits.  An unlocked ``.creating-`` directory is stale, left by a
-killed ``create``; the next command that finds it removes it.
+A process that changes a directory locks it (flock(2) on the directory itself); the kernel releases
+the lock when the process exits.  An unlocked ``.creating-`` directory is stale, left by a killed
+``create``; the next command that finds it removes it.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ CLASH = {17, 39}  # EEXIST, ENOTEMPTY: the new name is in use
 
 
 def container_ids(root: str) -> list[str]:
-    """Return the sorted ids of all containers, without those being created or deleted.
+    """Return the sorted ids of all containers, except those being created or deleted.
 
-    Raises HostError if the state root is unreadable, or other users may change it.
+    Raises HostError if the state root is unreadable, or if other users can change it.
     """
     check_directory(root, STATE_DIRECTORY)
     try:
@@ -63,7 +63,7 @@ def container_ids(root: str) -> list[str]:
 def find_directory(root: str, container_id: str) -> str:
     """Return the path of a container's state directory.
 
-    Raises NoSuchContainer, or HostError if it cannot be read or other users may change it.
+    Raises NoSuchContainer, and HostError if it cannot be read or other users can change it.
     """
     path = f"{root}/{container_id}"
     if not (check_directory(root, STATE_DIRECTORY) and check_entry(path, STATE_DIRECTORY)):
@@ -72,9 +72,9 @@ def find_directory(root: str, container_id: str) -> str:
 
 
 def stale_directories(root: str, container_id: str) -> list[str]:
-    """Return the directories that an interrupted ``create`` or ``delete`` of this id has left.
+    """Return the directories left by an interrupted ``create`` or ``delete`` of this id.
 
-    Raises HostError, also if other users may change the directories.
+    Raises HostError, also if other users can change the directories.
     """
     check_directory(root, STATE_DIRECTORY)
     paths = [f"{root}/{prefix}{container_id}" for prefix in (CREATING, DELETING)]
@@ -127,7 +127,7 @@ class Lock:
 
 
 def _is_same(fd: int, path: str) -> bool:
-    """Return true if ``path`` still names the directory of the descriptor."""
+    """Return whether ``path`` still refers to the open directory ``fd``."""
     try:
         named = posix.stat(path)
     except FileNotFoundError:
@@ -139,8 +139,8 @@ def _is_same(fd: int, path: str) -> bool:
 def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -> tuple[str, Lock]:
     """Create and lock the ``.creating-`` directory of a new container; return (path, lock).
 
-    ``clear(path)`` is called to undo what a killed ``create`` of the same id has recorded there.
-    The caller has checked the state root.  Raises ContainerExists, HostError.
+    ``clear(path)`` is called to undo the changes that a killed ``create`` of the same id has
+    recorded there.  The caller has checked the state root.  Raises ContainerExists, HostError.
     """
     path = f"{root}/{CREATING}{container_id}"
     while True:
@@ -170,7 +170,7 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
 
 
 def _remove_empty(path: str) -> None:
-    """Remove a directory that was just created, unless another command uses it by now."""
+    """Remove a directory just created here, unless another command is already using it."""
     try:
         posix.rmdir(path)
     except OSError:
@@ -180,8 +180,8 @@ def _remove_empty(path: str) -> None:
 def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> None:
     """Call ``clear`` with the stale state directory ``path``, then remove the directory.
 
-    Raises ContainerError if its lock is held, which says nothing of whether the container exists:
-    the other command may still fail.
+    Raises ContainerError if the directory is locked.  That does not mean that the container exists:
+    the command that holds the lock may still fail.
     """
     try:
         lock = Lock.acquire(path, DYING_SECONDS)
@@ -200,7 +200,7 @@ def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> N
 
 
 def commit_creation(path: str, root: str, container_id: str) -> str:
-    """Rename a ``.creating-`` directory, which makes the container exist; return the new path.
+    """Rename a ``.creating-`` directory, which publishes the container; return the new path.
 
     Raises ContainerExists, HostError.
     """
@@ -215,7 +215,7 @@ def commit_creation(path: str, root: str, container_id: str) -> str:
 
 
 def remove_directory(path: str) -> None:
-    """Remove a state directory with its files; a missing directory is not an error.
+    """Remove a state directory with its files; do nothing if it is missing.
 
     The directory is renamed first, so that no command finds it half removed.  Raises HostError.
     """

@@ -1,1 +1,1 @@
-"""The lifecycle of containers: one file per command, with the order and rollback of its steps."""
+"""The lifecycle of containers: a file per command, with the order and rollback of its steps."""

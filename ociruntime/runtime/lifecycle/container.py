@@ -1,6 +1,6 @@
 """A container, as described by its state directory and the kernel.
 
-``state.json`` holds only facts fixed at creation. Changing facts are never stored: /proc shows
+``state.json`` holds only facts fixed at creation.  Facts that change are never stored: /proc shows
 whether the container's init is alive, the start gate shows whether it still waits for `start`, and
 the cgroup shows whether it is frozen.
 """
@@ -64,28 +64,28 @@ class Container:
 
     @property
     def pid(self) -> int:
-        """Return the pid that the container's init has, or had before it exited."""
+        """The pid of the container's init, even after it has exited."""
         return int(self.facts["pid"])
 
     @property
     def started(self) -> int:
-        """Return the init's start time in clock ticks since boot, to detect a reused pid."""
+        """The init's start time in clock ticks since boot, to detect a reused pid."""
         return int(self.facts["processStart"])
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Return the annotations of the container's config.json."""
+        """The annotations of the container's config.json."""
         annotations: dict[str, str] = self.facts["annotations"]
         return annotations
 
     def alive(self) -> bool:
-        """Return true if the container's init has not exited."""
+        """Return whether the container's init is still running."""
         return is_alive(self.pid, self.started)
 
     def status(self) -> str:
         """Return the current status: ``created``, ``running``, ``paused`` or ``stopped``.
 
-        The gate comes first: `delete` removes it too, but only when the init has exited.
+        The gate is checked first: `delete` removes it too, but only after the init has exited.
         """
         has_gate = exists(f"{self.directory}/{GATE_NAME}")
         waits = has_gate and is_waiting(self.directory)
@@ -99,7 +99,7 @@ class Container:
         return STOPPED if has_gate and is_exiting(self.pid) else RUNNING
 
     def _frozen(self) -> bool:
-        """Return true if the cgroup is frozen, as the freezer file in ``facts`` says."""
+        """Return whether the cgroup is frozen, read from the freezer file named in ``facts``."""
         path = self.facts["freezer"]
         if not path:
             return False
@@ -109,19 +109,22 @@ class Container:
             return False
 
     def enter_bundle(self) -> None:
-        """Change the working directory to the bundle, for hooks; ignore a removed bundle."""
+        """Make the bundle the working directory, for hooks; do nothing if it was removed."""
         try:
             posix.chdir(self.facts["bundle"])
         except OSError:
             pass
 
     def config(self) -> Config:
-        """Return the config.json that the container was created with.  Raises HostError."""
+        """Return the config.json from which the container was created.  Raises HostError."""
         config: Any = _read_document(f"{self.directory}/{CONFIG}")
         return config  # type: ignore[no-any-return]
 
     def seccomp_agent(self) -> SeccompAgent | None:
-        """Connect to the container's seccomp agent; return None without one.  Raises HostError."""
+        """Connect to the container's seccomp agent; return None if it has none.
+
+        Raises HostError.
+        """
         agent = self.facts["seccompAgent"]
         if not agent:
             return None
@@ -138,7 +141,7 @@ class Container:
 def freezer_file(hierarchies: tuple[tuple[str, str], ...]) -> str:
     """Return the path of the file that freezes a cgroup; "" if it has no freezer controller.
 
-    ``hierarchies`` are (mount option, directory) of each hierarchy; the option of cgroup v2 is "".
+    ``hierarchies`` are pairs (mount option, directory); the option of cgroup v2 is "".
     """
     unified = ""
     for option, directory in hierarchies:
@@ -160,11 +163,11 @@ def write_cgroup(directory: str, cgroup: Cgroup) -> None:
     try:
         replace_file(f"{directory}/{CGROUP}", data)
     except OSError as error:
-        raise HostError(f"write {directory}/{CGROUP}", error) from None
+        raise HostError(f'write "{directory}/{CGROUP}"', error) from None
 
 
 def write_config(directory: str, config: bytes) -> None:
-    """Copy config.json to the state directory, so that later edits of it have no effect.
+    """Copy config.json to the state directory, so that later edits of the original have no effect.
 
     Raises HostError.
     """
@@ -175,13 +178,13 @@ def _write(directory: str, name: str, data: bytes) -> None:
     try:
         write_new(f"{directory}/{name}", data)
     except OSError as error:
-        raise HostError(f"write {directory}/{name}", error) from None
+        raise HostError(f'write "{directory}/{name}"', error) from None
 
 
 def recorded_cgroup(directory: str) -> Cgroup:
     """Return the cgroup recorded in cgroup.json of a state directory.
 
-    Raises HostError if it cannot be read, ContainerError if it is damaged.
+    Raises HostError if the file cannot be read, ContainerError if it is damaged.
     """
     path = f"{directory}/{CGROUP}"
     record: Any = _read_document(path)
@@ -203,7 +206,7 @@ def recorded_cgroup(directory: str) -> Cgroup:
 def check_record(record: object, members: Members, path: str) -> None:
     """Raise ContainerError unless ``record``, read from ``path``, is an object with ``members``.
 
-    Other members are ignored: a later version may have added them.
+    Any other members are ignored: a later version may have added them.
     """
     missing = ""
     if isinstance(record, dict):
@@ -218,7 +221,7 @@ def check_record(record: object, members: Members, path: str) -> None:
 
 def _damaged(path: str, why: str) -> ContainerError:
     hint = "remove the directory once the container's processes have exited"
-    return ContainerError(f"read {path}: the file is damaged{why}", hint)
+    return ContainerError(f'read "{path}": the file is damaged{why}', hint)
 
 
 def load(root: str, container_id: str) -> Container:
@@ -252,13 +255,14 @@ def _read_document(path: str) -> object:
     try:
         return parse(read_file(path), path)
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read "{path}"', error) from None
 
 
 def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[Container, Lock]:
-    """Return the container with this id and its exclusive lock; wait up to ``seconds`` for it.
+    """Return the container with this id and an exclusive lock on it.
 
-    Raises NoSuchContainer, HostError, and ContainerError if another command keeps the lock.
+    Waits up to ``seconds`` for the lock.  Raises NoSuchContainer, HostError, and ContainerError if
+    another command holds the lock for longer.
     """
     held = Lock.acquire(find_directory(root, container_id), seconds)
     if held is None:
@@ -283,9 +287,9 @@ def document(container: Container, status: str) -> dict[str, Any]:
 
 
 def describe(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[str, Any]:
-    """Return the document that `state` prints, with runc's additional members, in runc's order.
+    """Return the document that `state` prints: runc's additional members too, in runc's order.
 
-    ``facts`` is the content of state.json; ``owner`` the name of the state directory's owner.
+    ``facts`` is the content of state.json; ``owner`` is the name of the state directory's owner.
     """
     described = {
         "ociVersion": SPEC_VERSION,
@@ -303,14 +307,14 @@ def describe(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[s
 
 
 def owner_of(directory: str) -> tuple[int, str]:
-    """Return (uid, name) of the state directory's owner; the name is ``#UID`` if it has none.
+    """Return (uid, name) of the state directory's owner; the name is ``#UID`` if the uid has none.
 
     Raises HostError.
     """
     try:
         uid = posix.stat(directory).st_uid
     except OSError as error:
-        raise HostError(f"stat {directory}", error) from None
+        raise HostError(f'stat "{directory}"', error) from None
     if uid == 0:
         return uid, "root"  # saves reading /etc/passwd in each call
     from pwd import getpwuid

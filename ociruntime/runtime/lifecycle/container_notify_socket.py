@@ -1,4 +1,4 @@
-"""sd_notify(3): the container gets a socket of its own, which `start` and `run` relay."""
+"""sd_notify(3) for containers: each gets its own socket, which `start` and `run` relay."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ INSIDE = "/run/notify"
 
 
 def with_socket(config: Config, state_directory: str) -> Config:
-    """Return a copy of ``config`` that mounts the notify socket's directory and sets NOTIFY_SOCKET.
+    """Return a copy of ``config`` that mounts the notify socket and sets NOTIFY_SOCKET.
 
-    Return ``config`` unchanged if it has no process or no mount namespace.
+    Returns ``config`` unchanged if it has no process or no mount namespace.
     """
     process = config.get("process")
     namespaces = (config.get("linux") or {}).get("namespaces") or ()
@@ -41,7 +41,7 @@ def with_socket(config: Config, state_directory: str) -> Config:
 def open_relay(container: Container, main_pid: int) -> NotifyRelay | None:
     """Open the relay from the container's notify socket to the one in our NOTIFY_SOCKET.
 
-    Return None if NOTIFY_SOCKET is not set. ``main_pid`` is sent as MAINPID. Raises UsageError,
+    Returns None if NOTIFY_SOCKET is not set.  ``main_pid`` is sent as MAINPID.  Raises UsageError,
     HostError.
     """
     notify_socket = posix.environ.get(VARIABLE, b"")

@@ -1,4 +1,4 @@
-"""The processes of a container: those of its cgroup or, without one, its init's descendants."""
+"""The processes of a container: its cgroup's members or, without a cgroup, init's descendants."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ociruntime.runtime.lifecycle.container import Container
 
 
 def members(container: Container) -> list[int]:
-    """Return the pids of all processes of a container, in ascending order, as the host sees them.
+    """Return the pids on the host of all processes of a container, in ascending order.
 
-    These are the members of its cgroup and of the cgroups below. For a container without a cgroup
+    These are the members of its cgroup and of the cgroups below.  For a container without a cgroup
     of its own: its init, the init's descendants and, if the container has its own pid namespace,
-    all processes in that.  Raises HostError.
+    all processes in that namespace.  Raises HostError.
     """
     cgroup = container.cgroup()
     if any(each.is_ours() for each in cgroup.placements):
@@ -41,7 +41,7 @@ def signal_members(container: Container, signal: int) -> None:
 def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
     """Send ``signal`` once to each process whose pid ``listing()`` returns.
 
-    A pid that was reused meanwhile gets no signal (``signal_pinned``).  Raises HostError.
+    A pid that was reused in the meantime gets no signal (``signal_pinned``).  Raises HostError.
     """
     signal_pinned(
         listing(),
@@ -52,7 +52,7 @@ def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
 
 
 def descendants(pid: int, *, with_namespace: bool) -> list[int]:
-    """Return the pids of process ``pid`` and its descendants in ascending order, without zombies.
+    """Return the sorted pids of process ``pid`` and its descendants, without zombies.
 
     With ``with_namespace``, all processes in the pid namespace of ``pid`` and their descendants are
     included: `exec` starts processes there that do not descend from the init.
@@ -82,7 +82,7 @@ def descendants(pid: int, *, with_namespace: bool) -> list[int]:
 
 
 def _namespace(pid: int) -> str:
-    """Return the name of a process's pid namespace, as ``pid:[4026531836]``; "" if unreadable."""
+    """Return a process's pid namespace, such as ``pid:[4026531836]``; "" if it cannot be read."""
     try:
         return posix.readlink(f"/proc/{pid}/ns/pid")
     except OSError:

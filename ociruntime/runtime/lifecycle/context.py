@@ -1,7 +1,7 @@
 """The parsed options of a command (``CreateOptions``, ``Context``), and the choice of state root.
 
 The default state root follows runc's rule (its libcontainer/userns, man runc(8)):
-``/run/ociruntime`` for real root, ``$XDG_RUNTIME_DIR/ociruntime`` for other users. Callers such as
+``/run/ociruntime`` for real root, ``$XDG_RUNTIME_DIR/ociruntime`` for other users.  Callers such as
 podman pass no ``--root``, so every command must derive the same directory from the user and the
 environment.
 """
@@ -32,10 +32,10 @@ class CreateOptions:
     """The options of ``create``, ``run`` and ``plan`` for one container.
 
     ``bundle``, ``console_socket`` and ``pid_file`` are absolute paths ("" if not given), resolved
-    in the caller's working directory. ``config`` is the absolute path of a configuration to use
-    instead of the bundle's config.json, or "". ``preserve_fds`` counts descriptors from 3 on.
-    ``detach`` is true for ``create``. ``streams`` are the descriptors that the container gets as 0,
-    1 and 2.
+    in the caller's working directory.  ``config`` is the absolute path of a file to use instead of
+    the bundle's config.json, or "".  ``preserve_fds`` is the number of descriptors to pass, from 3
+    on. ``detach`` is true for ``create``.  ``streams`` are the descriptors that the container gets
+    as 0, 1 and 2.
     """
 
     __slots__ = (
@@ -128,14 +128,14 @@ class Context:
         self._begun = monotonic()
 
     def mark(self, phase: str) -> None:
-        """Record that the phase with this name begins, in the timeline and the debug log."""
+        """Record in the timeline and the debug log that the phase with this name begins."""
         if self.log.debugging:
             self.log.debug(f"phase: {phase} (after {(monotonic() - self._begun) * 1000:.1f} ms)")
         if self.timeline is not None:
             self.timeline.mark(phase)
 
     def times_of(self, plan: Plan) -> int:
-        """Return a descriptor of a memory file to which the executor writes when operations began.
+        """Return a descriptor of a memfd in which the executor records when operations began.
 
         The result is -1 unless ``--timeline`` or ``--debug`` is given.
         """
@@ -162,7 +162,7 @@ def open_context(
     rootless: str = "auto",
     alone: bool = True,
 ) -> Context:
-    """Return the context of one command, from its options and the environment; create nothing.
+    """Return the context of a command, from its options and the environment; create nothing.
 
     ``root`` "" selects the default; ``rootless`` is ``true``, ``false`` or ``auto``.  Raises
     UsageError, HostError.
@@ -181,9 +181,9 @@ def open_context(
 
 
 def state_root(root_option: str, environ: Mapping[bytes, bytes], euid: int) -> str:
-    """Return the absolute state root: ``root_option``, or the default of user ``euid`` if it is "".
+    """Return the absolute state root: ``root_option``, or if that is "", the default for ``euid``.
 
-    Raises UsageError for ``/``: a container called ``bin`` would be ``/bin``.
+    Raises UsageError for ``/``: a container called ``bin`` would be stored in ``/bin``.
     """
     if root_option:
         root = absolute_path(root_option)
@@ -199,7 +199,7 @@ def state_root(root_option: str, environ: Mapping[bytes, bytes], euid: int) -> s
 
 
 def is_rootless(environ: Mapping[bytes, bytes], euid: int) -> bool:
-    """Return true for a user other than root, and for root in a user namespace of another user."""
+    """Return whether this user is not root, or is root in another user's user namespace."""
     if euid != 0:
         return True
     return environ.get(b"USER") != b"root" and in_user_namespace()
@@ -222,7 +222,7 @@ def absolute_path(path: str) -> str:
 def make_root(context: Context) -> None:
     """Create the state root, mode 0700, if it is missing.
 
-    Raises HostError, also if another user could write to it (trusted_directories.py).
+    Raises HostError, also if another user can write to it (trusted_directories.py).
     """
     hint = "" if context.root_given else "set XDG_RUNTIME_DIR or pass --root"
     try:

@@ -1,4 +1,4 @@
-"""`create`: set up a container without starting its program (steps: `create_steps.py`)."""
+"""`create`: set up a container without starting its program (steps: create_steps.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ociruntime.runtime.lifecycle.prepare_create import prepare
 
 
 def create(context: Context, options: CreateOptions) -> None:
-    """Create a container, whose init then waits for `start`.
+    """Create a container; its init then waits for `start`.
 
     Raises UsageError, ConfigError, ContainerExists, HostError, StepError, HookError; after an
     error, nothing is left behind.
@@ -31,7 +31,7 @@ def create(context: Context, options: CreateOptions) -> None:
 def begin(context: Context, options: CreateOptions) -> Creation:
     """Create a container; the caller must release ``held`` and ``lock`` of the result.
 
-    Raises the errors of ``create``.
+    Raises the same errors as ``create``.
     """
     check_id(options.id)
     prepared = prepare(context, options, f"{context.root}/{FILTERS}")

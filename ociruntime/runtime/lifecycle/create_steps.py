@@ -1,8 +1,8 @@
 """The steps of ``create``, such as cgroup, hooks, console and pid file: one method per step.
 
 Each change to the host is pushed on the undo stack, or recorded in the state directory before it is
-made. So an error leaves nothing behind, and the next command for the same id removes the stale
-state of a killed one.
+made.  So an error leaves nothing behind, and if the command is killed, the next command for the
+same id removes its stale state.
 """
 
 from __future__ import annotations
@@ -112,17 +112,18 @@ class Creation:
 
     @property
     def pid(self) -> int:
-        """Return the pid of the container's init, or of the process that will fork it."""
+        """The pid of the container's init, or of the process that will fork it."""
         return self.executor.pid
 
     def container(self) -> Container:
-        """Return the created container, with the content of its state.json."""
+        """The created container, with the content of its state.json."""
         return Container(self.id, self.directory, self._published)
 
     def run(self) -> None:
         """Run all steps; if one fails, undo the completed ones and raise its error.
 
-        Then the container exists, and signals are held: only the caller knows what undoes it.
+        On return the container exists, and signals are held: only the caller knows how to undo
+        that.
         """
         self._rollback.reserve()
         try:
@@ -140,12 +141,12 @@ class Creation:
         self._rollback.keep()
 
     def _fail(self, failure: BaseException) -> None:
-        """Undo the completed steps, then run the poststop hooks, which undo other hooks' work."""
+        """Undo the completed steps, then run the poststop hooks, which undo the work of others."""
         self._rollback.undo(failure)
         self._after_failure()
 
     def _begin(self) -> None:
-        """Create the state directory, and record in it what a rollback must undo."""
+        """Create the state directory, and record in it what a rollback has to undo."""
         self._context.mark("create the state directory")
         prepared = self._prepared
         if prepared.network_devices:
@@ -176,7 +177,7 @@ class Creation:
     def _start(self) -> None:
         """Start the executor in the v2 cgroup, if there is one; it enters v1 cgroups by itself.
 
-        A systemd unit is created once the init's pid is known (``_enter_cgroup``).
+        A systemd unit is created only when the init's pid is known (``_enter_cgroup``).
         """
         prepared = self._prepared
         cgroup = prepared.cgroup
@@ -251,7 +252,7 @@ class Creation:
         return failed_step(self._context, self._options, operations, message)
 
     def _answer(self, message: Message) -> None:
-        """Do what the executor's message requests, and let it continue."""
+        """Do what the executor's message requests, then let it continue."""
         if message.kind == ops.MESSAGE_INIT_PID:
             self.executor.became(message)
         elif message.kind == ops.MESSAGE_CONSOLE:
@@ -277,7 +278,7 @@ class Creation:
         )
 
     def _move_devices(self) -> None:
-        """Move linux.netDevices to the container's network namespace."""
+        """Move the devices in linux.netDevices to the container's network namespace."""
         from ociruntime.runtime.lifecycle.network_device_moves import move_into
 
         config, log = self._prepared.config, self._context.log
@@ -309,7 +310,7 @@ class Creation:
             run_host_hooks(kind, self._prepared.hooks(kind), state, *self._hook_settings())
 
     def _take_console(self, master: int) -> None:
-        """Send the terminal to the console socket; without one, keep it in ``master``."""
+        """Send the terminal to the console socket; if there is none, keep it in ``master``."""
         if self._console is None:
             self.master = master
             return
@@ -327,7 +328,7 @@ class Creation:
             posix.close(message.fd)
 
     def _commit(self) -> None:
-        """Publish the container, then send GO: from then on its init outlives this process."""
+        """Publish the container, then send GO: from then on, its init outlives this process."""
         self._publish(self.executor.pidfd)
         # False if the init has been killed.  That is no failure: once the container is published,
         # another command may kill it, and then it is a stopped one.
@@ -337,7 +338,7 @@ class Creation:
     def _publish(self, pidfd: int) -> None:
         """Make the container exist, and hold signals from here on.
 
-        ``pidfd`` is a descriptor of the container's init.
+        ``pidfd`` refers to the container's init.
         """
         self.held = HeldSignals()
         try:
@@ -369,11 +370,11 @@ class Creation:
         try:
             publish_file(path, str(self.pid).encode())
         except OSError as error:
-            raise HostError(f"write the pid file {path}", error) from None
+            raise HostError(f'write the pid file "{path}"', error) from None
         self._rollback.push(lambda: remove_file(path))
 
     def _facts(self) -> dict[str, Any]:
-        """Return the content of state.json: what never changes during the container's life."""
+        """Return the content of state.json: the facts that never change."""
         prepared, pid = self._prepared, self.pid
         hooks = {kind: prepared.hooks(kind) for kind in ("poststart", "poststop")}
         return {
@@ -395,7 +396,7 @@ class Creation:
         }
 
     def _state(self, status: str, pid: int) -> str:
-        """Return the state document that hooks get, as JSON."""
+        """Return the state document for hooks, as JSON."""
         prepared = self._prepared
         return dump(
             state_document(
@@ -404,7 +405,7 @@ class Creation:
         )
 
     def _vanished(self) -> StepError:
-        """Return the error for an executor that was killed before it could send a message."""
+        """Return the error for an executor that was killed before it sent a message."""
         if self._prepared.cgroup.oom_killed():
             limit = (self._prepared.resources.get("memory") or {}).get("limit")
             if limit is None:
@@ -435,7 +436,7 @@ class Creation:
                 self._context.log.warning(warning)
 
     def _hook_settings(self) -> tuple[Any, tuple[str, str], bool]:
-        """Return the arguments ``debug``, ``outputs`` and ``alone`` of ``run_host_hooks``."""
+        """Return the arguments ``debug``, ``outputs`` and ``alone`` for ``run_host_hooks``."""
         from ociruntime.runtime.spec.annotations import hook_outputs
 
         context = self._context
@@ -455,7 +456,7 @@ def clear_recorded(directory: str, log: Log) -> None:
 
     No process needs to be killed: the executor exits when its creator's socket closes.  The
     directory of a killed ``delete`` is ignored: everything was undone before it got that name, and
-    the recorded objects may belong to a new container with the same id by now.
+    the recorded objects may now belong to a new container with the same id.
     """
     if CREATING not in directory:
         return
@@ -473,7 +474,7 @@ def clear_recorded(directory: str, log: Log) -> None:
 
 
 def clear_root(directory: str, log: Log) -> None:
-    """Unmount the root of a container without a mount namespace, if one is recorded.
+    """Unmount the root of a container without a mount namespace, if one was recorded.
 
     Raises HostError, StepError.
     """
@@ -486,7 +487,7 @@ def clear_root(directory: str, log: Log) -> None:
 def start_steps(operations: list[Operation]) -> list[list[Any]]:
     """Return [index, code, JSON path] of each operation that the executor carries out at `start`.
 
-    The result is [] for a container without a process.
+    Returns [] for a container without a process.
     """
     codes = [operation.code for operation in operations]
     first = codes.index(WAIT_START) + 1

@@ -24,7 +24,7 @@ BUSY_SECONDS = 1.0  # for a forced deletion to wait for another command's lock
 
 
 def delete(context: Context, container_id: str, force: bool) -> None:
-    """Delete a container that has stopped or was never started; with ``force`` in any state.
+    """Delete a container that has stopped or was never started; with ``force``, in any state.
 
     With ``force``, an unknown id is not an error.  Raises UsageError, NoSuchContainer,
     ContainerError, HostError.
@@ -67,7 +67,7 @@ def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, 
 def destroy(context: Context, container: Container) -> None:
     """Kill and remove a locked container in any state, then run its poststop hooks.
 
-    Raises HostError if a part cannot be removed; the call can then be repeated.
+    Raises HostError if a part of it cannot be removed; the call can then be repeated.
     """
     _end(container)
     container.cgroup().remove(kill=True)
@@ -94,7 +94,7 @@ def destroy(context: Context, container: Container) -> None:
 
 
 def _end(container: Container) -> None:
-    """Kill the container's init and wait for its exit.  Raises HostError after KILL_SECONDS."""
+    """Kill the container's init and wait for it to exit.  Raises HostError after KILL_SECONDS."""
     pidfd = open_process(container.pid, container.started)
     if pidfd < 0:
         return
@@ -117,19 +117,19 @@ def _end(container: Container) -> None:
 
 
 def _refuse_frozen(container: Container) -> None:
-    """Raise ContainerError if a frozen cgroup, which is not ours to thaw, keeps processes alive."""
+    """Raise ContainerError if a frozen cgroup that is not the container's keeps processes alive."""
     above = container.cgroup().frozen_above(undying=True)
     if above:
         raise ContainerError(
             f'kill process {container.pid} of container "{container.id}": cgroup {above} is frozen',
-            f"thaw it (write THAWED to {above}/freezer.state), then delete the container again",
+            f'thaw it (write THAWED to "{above}/freezer.state"), then delete the container again',
         )
 
 
 def clear_interrupted(context: Context, container_id: str) -> None:
-    """Remove the stale state that a killed ``create`` or ``delete`` of this id has left.
+    """Remove the stale state of a ``create`` or ``delete`` of this id that was killed.
 
-    A new container with the same id may exist already; it is not touched. Raises HostError, and
+    A new container with the same id may already exist; it is not touched.  Raises HostError, and
     ContainerError if that ``create`` or ``delete`` is still running.
     """
     for path in stale_directories(context.root, container_id):

@@ -12,11 +12,11 @@ from ociruntime.runtime.spec.config_types import Process
 
 
 def take_descriptors(request: Request, alone: bool) -> None:
-    """Set in ``request`` which descriptors the container gets: systemd's sockets, ``preserve_fds``.
+    """Set in ``request`` which descriptors to pass: systemd's sockets and ``preserve_fds``.
 
-    The sockets are passed on only if ``alone``, and must all be open.  Closed descriptors among
-    ``preserve_fds`` are skipped, as with runc and crun.  A descriptor that the caller has passed
-    never has the close-on-exec flag; those that the interpreter and we open always have it.
+    The sockets are passed only if ``alone``, and must all be open.  Closed descriptors in the range
+    of ``preserve_fds`` are skipped, as in runc and crun.  A descriptor that the caller has passed
+    never has the close-on-exec flag; those opened by the interpreter and by us always have it.
     Raises UsageError, HostError.
     """
     sockets = 0
@@ -34,7 +34,7 @@ def take_descriptors(request: Request, alone: bool) -> None:
 
 
 def _is_inherited(fd: int) -> bool:
-    """Return true if ``fd`` is open and was inherited (not close-on-exec)."""
+    """Return whether ``fd`` is open and was inherited (not close-on-exec)."""
     try:
         return not fcntl(fd, F_GETFD) & FD_CLOEXEC
     except OSError:
@@ -44,8 +44,8 @@ def _is_inherited(fd: int) -> bool:
 def occupy_closed(count: int, sockets: int) -> None:
     """Open /dev/null at each closed descriptor from 3 to ``3 + sockets + count - 1``.
 
-    These descriptors are passed to the container: a file that we open later must not get one of the
-    numbers.  The placeholders are closed when the executor is executed.  Raises HostError.
+    These descriptors are passed to the container, so no file that we open later may get one of the
+    numbers. The placeholders are closed when the executor is executed.  Raises HostError.
     """
     end = 3 + sockets + count
     try:
@@ -59,7 +59,7 @@ def occupy_closed(count: int, sockets: int) -> None:
 
 
 def check_terminal(process: Process | None, console_socket: str, detach: bool) -> None:
-    """Check that process.terminal, --console-socket and --detach fit together.
+    """Check that process.terminal, --console-socket and --detach are consistent.
 
     Raises ConfigError, UsageError, and HostError if a foreground command has no terminal.
     """
@@ -82,9 +82,9 @@ def check_terminal(process: Process | None, console_socket: str, detach: bool) -
 
 
 def activated(environ: Mapping[bytes, bytes], pid: int) -> tuple[int, str]:
-    """Return (number of sockets from descriptor 3 on, LISTEN_FDNAMES), as systemd has passed them.
+    """Return (number of sockets from descriptor 3 on, LISTEN_FDNAMES) passed by systemd.
 
-    Return (0, "") if LISTEN_PID is not ``pid``: the variables were inherited from another process.
+    Returns (0, "") if LISTEN_PID is not ``pid``: the variables were inherited from another process.
     Raises UsageError if LISTEN_FDS is invalid.
     """
     if environ.get(b"LISTEN_PID", b"").strip() != str(pid).encode():

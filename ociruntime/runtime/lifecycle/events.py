@@ -1,4 +1,4 @@
-"""`events`: report a container's resource usage at intervals, and OOM kills."""
+"""`events`: report a container's resource usage at intervals, and its OOM kills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`exec`: run an additional process in a container, with its own user, environment and terminal.
+"""`exec`: run another process in a container, with its own user, environment and terminal.
 
 ``exec_steps.py`` starts the process.
 """
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 def execute(context: Context, options: ExecOptions) -> int:
     """Run a program in a container; return its exit status (128+n if signal n killed it).
 
-    With ``detach``, return 0 once the program is executed.  Raises the errors of ``begin``.
+    With ``detach``, returns 0 once the program is executed.  Raises the errors of ``begin``.
     """
     if options.detach:
         begin(context, options)
@@ -74,8 +74,8 @@ def execute(context: Context, options: ExecOptions) -> int:
 def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None = None) -> Execution:
     """Start a program in a container; write its pid file, and send its pidfd to ``pidfd_socket``.
 
-    ``caught``: signals to forward to the program once it runs. The container is not locked; a pidfd
-    pins its init instead, and each step detects the init's exit. Raises
+    ``caught``: signals to forward to the program once it runs.  The container is not locked; a
+    pidfd pins its init instead, and each step detects whether the init has exited.  Raises
     UsageError, ConfigError, NoSuchContainer, ContainerError, StepError, HostError; after an error,
     nothing is left behind.
     """
@@ -204,7 +204,10 @@ def _compile(
 
 
 def _announce(options: ExecOptions, executor: Executor, pidfd_receiver: socket | None) -> None:
-    """Send the pidfd and write the pid file; on an error, kill the process.  Raises HostError."""
+    """Send the pidfd and write the pid file; if that fails, kill the process.
+
+    Raises HostError.
+    """
     try:
         if pidfd_receiver is not None:
             from ociruntime.runtime.host.console_and_pidfd_sockets import EXEC, send_pidfd
@@ -227,8 +230,8 @@ class ExecOptions:
 
     ``process_file``, ``console_socket``, ``pidfd_socket`` and ``pid_file`` are absolute paths, or
     "".  ``user`` is UID or UID:GID.  For ``user``, ``cwd``, ``apparmor`` and ``process_label``, ""
-    selects the value of the container's own process.  ``streams`` become
-    descriptors 0, 1 and 2 of the process.
+    selects the value of the container's own process.  ``streams`` become descriptors 0, 1 and 2 of
+    the process.
     """
 
     __slots__ = (
@@ -320,7 +323,7 @@ LARGEST_ID = 0xFFFFFFFF - 1  # the next number means "none" to the kernel
 
 
 def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Process:
-    """Return the checked process object that `exec` runs; append to ``warnings``.
+    """Return the process object that `exec` runs, checked; append to ``warnings``.
 
     Raises UsageError, ConfigError.
     """
@@ -339,7 +342,7 @@ def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Pro
 
 
 def _from_file(path: str) -> Process:
-    """Return the process object in the file of --process.  Raises ConfigError."""
+    """Return the process object in the file given with --process.  Raises ConfigError."""
     from ociruntime.base.json_text import parse
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.check_shape import check
@@ -354,7 +357,7 @@ def _from_file(path: str) -> Process:
 
 
 def _from_options(own: Process | None, options: ExecOptions) -> Process:
-    """Return the process object ``own``, changed as the options say.  Raises UsageError."""
+    """Return a copy of the process object ``own``, changed by the options.  Raises UsageError."""
     process: Any = dict(own or {"cwd": "/", "user": {"uid": 0, "gid": 0}})
     process["args"] = options.args
     process["terminal"] = options.tty
@@ -382,19 +385,23 @@ def _user(own: Any, options: ExecOptions) -> Any:  # noqa: ANN401  # a part of a
     user = dict(own)
     if options.user:
         uid, colon, gid = options.user.partition(":")
-        user["uid"] = _number(uid, f"--user {options.user}: the uid")
+        user["uid"] = _number(uid, f'--user "{options.user}": the uid')
         if colon:
-            user["gid"] = _number(gid, f"--user {options.user}: the gid")
+            user["gid"] = _number(gid, f'--user "{options.user}": the gid')
     if options.additional_gids:
-        more = [_number(text, f"--additional-gids {text}") for text in options.additional_gids]
+        more = [
+            _number(text, f'--additional-gids "{text}": the gid')
+            for text in options.additional_gids
+        ]
         user["additionalGids"] = [*(user.get("additionalGids") or ()), *more]
     return user
 
 
 def _number(text: str, option: str) -> int:
-    """Parse a uid or gid, digits only: other runtimes have read names, signs or blanks as 0.
+    """Parse a uid or gid; only digits are accepted.
 
-    ``option`` begins the error message.  Raises UsageError.
+    Other runtimes have mistaken names, signs and blanks for 0, which is root.  ``option`` begins
+    the error message.  Raises UsageError.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= LARGEST_ID):
         raise UsageError(
@@ -406,7 +413,7 @@ def _number(text: str, option: str) -> int:
 def _with_capabilities(own: Any, added: list[str]) -> Any:  # noqa: ANN401  # as _user
     """Return the capability sets ``own`` with the capabilities ``added``, as runc adds them.
 
-    They never become inheritable (CVE-2022-29162), and ambient only if inheritable already.
+    They never become inheritable (CVE-2022-29162), and become ambient only if already inheritable.
     """
     sets = {kind: list(names) for kind, names in own.items()}
     for kind in ("bounding", "effective", "permitted"):

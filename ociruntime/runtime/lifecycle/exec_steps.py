@@ -53,7 +53,7 @@ ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 
 
 class Execution:
-    """The start of one process of `exec`: call ``run`` once.
+    """The start of one process by `exec`: call ``run`` once.
 
     ``run`` sets ``executor``, and ``master`` to the descriptor of a terminal that no console socket
     receives (else -1).
@@ -99,10 +99,10 @@ class Execution:
         self.executor: Executor
 
     def run(self, plan: Plan, init_fd: int, born: bool) -> None:
-        """Start the program that ``plan`` executes; return when it runs.
+        """Start the program that ``plan`` executes; return once it runs.
 
-        ``init_fd`` is a pidfd of the container's init. ``born``: clone the process into its v2
-        cgroup, if it has one, instead of moving it.  An error kills the process.
+        ``init_fd`` is a pidfd of the container's init.  ``born``: clone the process into the init's
+        v2 cgroup, if it has one, instead of moving it.  After an error, the process is killed.
         """
         self._forks = any(each.code == CLONE_PROCESS for each in plan.operations)
         self.executor = self._spawn(plan, init_fd, born)
@@ -167,7 +167,7 @@ class Execution:
             raise self._vanished()
 
     def _receive(self, announced: bool) -> Message | None:
-        """Receive a message; return None once the program runs or the executor has exited.
+        """Receive a message; return None if the program runs or the executor has exited.
 
         Raises KeyboardInterrupt for a signal that arrives before the message EXEC.
         """
@@ -188,7 +188,7 @@ class Execution:
     def _is_heard(self, channel: socket) -> bool:
         """Wait until ``channel`` is readable: a FAILURE message, or end of file after execve(2).
 
-        Return False on timeout, or if the process has exited.  A process that has traced this one
+        Returns False on timeout, or if the process has exited.  A process that has traced this one
         may hold a duplicate of its end of the channel, and end of file then never arrives.
         """
         poller = poll()
@@ -236,7 +236,7 @@ class Execution:
         send_terminal(self._console, master)
 
     def _abandon(self) -> None:
-        """Kill the executor, and a child that it has forked but not reported."""
+        """Kill the executor, and a child that it has forked but not yet reported."""
         self.executor.discard()
         if self.master >= 0:
             posix.close(self.master)

@@ -1,4 +1,4 @@
-"""Describe a failed operation: the error and, for ``--debug``, the operations before it."""
+"""Report a failed operation: the error and, with ``--debug``, the operations before it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 def failed_step(
     context: Context, options: CreateOptions, operations: list[Operation], message: Message
 ) -> RuntimeFailure:
-    """Return the error for a FAILURE message; with ``--debug``, also log ``debug_lines``."""
+    """Return the error for a FAILURE message; with ``--debug``, log ``debug_lines`` as well."""
     known = message.value < len(operations)
     error = failure(operations[message.value] if known else None, message)
     if message.call in ("unshare", "clone3"):

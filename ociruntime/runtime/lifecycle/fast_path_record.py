@@ -1,8 +1,8 @@
 """The file ``entry``: the data of the fast path.
 
-The program ``ociruntime`` runs the plain cases of `state`, `start`, `kill`, `delete`, `pause`,
+The program ``ociruntime`` handles the usual cases of `state`, `start`, `kill`, `delete`, `pause`,
 `resume` and `ps` itself (csrc/fast_path/) and leaves everything else to Python.  The file repeats
-the contents of state.json and cgroup.json at creation; without it, or with one of another version,
+the contents of state.json and cgroup.json at creation; if it is missing or has another version,
 Python runs all commands.
 
     ociruntime-entry 1
@@ -10,9 +10,9 @@ Python runs all commands.
     started TICKS               its start time
     freezer FILE                the freezer's state; may be empty
     own-pid-namespace 0|1       1: all processes end with the init
-    start 0|1                   1: the native `start` is enough: a process, no poststart hook,
+    start 0|1                   1: the native `start` suffices: a process, no poststart hook,
                                 no seccomp agent, no notify socket
-    delete 0|1                  1: the native `delete` is enough: no poststop hook, no adopted
+    delete 0|1                  1: the native `delete` suffices: no poststop hook, no adopted
                                 cgroup, no notify socket
     owner UID                   owner of the state directory
     cgroup DIRECTORY            one line for each cgroup made for the container
@@ -59,14 +59,14 @@ def write_entry(
 ) -> None:
     """Write the file ``entry`` for the fast path to the state directory.
 
-    ``facts`` is the content of state.json. ``cgroups`` None leaves `delete` to Python. ``uid`` and
-    ``owner`` are the id and the name of the state directory's owner.  Raises HostError.
+    ``facts`` is the content of state.json.  If ``cgroups`` is None, Python runs `delete`.  ``uid``
+    and ``owner`` are the id and name of the state directory's owner.  Raises HostError.
     """
     content = entry_text(facts, cgroups, uid, owner)
     try:
         write_new(f"{directory}/{NAME}", content.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise HostError(f"write {directory}/{NAME}", error) from None
+        raise HostError(f'write "{directory}/{NAME}"', error) from None
 
 
 def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: str) -> str:
@@ -97,7 +97,7 @@ def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: 
 
 
 def _state_text(facts: dict[str, Any], owner: str) -> str:
-    """Return the output of `state`, with a NUL each where the fast path inserts pid and status."""
+    """Return the output of `state`, with NUL where the fast path inserts the pid and the status."""
     # An id contains no quotes, so the first matches are the members "pid" and "status".
     text = dump(describe(facts, "", 0, owner), 2) + "\n"
     head, _, rest = text.partition('"pid": 0')

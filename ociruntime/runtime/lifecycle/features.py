@@ -1,8 +1,8 @@
 """`features`: the Features Structure (runtime-spec features.md, features-linux.md).
 
 Engines depend on it: containerd refuses user namespaces without ``mountExtensions.idmap``, docker
-requires ``rro``. So each list comes from the table that the code itself uses, and unsupported
-features are reported as such. ``null`` would mean "unknown" and does not occur. Only
+requires ``rro``.  So each list comes from the table that the code itself uses, and unsupported
+features are reported as such.  ``null``, which would mean "unknown", does not occur.  Only
 ``linux.seccomp`` depends on more than this package: on libseccomp and, for the supported flags, on
 the kernel.
 """
@@ -34,9 +34,9 @@ ALLOW = "SCMP_ACT_ALLOW"
 
 
 def features(criu: str = "") -> dict[str, object]:
-    """Return the Features Structure, its members in the specification's order.
+    """Return the Features Structure, with its members in the specification's order.
 
-    ``criu`` is the value of ``--criu``, "" for the installed one.
+    ``criu`` is the value of ``--criu``, or "" for the installed one.
     """
     return {
         "ociVersionMin": OLDEST_SPEC_VERSION,
@@ -70,7 +70,7 @@ def features(criu: str = "") -> dict[str, object]:
 
 
 def _seccomp() -> dict[str, object]:
-    """Return the member ``seccomp``; actions, archs and supported flags were tried one by one."""
+    """Return the member ``seccomp``; each action, architecture and flag in it was tried."""
     try:
         enabled = _takes({"defaultAction": ALLOW})
     except ImportError:
@@ -102,14 +102,14 @@ def _with(**settings: list[str]) -> dict[str, object]:
 
 
 def _with_rule(action: str) -> dict[str, object]:
-    """Return a profile with one rule of the given action."""
+    """Return a seccomp profile with one rule of the given action."""
     # libseccomp skips a rule whose action is the default one.
     default = ALLOW if action != ALLOW else "SCMP_ACT_ERRNO"
     return {"defaultAction": default, "syscalls": [{"names": ["getpid"], "action": action}]}
 
 
 def _takes(profile: Any) -> bool:  # noqa: ANN401 - a linux.seccomp object
-    """Return true if libseccomp can compile the profile."""
+    """Return whether libseccomp can compile the profile."""
     try:
         compile_filter(profile)
     except ConfigError:
@@ -138,7 +138,7 @@ def _annotations(criu: str) -> dict[str, str]:
 
 
 def _can_checkpoint(criu: str) -> bool:
-    """Return true if CRIU is installed and works on this kernel."""
+    """Return whether CRIU is installed and works on this kernel."""
     try:
         return not obstacle(find_criu(criu))
     except CriuError:

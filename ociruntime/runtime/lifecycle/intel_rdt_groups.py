@@ -1,7 +1,7 @@
-"""The groups of ``linux.intelRdt`` in the resctrl filesystem: created, recorded and removed.
+"""The groups of ``linux.intelRdt`` in the resctrl filesystem: create, record and remove them.
 
-``runtime/plan/intel_rdt.py`` decides which.  The functions on resctrl take paths, so that tests can
-use plain directories.
+``runtime/plan/intel_rdt.py`` decides which.  The functions for resctrl take paths, so that tests
+can use ordinary directories.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) ->
     try:
         write_new(f"{directory}/{NAME}", dump(record).encode())
     except OSError as error:
-        raise HostError(f"write {directory}/{NAME}", error) from None
+        raise HostError(f'write "{directory}/{NAME}"', error) from None
     mount = mountpoint()
     for made in placement.made:
         make(made)
@@ -105,8 +105,8 @@ def leave(directory: str) -> None:
 def clear(directory: str) -> None:
     """Remove the resctrl groups that a killed ``create`` recorded in its state directory.
 
-    A group named by closID is removed only if empty: another container may use it by now.  Raises
-    HostError.
+    A group named by closID is removed only if it is empty: another container may be using it.
+    Raises HostError.
     """
     record = _record(directory)
     remove(record["own"])
@@ -120,11 +120,11 @@ def _record(directory: str) -> Any:  # noqa: ANN401 - what enter() has written
     try:
         return parse(read_file(file), file)
     except OSError as error:
-        raise HostError(f"read {file}", error) from None
+        raise HostError(f'read "{file}"', error) from None
 
 
 def mountpoint() -> str:
-    """Return the mount point of resctrl.  Raises ConfigError if it is not mounted, HostError."""
+    """Return the mount point of resctrl.  Raises HostError, and ConfigError if not mounted."""
     try:
         path = find_mountpoint(own_mountinfo())
         supported = b"\tresctrl\n" in read_file("/proc/filesystems")
@@ -134,12 +134,12 @@ def mountpoint() -> str:
         return path
     if not supported:
         raise ConfigError("linux.intelRdt", "this kernel or processor does not support resctrl")
-    hint = f"mount -t resctrl resctrl {MOUNTPOINT}"
+    hint = f"mount it: mount -t resctrl resctrl {MOUNTPOINT}"
     raise ConfigError("linux.intelRdt", "resctrl is not mounted", hint)
 
 
 def find_mountpoint(mountinfo: str) -> str:
-    """Return the mount point of resctrl from the text of mountinfo; "" if it is not mounted."""
+    """Return the mount point of resctrl in the text of a mountinfo file; "" if not mounted."""
     mounts = parse_mountinfo(mountinfo)
     return next((mount.target for mount in mounts if mount.fstype == "resctrl"), "")
 
@@ -199,9 +199,9 @@ def _last_status(mount: str) -> str:
 
 
 def remove(directories: list[str], *, only_empty: bool = False) -> None:
-    """Remove resctrl groups, the last one first; missing groups are skipped.  Raises HostError.
+    """Remove resctrl groups, the last one first; skip missing ones.  Raises HostError.
 
-    Their processes move to the parent group.  ``only_empty``: keep groups with processes.
+    Their processes move to the parent group.  ``only_empty``: keep groups that have processes.
     """
     for directory in reversed(directories):
         try:

@@ -1,9 +1,9 @@
 """Move a process into a container's cgroups, for `create` and `exec`.
 
 On v1, moving a process into a cgroup waits for an RCU grace period of 9 ms or more, unless a thread
-moves only itself. So the executor, which has one thread, gets descriptors of the ``tasks`` files
-and writes "0" to them. It is cloned into the v2 cgroup (CLONE_INTO_CGROUP), which does not wait
-either. In systemd units, and with more hierarchies than fit into one message, this process writes
+moves only itself.  So the executor, which has one thread, gets descriptors of the ``tasks`` files
+and writes "0" to them.  It is cloned into the v2 cgroup (CLONE_INTO_CGROUP), which does not wait
+either.  In systemd units, and with more hierarchies than fit into one message, this process writes
 the executor's pid instead.
 """
 
@@ -19,10 +19,10 @@ ENTER = "enter cgroup"  # the call of a failure in run_sync (csrc/executor/ops_n
 
 
 def attach(cgroup: Cgroup, pid: int, born_in_v2: bool, beside: int = 0) -> None:
-    """Move the executor ``pid`` into ``cgroup``, except the v1 hierarchies that it enters itself.
+    """Move the executor ``pid`` into ``cgroup``, except for v1 hierarchies that it enters itself.
 
-    ``born_in_v2``: the executor was cloned into the v2 cgroup. ``beside``: a process whose v2
-    cgroup is used instead if this one accepts no processes (0: none). Raises HostError.
+    ``born_in_v2``: the executor was cloned into the v2 cgroup.  ``beside``: a process whose v2
+    cgroup is used instead if this one accepts no processes (0: none).  Raises HostError.
     """
     cgroup.attach(pid, born_in_v2, beside, only_v2=_enters_by_itself(cgroup))
 
@@ -38,12 +38,12 @@ def let_in(channel: socket, cgroup: Cgroup) -> None:
 
 
 def _enters_by_itself(cgroup: Cgroup) -> bool:
-    """Return true if the executor moves itself into the v1 cgroups."""
+    """Return whether the executor moves itself into the v1 cgroups."""
     return not cgroup.unit and len(cgroup.placements) <= GO_FILES
 
 
 def refuse_entry(cgroup: Cgroup, pid: int, message: Message) -> None:
-    """Raise HostError if ``message`` reports that the executor ``pid`` failed to enter a cgroup."""
+    """Raise HostError if ``message`` says that the executor ``pid`` could not enter a cgroup."""
     if message.call == ENTER:
         error = OSError(message.error, posix.strerror(message.error))
         raise cgroup.entry_failure(pid, int(message.argument), error)

@@ -49,10 +49,10 @@ def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
 
 
 def _complete_sigkill(container: Container) -> None:
-    """Complete a SIGKILL that was sent to the init: make all processes of the container die.
+    """Complete a SIGKILL that was sent to the init: make all the container's processes exit.
 
     In a shared pid namespace the other processes must be killed too; on cgroup v1 a frozen process
-    must be thawed before it can die.
+    must be thawed before it can exit.
     """
     if not container.facts["ownPidNamespace"]:
         container.cgroup().kill()
@@ -61,7 +61,7 @@ def _complete_sigkill(container: Container) -> None:
 
 
 def _thaw(path: str) -> None:
-    """Thaw a v1 cgroup, given its file freezer.state, if it is frozen or has cgroups below it."""
+    """Thaw a v1 cgroup if it is frozen or has child cgroups; ``path`` is its freezer.state."""
     from ociruntime.base.files import read_file
 
     directory = path.rpartition("/")[0]

@@ -15,8 +15,8 @@ from ociruntime.runtime.lifecycle.state import describe_container
 def list_containers(context: Context) -> list[dict[str, Any]]:
     """Return the state of each container, sorted by id.
 
-    A container that is deleted meanwhile is left out; a damaged one is reported in the log.
-    Raises HostError if ``--root`` names a directory that does not exist.
+    A container that is deleted in the meantime is omitted; a damaged one is reported in the log.
+    Raises HostError if ``--root`` is a directory that does not exist.
     """
     try:
         ids = container_ids(context.root)
@@ -31,5 +31,5 @@ def list_containers(context: Context) -> list[dict[str, Any]]:
         except (NoSuchContainer, FileNotFoundError):
             continue
         except RuntimeFailure as error:
-            context.log.warning(f"container {container_id}: {error}")
+            context.log.warning(f'list container "{container_id}": {error}')
     return documents

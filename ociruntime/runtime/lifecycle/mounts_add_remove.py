@@ -46,10 +46,10 @@ Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
 
 
 def change_mounts(context: Context, container_id: str, path: str, *, remove: bool) -> None:
-    """Add the mounts listed in file ``path`` to a container, or unmount them with ``remove``.
+    """Add the mounts listed in the file ``path`` to a container; with ``remove``, unmount them.
 
-    The file holds a JSON array like ``mounts`` of config.json. All of its mounts are added, or
-    none; ``remove`` unmounts the last entry first.  Raises UsageError, ConfigError,
+    The file holds a JSON array like ``mounts`` of config.json.  Either all of its mounts are added,
+    or none; ``remove`` unmounts the last entry first.  Raises UsageError, ConfigError,
     NoSuchContainer, NotRunning, StepError, HostError.
     """
     check_id(container_id)
@@ -180,7 +180,7 @@ def _request(container: Container) -> Request:
 def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
     """Run an executor that carries out ``plan`` in the mount namespace of process ``pid``.
 
-    ``started`` is the process's start time. Before the executor attaches, changes or unmounts a
+    ``started`` is the process's start time.  Before the executor attaches, changes or unmounts a
     mount, ``recognise`` is called with the operation, the mount's id and the namespace's mountinfo;
     if it returns False, the mount is skipped.  Raises StepError, HostError, NotRunning, and what
     ``recognise`` raises.
@@ -214,7 +214,7 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
 
 
 def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognise) -> bool:
-    """Return whether ``recognise`` accepts the mount whose descriptor the executor sent.
+    """Return whether ``recognise`` accepts the mount whose descriptor the executor has sent.
 
     Closes the descriptor.  Raises HostError.
     """
@@ -227,12 +227,12 @@ def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognis
     try:
         text = read_file(path).decode("utf-8", "surrogateescape")
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read "{path}"', error) from None
     return recognise(plan.operations[message.value], found, parse_mountinfo(text))
 
 
 def _reason(container: Container, error: RuntimeFailure) -> RuntimeFailure:
-    """Return ``error``, or NotRunning if the container's init has exited meanwhile."""
+    """Return ``error``, or NotRunning if the container's init has exited in the meantime."""
     return error if container.alive() else NotRunning(container.id)
 
 
@@ -249,7 +249,7 @@ FILE = "mounts.json"
 
 
 class AddedMount:
-    """A mount that `mounts add` made: its normalised destination and the kernel's mount id."""
+    """A mount made by `mounts add`: its normalised destination and the kernel's mount id."""
 
     __slots__ = ("destination", "id")
 
@@ -270,14 +270,14 @@ def read_added(directory: str) -> list[AddedMount]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read "{path}"', error) from None
     added = []
     for entry in document if isinstance(document, list) else [None]:
         match entry:
             case [str(where), int(number), int(unique)]:
                 added.append(AddedMount(where, MountId(number, unique)))
             case _:
-                raise ContainerError(f"read {path}: the file is damaged", "delete the container")
+                raise ContainerError(f'read "{path}": the file is damaged', "delete the container")
     return added
 
 
@@ -288,11 +288,11 @@ def write_added(directory: str, added: Iterable[AddedMount]) -> None:
     try:
         replace_file(path, dump(lines).encode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise HostError(f"write {path}", error) from None
+        raise HostError(f'write "{path}"', error) from None
 
 
 def still_mounted(added: Iterable[AddedMount], mounts: Iterable[ShownMount]) -> list[AddedMount]:
-    """Return those of the recorded mounts ``added`` whose ids are in the mountinfo ``mounts``."""
+    """Return those of the recorded mounts ``added`` whose ids occur in ``mounts`` (mountinfo)."""
     numbers = {mount.id for mount in mounts}
     return [each for each in added if each.id.number in numbers]
 
@@ -308,7 +308,7 @@ def check_removal(
 
     ``where`` is the JSON path for the message, ``added`` the record of `mounts add`, ``mounts`` the
     namespace's mountinfo by id.  If `mounts add` has mounted something at ``target``, only that
-    mount is accepted; otherwise ``target`` must be a mount point itself.
+    mount is accepted; otherwise ``target`` must itself be a mount point.
     """
     action = f'{where}: unmount "{target}"'
     shown = mounts.get(found.number)

@@ -1,6 +1,6 @@
 """``linux.netDevices``: move network devices into a container, and record them for a rollback.
 
-When a container ends, the kernel moves its hardware devices back to the host. The runtime itself
+When a container ends, the kernel moves its hardware devices back to the host.  The runtime itself
 moves devices back only if the creation fails (LNX-NETDEV-08 and -09).
 """
 
@@ -26,9 +26,9 @@ PERMISSION_HINT = "entering it needs CAP_SYS_ADMIN in the user namespace that ow
 
 
 def check(config: Config) -> None:
-    """Check, before anything is changed, that each device of linux.netDevices can be moved.
+    """Check that each device in linux.netDevices can be moved, before anything is changed.
 
-    Raises ConfigError if one cannot, HostError.
+    Raises HostError, and ConfigError if one cannot be moved.
     """
     path = _joined(config)
     if not path:
@@ -40,7 +40,7 @@ def check(config: Config) -> None:
         return  # joining it reports the error
     try:
         if _identity(path) == _identity(OWN_NAMESPACE):
-            message = f"{path} is the runtime's own network namespace"
+            message = f'"{path}" is the runtime\'s own network namespace'
             hint = "the devices are already in that namespace"
             raise ConfigError("linux.netDevices", message, hint)
         target = _enter(namespace)
@@ -50,10 +50,10 @@ def check(config: Config) -> None:
 
 
 def move_into(config: Config, pid: int, directory: str, rollback: Rollback, log: Log) -> None:
-    """Move the devices of linux.netDevices to the network namespace of process ``pid``.
+    """Move the devices in linux.netDevices to the network namespace of process ``pid``.
 
-    The moves are recorded in the state directory, and ``rollback`` reverts them.
-    Raises ConfigError, HostError.
+    The moves are recorded in the state directory, and ``rollback`` reverts them. Raises
+    ConfigError, HostError.
     """
     try:
         namespace = posix.open(f"/proc/{pid}/ns/net", posix.O_RDONLY | posix.O_CLOEXEC)
@@ -84,7 +84,7 @@ def clear(directory: str, log: Log) -> None:
     try:
         document: Any = parse(read_file(file), file)
     except OSError as error:
-        raise HostError(f"read {file}", error) from None
+        raise HostError(f'read "{file}"', error) from None
     devices = [Device(**members) for members in document["devices"]]
     own = source = NetworkNamespace()
     path = document["path"]
@@ -92,7 +92,7 @@ def clear(directory: str, log: Log) -> None:
         try:
             namespace = posix.open(path, OPEN_NAMESPACE)
         except OSError as error:
-            raise HostError(f"linux.netDevices: open {path}", error) from None
+            raise HostError(f'linux.netDevices: open "{path}"', error) from None
         try:
             source = _enter(namespace)
         finally:
@@ -116,7 +116,7 @@ def _warn(log: Log, warnings: list[str]) -> None:
 
 
 def _joined(config: Config) -> str:
-    """Return the path of the network namespace that ``config`` joins, "" if it makes a new one."""
+    """Return the path of the network namespace that ``config`` joins, "" if it creates one."""
     for namespace in config["linux"]["namespaces"]:
         if namespace["type"] == "network":
             return namespace.get("path") or ""
@@ -155,4 +155,4 @@ def _write(directory: str, document: dict[str, Any]) -> None:
     try:
         replace_file(f"{directory}/{NAME}", dump(document).encode())
     except OSError as error:
-        raise HostError(f"write {directory}/{NAME}", error) from None
+        raise HostError(f'write "{directory}/{NAME}"', error) from None

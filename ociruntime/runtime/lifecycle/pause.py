@@ -1,7 +1,7 @@
-"""`pause` and `resume`: freeze and thaw all processes of a container through its cgroup.
+"""`pause` and `resume`: freeze and thaw all processes of a container with its cgroup.
 
-Both are idempotent, as in crun: a caller that was killed halfway can repeat the call. (runc refuses
-a second pause with a message that containerd misreads as "has ended".)
+Both are idempotent, as in crun: a caller that was killed halfway can repeat the call.  (runc
+refuses a second pause with a message that containerd misreads as "has ended".)
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ HostSteps = list[tuple[str, str]]  # (JSON path or "", text), in order
 
 
 def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]], Plan]:
-    """Return the steps of `create` on the host as (JSON path or "", text), and the executor's plan.
+    """Return `create`'s steps on the host as (JSON path or "", text), and the executor's plan.
 
     Raises the errors of ``prepare``.
     """
@@ -24,7 +24,7 @@ def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]
 def host_part(
     context: Context, options: CreateOptions, prepared: Preparation
 ) -> list[tuple[str, str]]:
-    """Return the steps of `create` outside the container as (JSON path or "", text), in order."""
+    """Return `create`'s steps outside the container as (JSON path or "", text), in order."""
     steps = [("", f"make {context.root}/.creating-{options.id}, locked")]
     unit = prepared.cgroup.unit
     for directory in prepared.cgroup.paths.values():
@@ -69,7 +69,7 @@ def plan_text(host: HostSteps, plan: Plan) -> str:
 def plan_values(host: HostSteps, plan: Plan) -> dict[str, object]:
     """Return the plan as a JSON object.
 
-    ``host`` lists the steps on the host; the other members are those of ``plan_document``.
+    ``host`` lists the steps on the host; the other members come from ``plan_document``.
     """
     steps = [{"step": step, "where": where} if where else {"step": step} for where, step in host]
     return {"host": steps, **plan_document(plan)}

@@ -1,4 +1,7 @@
-"""Prepare `create`: read the bundle, choose the cgroup and compile the plan; change nothing."""
+"""Prepare for `create`: read the bundle, choose the cgroup and compile the plan.
+
+Nothing is changed yet.
+"""
 
 from __future__ import annotations
 
@@ -48,22 +51,22 @@ class Preparation:
 
     @property
     def config(self) -> Config:
-        """Return the bundle's config.json, checked."""
+        """The bundle's config.json, checked."""
         return self.bundle.config
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Return the annotations of config.json, {} if it has none."""
+        """The annotations of config.json, {} if it has none."""
         return self.config.get("annotations") or {}
 
     @property
     def network_devices(self) -> bool:
-        """Return true if linux.netDevices lists devices to move."""
+        """True if linux.netDevices lists devices to move."""
         return bool((self.config.get("linux") or {}).get("netDevices"))
 
     @property
     def own_pid_namespace(self) -> bool:
-        """Return true if the pid namespace is new: all processes in it die with the init."""
+        """True if the pid namespace is new: all processes in it exit with the init."""
         namespaces = (self.config.get("linux") or {}).get("namespaces") or []
         return any(entry["type"] == "pid" and not entry.get("path") for entry in namespaces)
 
@@ -150,7 +153,7 @@ def _with_handler(bundle: Bundle) -> Config:
 
 
 def plan_cgroup(context: Context, layout: Layout, config: Config, container_id: str) -> Cgroup:
-    """Return the cgroup to create for a container, by the rules of ``--cgroup-manager``.
+    """Return the cgroup to create for a container, according to ``--cgroup-manager``.
 
     Raises ConfigError, HostError.
     """
@@ -176,7 +179,7 @@ def plan_cgroup(context: Context, layout: Layout, config: Config, container_id: 
 
 
 def _check_joined(config: Config) -> None:
-    """Raise ConfigError if a setting would change a namespace that the container joins by path."""
+    """Raise ConfigError if a setting would change a namespace that the container joins."""
     namespaces = (config.get("linux") or {}).get("namespaces") or ()
     if any(namespace.get("path") for namespace in namespaces):
         from ociruntime.runtime.host.namespaces import check_settings
@@ -185,7 +188,7 @@ def _check_joined(config: Config) -> None:
 
 
 def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None:
-    """Log all schema violations of config.json but ``first``, which the command raises itself."""
+    """Log all schema violations of config.json except ``first``, which the command raises."""
     from ociruntime.base.json_text import parse
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.check_shape import problems
@@ -245,7 +248,7 @@ def _request(context: Context, options: CreateOptions, bundle: Bundle, filters: 
 
 
 def _check_known_calls(profile: Seccomp, annotations: dict[str, str]) -> None:
-    """Raise ConfigError for unknown system calls if the annotations require known ones only."""
+    """Raise ConfigError for unknown system calls if an annotation requires known ones."""
     from ociruntime.runtime.spec.annotations import KNOWN_CALLS_ONLY
 
     if annotations.get(KNOWN_CALLS_ONLY, "0") == "0":

@@ -1,4 +1,4 @@
-"""`ps`: list a container's processes, as pids or as the lines of the host's ps(1)."""
+"""`ps`: list a container's processes, as pids or in the format of the host's ps(1)."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def process_ids(context: Context, container_id: str) -> list[int]:
 
 
 def process_table(context: Context, container_id: str, arguments: Sequence[str]) -> list[str]:
-    """Return the lines that the host's ps(1) prints for a container's processes, with its heading.
+    """Return the lines that the host's ps(1) prints for a container, including the heading.
 
-    ``arguments`` are those of ps, by default ``-ef``.  Raises UsageError, NoSuchContainer,
+    ``arguments`` are those for ps, by default ``-ef``.  Raises UsageError, NoSuchContainer,
     HostError, and RuntimeFailure if ps fails or prints no PID column.
     """
     # List the processes before ps runs: ps itself may start some.
@@ -44,9 +44,9 @@ def process_table(context: Context, container_id: str, arguments: Sequence[str])
 
 
 def select(table: str, pids: Collection[int]) -> list[str]:
-    """Return the heading of ``table``, the output of ps(1), and its lines for ``pids``.
+    """Return the heading of ``table``, the output of ps(1), and the lines for ``pids``.
 
-    Lines with ``-`` as PID are threads of the process above.  Raises RuntimeFailure if the heading
+    A line with ``-`` as PID is a thread of the process above.  Raises RuntimeFailure if the heading
     has no PID column.
     """
     # splitlines() would also split at U+2028, which a process may have in its name.
@@ -87,11 +87,11 @@ def _run_ps(arguments: list[str]) -> str:
         if status != 0:
             cause = _content(problems).decode(errors="replace").split("\n")[0].strip()
             raise RuntimeFailure(
-                f"ps {' '.join(arguments)}: {cause or f'exited with status {status}'}"
+                f"run ps {' '.join(arguments)}: {cause or f'exited with status {status}'}"
             )
         return _content(out).decode("utf-8", "surrogateescape")
     except OSError as error:
-        raise HostError(f"run {program}", error) from None
+        raise HostError(f'run "{program}"', error) from None
     finally:
         for fd in files:
             posix.close(fd)

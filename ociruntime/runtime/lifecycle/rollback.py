@@ -1,6 +1,7 @@
-"""The undo stack of a running command: revert its completed steps, the last one first.
+"""The undo stack of a running command: it reverts the completed steps, last one first.
 
-A killed command cannot do so; the next one for the same id does (``delete.clear_interrupted``).
+A killed command cannot do that; the next command for the same id does
+(``delete.clear_interrupted``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ociruntime.base.log import Log
 
 
 class Rollback:
-    """A stack of undo functions; each is pushed just before or after the change that it undoes."""
+    """A stack of undo functions, each pushed just before or after the change that it undoes."""
 
     __slots__ = ("_log", "_spare", "_steps")
 
@@ -23,7 +24,7 @@ class Rollback:
         self._spare = -1
 
     def reserve(self) -> None:
-        """Keep a descriptor for ``undo``: the command may fail because there are too few.
+        """Set a descriptor aside for ``undo``, in case the command fails because there are too few.
 
         Raises HostError.
         """
@@ -38,13 +39,14 @@ class Rollback:
             self._spare = -1
 
     def push(self, step: Callable[[], object]) -> None:
-        """Push a function that undoes a change and may raise RuntimeFailure or OSError."""
+        """Push a function that undoes a change; it may raise RuntimeFailure or OSError."""
         self._steps.append(step)
 
     def undo(self, failure: BaseException) -> None:
-        """Call all undo functions, the last one first, even if some of them fail.
+        """Call all undo functions, last one first, even if some of them fail.
 
-        Each failure is logged as a warning, and noted on ``failure``, the command's error.
+        Each failure is logged as a warning, and added to ``failure``, the command's error, as a
+        note.
         """
         self._release()
         while self._steps:
@@ -57,6 +59,6 @@ class Rollback:
                 self._log.warning(note)
 
     def keep(self) -> None:
-        """Drop all undo functions: the work is complete."""
+        """Drop all undo functions, because the work is complete."""
         self._release()
         self._steps.clear()

@@ -1,16 +1,16 @@
 """Record and unmount the root of a container that shares the host's mount namespace.
 
-Everything that such a container mounts is inside one mount of its root filesystem on itself. That
-mount is private, so nothing in it propagates, and one lazy unmount removes it all, however the
-container has renamed its directories, what it has mounted over them, and what is in use.
+Everything that such a container mounts is inside one mount of its root filesystem on itself.  That
+mount is private, so nothing in it propagates, and one lazy unmount removes it all, no matter how
+the container has renamed its directories, what it has mounted over them, and what is in use.
 
-``root-mount.json`` in the state directory identifies the mount. It is written before the mount is
+``root-mount.json`` in the state directory identifies the mount.  It is written before the mount is
 attached; once the container is complete, it also has the ids of all mounts inside.
 
-A mount that appears inside later was made by the host, unless the container may mount. The host's
-mount is copied before the root is unmounted, and attached to the same directory afterwards. A mount
-that the container may have made is unmounted with the root: a later removal of the root filesystem
-would otherwise descend into the bound directory.
+A mount that appears inside later was made by the host, unless the container may mount.  A mount of
+the host is copied before the root is unmounted, and attached to the same directory afterwards.  A
+mount that the container may have made is unmounted with the root: a later removal of the root
+filesystem would otherwise descend into the bound directory.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RootMount:
 
     @property
     def id(self) -> MountId:
-        """Return the kernel's id of the root mount."""
+        """The kernel's id of the root mount."""
         return MountId(self.number, self.unique)
 
 
@@ -86,7 +86,7 @@ def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
     try:
         place = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise HostError(f"open {rootfs}", error) from None
+        raise HostError(f'open "{rootfs}"', error) from None
     try:
         below = shown.get(mount_id(place).number)
         same = os.path.sameopenfile(fd, place)
@@ -114,8 +114,8 @@ def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
 def _check_alone(directory: str, rootfs: str) -> None:
     """Raise StepError if another container's root is mounted at, above or below ``rootfs``.
 
-    Unmounting one root would unmount parts of the other. Two containers created at the same time
-    both see each other's record.
+    Unmounting one root would unmount parts of the other.  Of two containers created at the same
+    time, each sees the other's record.
     """
     state_root, _, own = directory.rpartition("/")
     for name in os.listdir(state_root):
@@ -142,13 +142,13 @@ def _is_mounted(root_mount: RootMount) -> bool:
 
 
 def _source(below: ShownMount, rootfs: str) -> str:
-    """Return the path of ``rootfs`` within its file system, as mountinfo will show it."""
+    """Return the path of ``rootfs`` within its filesystem, as mountinfo will show it."""
     inside = os.path.relpath(rootfs, below.target)
     return below.root if inside == "." else f"{below.root.rstrip('/')}/{inside}"
 
 
 def record_contents(directory: str, config: Config) -> None:
-    """Add the ids of the mounts in the root to the record of a complete container.
+    """Add the ids of the mounts inside the root to the record of a complete container.
 
     Raises HostError.
     """
@@ -168,19 +168,19 @@ def write(directory: str, root_mount: RootMount) -> None:
     try:
         replace_file(path, dump(asdict(root_mount)).encode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise HostError(f"write {path}", error) from None
+        raise HostError(f'write "{path}"', error) from None
 
 
 def read(directory: str) -> RootMount:
     """Return the content of root-mount.json in a state directory.
 
-    Raises HostError if it cannot be read, ContainerError if it is damaged.
+    Raises HostError if the file cannot be read, ContainerError if it is damaged.
     """
     path = f"{directory}/{ROOT_MOUNT}"
     try:
         document: Any = parse(read_file(path), path)
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read "{path}"', error) from None
     check_record(document, _MEMBERS, path)
     return RootMount(**{each.name: document[each.name] for each in fields(RootMount)})
 
@@ -209,7 +209,7 @@ def clear(directory: str, log: Log) -> None:
 
 
 def _unmount_once(root_mount: RootMount, pid: int, started: int, log: Log) -> bool:
-    """Unmount the recorded root; return False if it is not mounted any more."""
+    """Unmount the recorded root; return False if it is no longer mounted."""
     shown = _mountinfo(str(pid))
     if not _is_there(root_mount, shown, joins=pid != os.getpid()):
         return False
@@ -225,7 +225,7 @@ def _unmount_once(root_mount: RootMount, pid: int, started: int, log: Log) -> bo
 
 
 def _end_creator(root_mount: RootMount) -> None:
-    """Kill the executor that a killed ``create`` left, which may be about to attach the mount.
+    """Kill an executor left by a killed ``create``, which may be about to attach the mount.
 
     Raises HostError if the executor does not exit.
     """
@@ -291,9 +291,9 @@ def _request(root_mount: RootMount) -> Request:
 
 
 def _is_there(root_mount: RootMount, shown: list[ShownMount], *, joins: bool) -> bool:
-    """Return true if mountinfo ``shown`` has the recorded mount, not another with its reused id.
+    """Return whether mountinfo ``shown`` has the recorded mount, and not another with its id.
 
-    ``joins``: ``shown`` is from another mount namespace than ours.
+    ``joins``: ``shown`` comes from a mount namespace other than ours.
     """
     root = next((mount for mount in shown if mount.id == root_mount.number), None)
     if root is None:
@@ -308,7 +308,7 @@ def _is_there(root_mount: RootMount, shown: list[ShownMount], *, joins: bool) ->
 
 
 def _inside(number: int, shown: list[ShownMount]) -> list[ShownMount]:
-    """Return all mounts of mountinfo ``shown`` that are below the mount with id ``number``."""
+    """Return all mounts in mountinfo ``shown`` that are below the mount with id ``number``."""
     members = {number}
     below: list[ShownMount] = []
     remaining = [mount for mount in shown if mount.id != number]
@@ -322,7 +322,7 @@ def _inside(number: int, shown: list[ShownMount]) -> list[ShownMount]:
 
 
 def _foreign(root_mount: RootMount, shown: list[ShownMount]) -> list[ShownMount]:
-    """Return mounts made below the root after the container was complete, without nested ones."""
+    """Return the outermost mounts made inside the root after the container was complete."""
     if root_mount.inside is None:
         return []
     ours = {root_mount.number, *root_mount.inside}
@@ -331,7 +331,7 @@ def _foreign(root_mount: RootMount, shown: list[ShownMount]) -> list[ShownMount]
 
 
 def _process_in(namespace: int) -> tuple[int, int] | None:
-    """Return (pid, start time) of a process in a mount namespace, preferably our own, or None."""
+    """Return (pid, start time) of a process in a mount namespace, ours if possible, or None."""
     if _namespace("self") == namespace:
         return os.getpid(), start_time(os.getpid())
     for name in ["1", *filter(str.isdecimal, os.listdir("/proc"))]:
@@ -348,7 +348,7 @@ def _namespace(process: str) -> int:
     try:
         return os.stat(path).st_ino
     except OSError as error:
-        raise HostError(f"open {path}", error) from None
+        raise HostError(f'open "{path}"', error) from None
 
 
 def _mountinfo(process: str) -> list[ShownMount]:
@@ -356,7 +356,7 @@ def _mountinfo(process: str) -> list[ShownMount]:
     try:
         return parse_mountinfo(read_file(path).decode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read "{path}"', error) from None
 
 
 def _boot() -> str:
@@ -364,4 +364,4 @@ def _boot() -> str:
     try:
         return read_file(path).decode().strip()
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read "{path}"', error) from None

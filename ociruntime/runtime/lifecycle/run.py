@@ -1,4 +1,4 @@
-"""`run`: create and start; without --detach also wait for the exit, and delete."""
+"""`run`: create and start; without --detach, also wait for the exit, and delete."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(context: Context, options: CreateOptions) -> int:
 
 
 def _start(context: Context, options: CreateOptions, creation: Creation) -> NotifyRelay | None:
-    """Start the new container, and return its notify relay; if that fails, delete the container."""
+    """Start the new container and return its notify relay; on failure, delete the container."""
     container = creation.container()
     try:
         creation.held.release()
@@ -99,7 +99,7 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
 
 
 def delete_after_end(context: Context, container_id: str) -> None:
-    """Delete a stopped container, unless another command has already.  Raises HostError."""
+    """Delete a stopped container, unless another command already has.  Raises HostError."""
     try:
         container, held = lock(context.root, container_id)
     except NoSuchContainer:

@@ -1,4 +1,4 @@
-"""Select containers by a regular expression (`kill` and `delete --regex`, like crun)."""
+"""Select containers by a regular expression (`kill` and `delete` with ``--regex``, as in crun)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ociruntime.runtime.lifecycle.context import Context
 def for_each_match(context: Context, pattern: str, act: Callable[[str], None]) -> None:
     """Call ``act`` with the id of each container that the regular expression ``pattern`` matches.
 
-    No match is not an error. Containers that have exited or been deleted meanwhile are skipped. Any
-    other failure does not stop the loop; ContainerError reports all failures at the end. Raises
-    UsageError for an invalid pattern, HostError.
+    It is not an error if none matches.  Containers that have exited or been deleted in the meantime
+    are skipped.  Any other failure does not stop the loop; ContainerError reports all failures at
+    the end.  Raises UsageError for an invalid pattern, HostError.
     """
     try:
         compiled = re.compile(pattern)

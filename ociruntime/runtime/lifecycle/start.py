@@ -39,8 +39,8 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
     With NOTIFY_SOCKET in the environment, also wait until the program sends READY=1 or exits.
 
     ``failure_fd``: a file with the FAILURE message that the fast path (csrc/fast_path/start.c) has
-    received from the executor; this call reports it.  Raises UsageError,
-    NoSuchContainer, ContainerError, StepError, HookError, HostError.
+    received from the executor; this call reports it.  Raises UsageError, NoSuchContainer,
+    ContainerError, StepError, HookError, HostError.
     """
     check_id(container_id)
     container, held = lock(context.root, container_id)
@@ -59,9 +59,9 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
 def start_locked(
     context: Context, container: Container, main_pid: int, *, deletes: bool = True
 ) -> NotifyRelay | None:
-    """Start the program of a container that the caller has locked; return the notify relay to run.
+    """Start a container that the caller has locked; return the notify relay that it must run.
 
-    Return None if there is nothing to relay. ``main_pid`` is the process that a service manager
+    Returns None if there is nothing to relay.  ``main_pid`` is the process that a service manager
     should watch (MAINPID).  ``deletes``: delete the container if a hook fails.  Raises the errors
     of ``start``.
     """
@@ -94,8 +94,8 @@ def start_locked(
 def _open_gate(container: Container) -> Message | None:
     """Send GO and wait for the exec; return the FAILURE message, None if the program runs.
 
-    Raises StepError if the init exits without a message, HostError if the seccomp agent does not
-    listen; the container then remains created.
+    Raises StepError if the init exits without a message, and HostError if the seccomp agent does
+    not listen; the container then stays created.
     """
     agent = container.seccomp_agent()
     connection = connect_gate(container.directory)
@@ -124,11 +124,11 @@ def _converse(
 def _await_exec(
     container: Container, agent: SeccompAgent | None, connection: socket, pidfd: int
 ) -> Message | None:
-    """Wait for the exec, after GO; return the FAILURE message, None if the program runs.
+    """After GO, wait for the exec; return the FAILURE message, None if the program runs.
 
     End of file may never arrive: a process that has traced the init may hold a duplicate of the
-    init's end of the connection. So the init's exit counts as end of file, and so does a timeout
-    after the message EXEC (csrc/fast_path/start.c does the same). Raises StepError, HostError.
+    init's end of the connection.  So the init's exit counts as end of file, and so does a timeout
+    after the message EXEC (csrc/fast_path/start.c does the same).  Raises StepError, HostError.
     """
     message = _next(connection, pidfd, None)
     if message is not None and message.kind == MESSAGE_LISTENER and agent is not None:
@@ -145,7 +145,7 @@ def _await_exec(
 
 
 def _next(connection: socket, pidfd: int, milliseconds: int | None) -> Message | None:
-    """Wait for a message; return None at end of file, when the init exits, or on timeout.
+    """Wait for a message; return None at end of file, on timeout, or when the init exits.
 
     Raises HostError.
     """
@@ -165,9 +165,9 @@ def _already_dead(container: Container) -> StepError:
 
 
 def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> None:
-    """Send the seccomp listener to the agent, before the program's first system call.
+    """Send the seccomp listener to the agent, before the program makes its first system call.
 
-    Raises StepError if the message brings no listener, HostError if the agent cannot be reached.
+    Raises StepError if the message contains no listener, HostError if the agent is unreachable.
     """
     from ociruntime.runtime.executor.protocol import check_listener
 
@@ -181,7 +181,7 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
 
 
 def _ended_silently(container: Container) -> StepError:
-    """Return the error for an init that exited without a message; wait until it is dead."""
+    """Return the error for an init that exited without a message, after waiting for its death."""
     # A dying process closes its files before it is a zombie; a caller that queries the state after
     # this error must not see a running container.
     pidfd = open_process(container.pid, container.started)
@@ -195,7 +195,7 @@ def _ended_silently(container: Container) -> StepError:
 
 
 def _report_from_file(context: Context, container: Container, fd: int) -> NoReturn:
-    """Raise the error for the message in file ``fd``; an empty file means none was sent."""
+    """Raise the error for the message in file ``fd``; an empty file means that none was sent."""
     from ociruntime.runtime.executor.protocol import LONG, SHORT, Message
 
     try:

@@ -1,8 +1,8 @@
 """Record when the phases and operations of a command began (``--timeline``, ``--debug``).
 
 The runtime marks its phases; the executor writes its times to a memfd, which needs no messages.
-Both use CLOCK_REALTIME, the only clock that time namespaces do not shift. The start time of the
-interpreter is not known, but its CPU time so far is.
+Both use CLOCK_REALTIME, the only clock that time namespaces do not shift.  The interpreter's own
+start cannot be observed, so the CPU time used so far stands for it.
 
 Pure functions convert the timeline to spans, and these to a trace (JSON) or a picture (SVG).
 """
@@ -49,9 +49,9 @@ MFD_CLOEXEC = 1
 
 
 class Timeline:
-    """The times of one command, and the file of ``--timeline`` that ``save`` writes.
+    """The times of one command, and the file of ``--timeline`` to which ``save`` writes them.
 
-    ``path`` "" means no file: times for ``--debug`` only.
+    ``path`` "" means no file: the times are only for ``--debug``.
     """
 
     def __init__(self, path: str, command: str) -> None:
@@ -79,7 +79,7 @@ class Timeline:
             raise HostError(f'open the timeline file "{path}"', error) from None
 
     def mark(self, phase: str) -> None:
-        """End the current phase, and begin one with the name ``phase``."""
+        """End the current phase, and begin one named ``phase``."""
         self.phases.append((phase, time_ns()))
 
     def follow(self, plan: Plan) -> int:
@@ -106,7 +106,7 @@ class Timeline:
         return array("Q", os.pread(self._times_fd, 8 * (len(self.operations) + 1), 0)).tolist()
 
     def carried_out(self) -> list[str]:
-        """Return log lines with the duration of each operation begun since the previous call."""
+        """Return log lines with the durations of the operations begun since the last call."""
         now = time_ns()
         times = self.times()
         lines = operation_lines(self.operations)
@@ -121,7 +121,7 @@ class Timeline:
         return unreported
 
     def save(self) -> None:
-        """Rewrite the file with all times so far: SVG if its name ends so, else JSON for Perfetto.
+        """Write all times so far to the file: SVG if its name ends in .svg, else Perfetto JSON.
 
         Raises HostError.
         """
@@ -168,9 +168,9 @@ def spans(
 ) -> list[Span]:
     """Return a span for each phase of the runtime, then for each operation of the executor.
 
-    A span ends where the next one begins, the last one at ``now``; ``times`` are as from
+    A span ends where the next one begins, the last one at ``now``; ``times`` come from
     ``Timeline.times``.  Operations that have not begun are left out.  No span ends before it
-    begins, even if the clock was set back meanwhile.
+    begins, even if the clock was set back in between.
     """
     first = phases[0][1]
     found = [
@@ -191,7 +191,7 @@ def spans(
 
 
 def _ends(begun: Sequence[tuple[T, int]], now: int) -> list[tuple[tuple[T, int], int]]:
-    """Return ((name, start), end) for each (name, start): it ends where the next one starts.
+    """Return ((name, start), end) for each (name, start); a span ends where the next one begins.
 
     A start is never before the previous one, even if the clock was set back.
     """
@@ -208,7 +208,7 @@ LANES = {RUNTIME: 1, EXECUTOR: 2}
 
 
 def trace_events(command: str, spans: Sequence[Span]) -> str:
-    """Return a trace for Perfetto (JSON): an event per span, one thread each for both lanes."""
+    """Return a trace for Perfetto (JSON): an event per span; each lane is shown as a thread."""
     events: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": command}}
     ]
@@ -283,7 +283,7 @@ def svg(command: str, spans: Sequence[Span]) -> str:
 
 
 def extent(spans: Sequence[Span]) -> tuple[int, int]:
-    """Return (first start, last end) of spans in nanoseconds, (0, 0) without spans."""
+    """Return (first start, last end) of the spans in nanoseconds; (0, 0) if there are none."""
     return (spans[0].start, max(each.end for each in spans)) if spans else (0, 0)
 
 
@@ -299,7 +299,10 @@ def duration(nanoseconds: int) -> str:
 
 
 def ticks(length: int, most: int = 10) -> list[int]:
-    """Return times (ns) for an axis's grid lines, at most ``most`` steps of 1, 2 or 5 * 10**n."""
+    """Return the times (ns) of an axis's grid lines, at most ``most``.
+
+    They are multiples of 1, 2 or 5 times a power of ten.
+    """
     step = 1000
     while length / step > most:
         step = step * 5 // 2 if str(step)[0] == "2" else step * 2
@@ -307,7 +310,7 @@ def ticks(length: int, most: int = 10) -> list[int]:
 
 
 class Drawing:
-    """An SVG picture being drawn: elements are added from the top down, the next at ``y``."""
+    """An SVG picture under construction: elements are added downwards, the next one at ``y``."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -394,13 +397,13 @@ class Drawing:
 
 
 def plain(text: str) -> str:
-    """Escape text for XML, with control characters replaced: XML does not allow them."""
+    """Escape text for XML, and replace control characters, which XML does not allow."""
     if not text.isprintable():
         text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return escape(text)
 
 
 def label(span: Span) -> str:
-    """Return the label of a span's row: its name and arguments, cut to LABEL characters."""
+    """Return a row's label: the span's name and arguments, cut to LABEL characters."""
     text = f"{span.name.replace('_', ' ')}  {span.arguments}".rstrip()
     return text if len(text) <= LABEL else text[: LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -25,7 +25,7 @@ RESOURCES = "resources.json"  # in the state directory: the limits since the las
 def update(
     context: Context, container_id: str, document: object, l3_cache: str = "", bandwidth: str = ""
 ) -> None:
-    """Apply the limits in ``document`` (a LinuxResources object) and schemata of Intel RDT.
+    """Apply the limits in ``document`` (a LinuxResources object), and schemata for Intel RDT.
 
     ``l3_cache`` and ``bandwidth`` are schemata lines, "" to leave them unchanged.  After an error,
     all limits are unchanged.  Device rules in ``document`` are ignored.
@@ -66,7 +66,7 @@ def resources_of(container: Container) -> dict[str, Any]:
     try:
         current: Any = parse(read_file(path), path)
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read "{path}"', error) from None
     return current  # type: ignore[no-any-return]
 
 
@@ -91,7 +91,7 @@ def _store(container: Container, resources: dict[str, Any]) -> None:
     try:
         replace_file(path, dump(resources).encode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise HostError(f"write {path}", error) from None
+        raise HostError(f'write "{path}"', error) from None
 
 
 # Combine an update with a container's present limits, those of config.json and all updates since;
@@ -114,7 +114,7 @@ _NOTHING: dict[str, dict[str, tuple[object, ...]]] = {
 def requested_changes(document: Resources) -> Resources:
     """Return ``document`` without members that change nothing, and without device rules.
 
-    Values such as 0 mean "unchanged": engines written in Go send all members.
+    Values such as 0 mean "unchanged": engines written in Go send every member.
     """
     effective: Resources = {}
     for section, value in document.items():
@@ -131,7 +131,7 @@ def requested_changes(document: Resources) -> Resources:
 
 
 def merged(present: Resources, change: Resources) -> Resources:
-    """Return ``present`` with the members of ``change`` in place of its own."""
+    """Return ``present``, with the members of ``change`` replacing its own."""
     after = dict(present)
     for section, value in change.items():
         if isinstance(value, dict):
@@ -145,10 +145,10 @@ def merged(present: Resources, change: Resources) -> Resources:
 
 
 def to_write(change: Resources, after: Resources) -> Resources:
-    """Return the limits to write: ``change``, and the members of ``after`` that it depends on.
+    """Return the limits to write: ``change``, and members of ``after`` that must go with them.
 
-    The swap limit includes memory, so a change of one is written with the other; and with
-    ``checkBeforeUpdate`` if that is set.
+    The swap limit includes memory, so if one of them changes, both are written; and
+    checkBeforeUpdate is included if it is set.
     """
     memory = change.get("memory") or {}
     if not ("limit" in memory or "swap" in memory):

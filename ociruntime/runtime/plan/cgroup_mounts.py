@@ -1,4 +1,4 @@
-"""Plan a mount of type ``cgroup``: the container's view of its own cgroups.
+"""Plan a mount of type ``cgroup``, which shows the container its own cgroups.
 
 A container with its own cgroup namespace gets a new cgroup filesystem, whose root is its cgroup.
 Any other container gets a bind mount of its cgroup's directory.
@@ -28,7 +28,7 @@ ALWAYS = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
 def compile_cgroup_mount(
     job: Compilation, fstype: str, target: str, options: MountOptions, where: str
 ) -> None:
-    """Append the operations for a cgroup mount: on v1, a tmpfs with one mount per hierarchy."""
+    """Append the operations for a cgroup mount; on v1, a tmpfs with a mount per hierarchy."""
     job.enter_cgroup_namespace()
     job.require_cgroup()
     options.set = (options.set & ~options.clear_recursive) | options.set_recursive
@@ -79,7 +79,7 @@ def _unified(
 
 
 def _hierarchies(job: Compilation, target: str, options: MountOptions, where: str) -> None:
-    """Append the operations for a tmpfs with a mount per v1 hierarchy.
+    """Append the operations for a tmpfs with a mount for each v1 hierarchy.
 
     Controllers that share a hierarchy get symbolic links to its mount.
     """
@@ -165,10 +165,10 @@ NOBODY_ELSE = -1
 
 
 def cgroup_owner(config: Config) -> int:
-    """Return the host uid that must own the container's v2 cgroup, or -1 to keep its owner.
+    """Return the host uid that must own the container's v2 cgroup; -1 leaves the owner unchanged.
 
-    The container's user owns it if the container has its own cgroup namespace and a writable
-    cgroup mount: such a container is meant to create nested cgroups.
+    The container's user owns it if the container has its own cgroup namespace and a writable cgroup
+    mount: such a container is meant to create nested cgroups.
     """
     linux = config.get("linux") or {}
     if not _is_new(linux, "cgroup") or not any(map(_is_writable, config.get("mounts") or ())):
@@ -187,7 +187,7 @@ def _is_new(linux: Linux, kind: str) -> bool:
 
 
 def _is_writable(mount: Mount) -> bool:
-    """Return true if ``mount`` is a writable cgroup filesystem at /sys/fs/cgroup."""
+    """Return whether ``mount`` is a writable cgroup filesystem at /sys/fs/cgroup."""
     if mount["destination"].rstrip("/") != "/sys/fs/cgroup" or mount.get("source") != "cgroup":
         return False
     if mount.get("type") not in ("cgroup", "cgroup2"):
@@ -197,7 +197,7 @@ def _is_writable(mount: Mount) -> bool:
 
 
 def _mapped(uid: int, mappings: Sequence[IdMapping]) -> int:
-    """Return the host uid of a uid in the container, or -1 if it is not mapped."""
+    """Return the host uid for a uid in the container, or -1 if it is not mapped."""
     for each in mappings:
         if 0 <= uid - each["containerID"] < each["size"]:
             return each["hostID"] + uid - each["containerID"]

@@ -1,6 +1,6 @@
 """Compile config.json and properties of the host to a plan.
 
-The passes run in the order of ``PASSES``; each appends its operations.
+The passes run in the order of ``PASSES``; each of them appends operations.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ PASSES: tuple[Callable[[Compilation], None], ...] = (
 
 
 def compile_plan(config: Config, facts: HostFacts, request: Request) -> Plan:
-    """Return the executor's plan for the container of ``config``; ``facts`` describe the host.
+    """Return the executor's plan for a container; ``facts`` describe the host.
 
-    ``config`` has been checked (runtime/spec/check_shape.py, validate.py). Raises ConfigError
-    for a valid setting that cannot be applied on this host.
+    ``config`` has been checked (runtime/spec/check_shape.py, validate.py).  Raises ConfigError for
+    a valid setting that cannot be applied on this host.
     """
     job = Compilation(config, facts, request)
     for compile_part in PASSES:

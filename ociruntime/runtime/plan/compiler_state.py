@@ -1,4 +1,4 @@
-"""The state that the passes of the plan's compiler share."""
+"""The state shared by the passes of the plan's compiler."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Compilation:
 
     The passes read ``config``, ``linux`` (empty if config.json has none), ``facts`` and
     ``request``, and append to ``plan``.  The namespaces pass sets ``new`` and ``joined``
-    (CLONE_NEW* masks), ``id_maps`` and ``trees`` (index in ``mounts`` -> slot of the mount's id
-    map, or of its tree from open_tree(2)).  A plan that enters a container sets ``mount_flags``
-    (MOUNT_* of every mount).  The mounts pass sets ``read_only_later``: (target, index in
-    ``mounts``).
+    (CLONE_NEW* masks), ``id_maps``, and ``trees``, which maps an index in ``mounts`` to a slot:
+    that of the mount's id map, or of its tree from open_tree(2).  A plan that enters a container
+    sets ``mount_flags`` (MOUNT_* of every mount).  The mounts pass sets ``read_only_later``: pairs
+    (target, index in ``mounts``).
     """
 
     __slots__ = (
@@ -61,12 +61,12 @@ class Compilation:
 
     @property
     def shares_mounts(self) -> bool:
-        """Return true if the container shares the runtime's mount namespace."""
+        """True if the container shares the runtime's mount namespace."""
         return not (self.new | self.joined) & CLONE_NEWNS
 
     @property
     def mounts_on_host(self) -> bool:
-        """Return true if the container's mounts are made in the runtime's mount namespace."""
+        """True if the container's mounts are made in the runtime's mount namespace."""
         if not self.shares_mounts:
             return False
         from ociruntime.runtime.spec.validate import needing_mounts
@@ -75,7 +75,7 @@ class Compilation:
 
     @property
     def forks_last(self) -> bool:
-        """Return true if a pid namespace is joined: the process enters it last, unprivileged."""
+        """True if a pid namespace is joined: the process enters it last, unprivileged."""
         return bool(self.joined & CLONE_NEWPID)
 
     def add(self, operation: Operation) -> None:
@@ -88,7 +88,7 @@ class Compilation:
             self.plan.warnings.append(text)
 
     def make_read_only(self, target: str, where: str) -> None:
-        """Append an operation that makes the mount at ``target`` read-only, not its submounts."""
+        """Append an operation that makes the mount at ``target``, but no submount, read-only."""
         self.add(
             operations.set_attributes(
                 target=target,
@@ -108,7 +108,7 @@ class Compilation:
         return _mount_labels(self, fstype, options)
 
     def take_slot(self) -> int:
-        """Return an unused slot: a number under which the executor keeps an open descriptor."""
+        """Return an unused slot, a number by which the executor refers to an open descriptor."""
         slot = self.next_slot
         self.next_slot += 1
         return slot
@@ -116,8 +116,8 @@ class Compilation:
     def require_cgroup(self) -> None:
         """Append the operation that moves the process into its cgroup, unless the plan has it.
 
-        Passes call this as late as possible, so that the host attaches the process while the mounts
-        are made: on cgroup v1, attaching waits for an RCU grace period.
+        Passes call this as late as possible, so that the runtime attaches the process while the
+        mounts are made: on cgroup v1, attaching waits for an RCU grace period.
         """
         if not self.in_cgroup:
             self.enter_cgroup()
@@ -131,7 +131,7 @@ class Compilation:
     def enter_cgroup_namespace(self) -> None:
         """Append the operation that creates the cgroup namespace, if one is configured.
 
-        The root of the namespace is the process's cgroup, which the process enters first.
+        The namespace's root is the process's cgroup, so the process enters that first.
         """
         if self.new & CLONE_NEWCGROUP and not self.in_new_cgroup_namespace:
             self.in_new_cgroup_namespace = True
@@ -155,7 +155,7 @@ CONTEXTS = ("context", "defcontext", "fscontext")
 
 
 def _mount_labels(job: Compilation, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
-    """Return (mount options that label a whole filesystem, label of its root directory alone).
+    """Return (mount options that label a whole filesystem, label for its root directory only).
 
     Both are empty if ``options`` contain a label, or if the SELinux policy labels the files.
     """

@@ -1,4 +1,4 @@
-"""Plan device nodes, the symbolic links of /dev and the console."""
+"""Plan device nodes, the symbolic links in /dev and the console."""
 
 from __future__ import annotations
 

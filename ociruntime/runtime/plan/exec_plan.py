@@ -1,9 +1,9 @@
-"""Plan for `exec`: a further process in a running container.
+"""Plan `exec`: run a further process in a running container.
 
-The passes are those of the container's init, except for entering the container. The executor
-starts on the host, enters the namespaces of the container's init and drops the privileges that the
-new process must not have. Only then does it fork into the pid namespace: the container's processes
-never see a process with the runtime's privileges (CVE-2016-9962).
+The passes are those for the container's init, except that the container is entered instead of
+created.  The executor starts on the host, enters the namespaces of the container's init and drops
+the privileges that the new process must not have.  Only then does it fork into the pid namespace,
+so that the container's processes never see a process with the runtime's privileges (CVE-2016-9962).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def compile_exec_plan(
 ) -> Plan:
     """Return the plan that runs the process of ``config`` in a running container.
 
-    ``apart``: CLONE_NEW* of the namespaces that the container's init, ``pid``, does not share with
-    the runtime. Raises ConfigError.
+    ``apart``: the CLONE_NEW* flags of the namespaces that the container's init, ``pid``, does not
+    share with the runtime.  Raises ConfigError.
     """
     job = Compilation(config, facts, request)
     job.joined = apart

@@ -58,37 +58,58 @@ STAGES: dict[int, str] = {
     STAGE_DONE: "the host ends this process",
 }
 
-# Operation -> verb for it in a sentence, where the name itself is none.
+# Operation -> its description in a sentence, where the name alone is not a verb.
 VERBS: dict[str, str] = {
-    "affinity": "run on CPUs",
-    "chroot": "change root",
+    "affinity": "set CPU affinity to",
+    "become_root": "switch to root of the user namespace",
+    "bounding": "drop capabilities from the bounding set",
+    "capabilities": "set capabilities",
+    "chdir": "chdir to",
+    "chroot": "chroot into the root filesystem",
     "clone_init": "fork the container's init",
     "clone_process": "fork into the pid namespace",
     "close_host": "close descriptors of the host",
-    "device": "make device",
+    "console": "open the console",
+    "device": "create device",
+    "domainname": "set domain name",
+    "drop_extra": "drop capabilities",
+    "exec": "execute",
     "find_executable": "find",
+    "home": "look up the home directory",
+    "hook": "run hook",
+    "hostname": "set host name",
+    "id_map": "create id map",
+    "io_priority": "set I/O priority",
     "join_namespace": "join namespace",
-    "id_map": "make id map",
     "join_process": "join namespaces",
     "keyring": "join a new session keyring",
     "listen_pid": "add LISTEN_PID to the environment",
     "loopback": "bring up loopback",
-    "mask": "mask",
-    "mkdir": "make directory",
-    "move_root": "move root",
-    "no_new_privs": "give up new privileges",
+    "memory_policy": "set memory policy",
+    "mkdir": "create directory",
+    "move_root": "move the root filesystem to /",
+    "no_new_privs": "set no_new_privs",
     "null_streams": "replace the host's null device",
     "open_namespace": "open namespace",
     "open_tree": "copy mount tree",
+    "personality": "set personality",
+    "propagation": "set mount propagation",
     "readonly": "make read-only",
     "reconfigure": "change filesystem",
     "recorded_root": "open root filesystem",
+    "restrict": "restrict mount",
     "rlimit": "set limit",
     "root": "open root filesystem",
+    "scheduler": "set scheduling policy",
+    "seccomp": "load the seccomp filter",
     "set_attributes": "change mount",
     "shared_root": "open root filesystem",
-    "stdio_owner": "give standard streams to",
-    "symlink": "link",
+    "stdio_owner": "change the owner of the standard streams to",
+    "symlink": "create symbolic link",
+    "sync": "wait for the runtime",
+    "umask": "set umask",
+    "unshare": "unshare namespaces",
+    "user": "switch to user",
     "wait_start": "wait for start",
     "write_proc": "write",
 }
@@ -109,7 +130,7 @@ def arguments(operation: Operation) -> str:
 
 
 def describe(operation: Operation) -> str:
-    """Describe an operation as part of a sentence: ``mount proc on /proc``."""
+    """Describe an operation as part of a sentence: ``mount proc on "/proc"``."""
     name = OPERATIONS[operation.code - 1][0]
     verb = VERBS.get(name) or name.replace("_", " ")
     fields = fields_of(operation)
@@ -118,7 +139,7 @@ def describe(operation: Operation) -> str:
 
 
 def operation_lines(operations: Sequence[Operation], first: int = 1) -> list[str]:
-    """Return a line per operation: number, name, arguments, JSON path of the setting."""
+    """Return a line for each operation: number, name, arguments, JSON path of the setting."""
     lines = []
     for number, operation in enumerate(operations, first):
         name = OPERATIONS[operation.code - 1][0]
@@ -170,7 +191,7 @@ def _mount(f: Fields) -> str:
 
 
 def _map(lines: str) -> str:
-    """Format the lines of an id map, ``0 1000 1``, as ``0=1000+1``: id on disk, id shown, count."""
+    """Format the lines of an id map, ``0 1000 1``, as ``0=1000+1``: id on disk, shown, count."""
     return ",".join("{}={}+{}".format(*line.split()) for line in lines.splitlines())
 
 
@@ -182,7 +203,7 @@ def _id_map_names(f: Fields) -> list[str]:
 
 
 def _mount_flag_names(f: Fields) -> list[str]:
-    """Return names for the flags of a mount: propagation, treatment of the mount point, id map."""
+    """Return names for a mount's flags: propagation, treatment of the mount point, id map."""
     names = [propagation_name(f["propagation"])] if f["propagation"] else []
     if f["flags"] & MOUNT_REAL_DIRECTORY:
         names.append("real directory")
@@ -275,12 +296,16 @@ def _mask(f: Fields) -> str:
     return f"{f['target']}{_flags(names)}"
 
 
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
 def _mount_place(f: Fields) -> str:
-    return f"{f['fstype']} on {f['target']}"
+    return f"{f['fstype']} on {_quoted(f['target'])}"
 
 
 def _bind_place(f: Fields) -> str:
-    return f"{f['source']} on {f['target']}"
+    return f"{_quoted(f['source'])} on {_quoted(f['target'])}"
 
 
 def _target(f: Fields) -> str:
@@ -378,34 +403,36 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
 SHORT: dict[str, Callable[[Fields], str]] = {
     "affinity": _cpus,
     "bind": _bind_place,
-    "chdir": lambda f: f["path"],
-    "device": _target,
-    "domainname": lambda f: f["name"],
-    "exec": lambda f: f["args"][0],
-    "find_executable": lambda f: f["file"],
-    "hook": lambda f: f["source"],
-    "hostname": lambda f: f["name"],
+    "chdir": lambda f: _quoted(f["path"]),
+    "device": lambda f: _quoted(f["target"]),
+    "domainname": lambda f: _quoted(f["name"]),
+    "exec": lambda f: _quoted(f["args"][0]),
+    "find_executable": lambda f: _quoted(f["file"]),
+    "hook": lambda f: _quoted(f["source"]),
+    "hostname": lambda f: _quoted(f["name"]),
     "join_namespace": _join,
     "join_process": _namespaces,
-    "mask": _target,
-    "mkdir": _target,
+    "mask": lambda f: _quoted(f["target"]),
+    "mkdir": lambda f: _quoted(f["target"]),
     "mount": _mount_place,
-    "open_namespace": lambda f: f["source"],
-    "open_tree": lambda f: f["source"],
-    "readonly": _target,
-    "reconfigure": _target,
-    "recorded_root": lambda f: f["source"],
-    "restrict": _target,
-    "rlimit": _rlimit,
-    "root": lambda f: f["source"],
-    "set_attributes": _target,
-    "shared_root": lambda f: f["source"],
+    "open_namespace": lambda f: _quoted(f["source"]),
+    "open_tree": lambda f: _quoted(f["source"]),
+    "readonly": lambda f: _quoted(f["target"]),
+    "reconfigure": lambda f: _quoted(f["target"]),
+    "recorded_root": lambda f: _quoted(f["source"]),
+    "restrict": lambda f: _quoted(f["target"]),
+    "rlimit": lambda f: (
+        f"{rlimit_name(f['resource'])} to {_limit(f['soft'])} (hard: {_limit(f['hard'])})"
+    ),
+    "root": lambda f: _quoted(f["source"]),
+    "set_attributes": lambda f: _quoted(f["target"]),
+    "shared_root": lambda f: _quoted(f["source"]),
     "stdio_owner": lambda f: f"user {f['uid']}",
-    "symlink": _target,
-    "unmount": _target,
+    "symlink": lambda f: _quoted(f["target"]),
+    "unmount": lambda f: _quoted(f["target"]),
     "unshare": _namespaces,
     "user": lambda f: f"{f['uid']}:{f['gid']}",
-    "write_proc": lambda f: f"/proc/{f['path']}",
+    "write_proc": lambda f: _quoted(f"/proc/{f['path']}"),
 }
 
 
@@ -434,7 +461,7 @@ def attribute_names(on: int, off: int = 0) -> list[str]:
 
 
 def namespace_names(flags: int) -> list[str]:
-    """Return ``["mnt", "pid"]`` for CLONE_NEW* bits, named like the files in /proc/PID/ns."""
+    """Return the names in /proc/PID/ns for CLONE_NEW* bits: ``["mnt", "pid"]``."""
     return [NAMESPACE_FILES[kind] for kind, flag in NAMESPACES.items() if flags & flag]
 
 

@@ -1,7 +1,8 @@
-"""Plan hooks: run those of the container's namespaces, and wait for those of the runtime's.
+"""Plan hooks: run those in the container's namespaces, and wait for those in the runtime's.
 
-prestart and createRuntime run on the host: the plan only waits for them. createContainer and
-startContainer run inside, as operations. poststart and poststop concern the host alone.
+The runtime runs prestart and createRuntime hooks: the plan only waits for them.  createContainer
+and startContainer hooks run inside, as operations.  poststart and poststop hooks are not part of
+the plan.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _LONGEST = (1 << 32) - 1  # seconds: the largest u32, more than 136 years
 
 
 def compile_create_hooks(job: Compilation) -> None:
-    """Append operations for the hooks before pivot_root (prestart and create hooks)."""
+    """Append operations for the hooks that run before pivot_root(2) (prestart and create hooks)."""
     hooks = job.config.get("hooks") or {}
     if hooks.get("prestart") or hooks.get("createRuntime"):
         job.require_cgroup()
@@ -32,7 +33,7 @@ def compile_create_hooks(job: Compilation) -> None:
 def compile_start_hooks(job: Compilation) -> None:
     """Append operations for startContainer hooks, which run in the container before its program.
 
-    A hook without ``env`` gets the environment of the process, as engines expect.
+    A hook without ``env`` gets the environment of the container's process, as engines expect.
     """
     hooks = job.config.get("hooks") or {}
     if hooks.get("startContainer"):

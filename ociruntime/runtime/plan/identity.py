@@ -17,7 +17,7 @@ def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
     """Return {name of a capability set, such as ``bounding``: bit mask} for all five sets.
 
     Capabilities that cannot be granted are left out with a warning.  Without the member
-    ``capabilities`` all sets are empty: the specification leaves the default open.
+    ``capabilities``, all sets are empty: the specification does not define a default.
     """
     configured = process.get("capabilities") or {}
     allowed = (2 << job.facts.last_capability) - 1
@@ -52,7 +52,10 @@ def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
 
 
 def _mask(names: list[str] | None) -> int:
-    """Return the bit mask of names, without unknown ones (validate_process.py warns of those)."""
+    """Return the bit mask of capability names, skipping unknown ones.
+
+    validate_process.py warns about those.
+    """
     mask = 0
     for name in names or ():
         mask |= BITS.get(name, 0)
@@ -66,7 +69,7 @@ def _names(mask: int) -> str:
 def _restrict(
     job: Compilation, masks: dict[str, int], kind: str, limit: int, superset: str
 ) -> None:
-    """Remove from ``masks[kind]`` the capabilities that are not in ``limit``, with a warning."""
+    """Remove from ``masks[kind]`` all capabilities that are not in ``limit``, with a warning."""
     lost = masks[kind] & ~limit
     if lost:
         job.warn(f"process.capabilities.{kind}: {_names(lost)} left out: not in the {superset} set")
@@ -74,7 +77,7 @@ def _restrict(
 
 
 def compile_user(job: Compilation, process: Process, late_policy: bool = False) -> None:
-    """Append operations that set the bounding set, then the user, then the other sets.
+    """Append operations that set the bounding set, then the user, then the other capability sets.
 
     ``late_policy``: keep CAP_SYS_NICE until the next ``add_capabilities``, for a scheduling policy
     that is set in between.
@@ -95,7 +98,7 @@ def compile_user(job: Compilation, process: Process, late_policy: bool = False) 
 
 
 def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None:
-    """Append the operation that sets all capability sets but bounding.
+    """Append the operation that sets all capability sets except the bounding set.
 
     ``extra``: mask of capabilities to keep until the next call.
     """
@@ -134,9 +137,9 @@ def drop_extra_capabilities(job: Compilation, process: Process) -> None:
 def _sets_groups(job: Compilation, process: Process) -> bool:
     """Return False if the process keeps the caller's supplementary groups.
 
-    It keeps them if setgroups(2) is denied, or if the annotation of podman's ``--group-add
-    keep-groups`` requests it.  Raises ConfigError if setgroups(2) is denied although
-    ``additionalGids`` is configured.
+    It keeps them if setgroups(2) is denied, or if an annotation requests it (podman's ``--group-add
+    keep-groups``).  Raises ConfigError if setgroups(2) is denied although ``additionalGids`` is
+    set.
     """
     annotations = job.config.get("annotations")
     if annotations:
@@ -157,9 +160,9 @@ def _sets_groups(job: Compilation, process: Process) -> bool:
 
 
 def _denies_setgroups(job: Compilation) -> bool:
-    """Return true if setgroups(2) is denied: an unprivileged user maps only their own group.
+    """Return whether setgroups(2) is denied: an unprivileged user maps only their own group.
 
-    The kernel accepts such a gid map only with setgroups(2) denied (runtime/host/idmap.py).
+    The kernel accepts such a gid map only after setgroups(2) was denied (runtime/host/idmap.py).
     """
     mappings = job.linux.get("gidMappings") or ()
     return bool(

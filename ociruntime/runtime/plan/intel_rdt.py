@@ -30,8 +30,8 @@ class Group:
 class Placement:
     """How to put a container into its resctrl groups.
 
-    ``made``: directories to make, in order. ``lines``: (JSON path, file, line) to write.
-    ``tasks``: files to write the pid to, in order. ``own``: those of ``made`` that are removed
+    ``made``: directories to create, in order.  ``lines``: (JSON path, file, line) to write.
+    ``tasks``: files to write the pid to, in order.  ``own``: those of ``made`` that are removed
     with the container.
     """
 
@@ -63,7 +63,7 @@ def group_path(rdt: IntelRdt, container_id: str, mountpoint: str) -> str:
 def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
     """Return how to put a container into ``group``.
 
-    Raises ConfigError if the group exists with other settings than ``rdt`` requires.
+    Raises ConfigError if the group exists with settings other than those in ``rdt``.
     """
     named = bool(rdt.get("closID"))
     schemata = lines(rdt)
@@ -85,7 +85,7 @@ def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
 
 
 def lines(rdt: IntelRdt) -> list[tuple[str, str]]:
-    """Return the schemata of ``rdt`` as (JSON path, line), in the order of writing."""
+    """Return the schemata in ``rdt`` as (JSON path, line), in writing order."""
     bandwidth = rdt.get("memBwSchema") or ""
     result = []
     for line in (rdt.get("l3CacheSchema") or "").splitlines():
@@ -126,7 +126,7 @@ def _resource(line: str) -> str:
 
 
 def _values(line: str) -> dict[str, int | str]:
-    """Parse a schemata line: ``L3:0=0f`` -> ``{"0": 15}``; a malformed value remains a string."""
+    """Parse a schemata line: ``L3:0=0f`` becomes ``{"0": 15}``; malformed values stay strings."""
     base = 10 if _resource(line) in DECIMAL else 16
     values: dict[str, int | str] = {}
     for part in line.partition(":")[2].split(";"):

@@ -1,6 +1,6 @@
 """Plans for `mounts add` and `mounts remove`, which change a running container's mounts.
 
-The passes are those of ``mounts`` in config.json. The host's files are opened before the executor
+The passes are those for ``mounts`` in config.json.  The host's files are opened before the executor
 enters the mount namespace; the container's processes never see the executor, because it does not
 enter the pid namespace.
 """
@@ -36,9 +36,9 @@ REFUSED = {
 
 
 class RunningContainer:
-    """A running container: ``pid`` of its init, and the namespaces that it does not share with us.
+    """A running container: the ``pid`` of its init, and the namespaces it does not share with us.
 
-    ``apart``: CLONE_NEW* flags of these namespaces, including CLONE_NEWNS.
+    ``apart``: the CLONE_NEW* flags of these namespaces, including CLONE_NEWNS.
     """
 
     __slots__ = ("apart", "pid")
@@ -100,7 +100,7 @@ def compile_removing(
 def compile_undoing(
     target: str, where: str, facts: HostFacts, request: Request, container: RunningContainer
 ) -> Plan:
-    """Return the plan that unmounts the mount just added at ``target``; follows symbolic links."""
+    """Return the plan that unmounts the mount just added at ``target``, following links."""
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
     _enter(job, container)
@@ -119,8 +119,8 @@ def compile_uncovering(
 ) -> Plan:
     """Return the plan that unmounts a root filesystem from the host, at most ``depth`` mounts.
 
-    ``kept``: mounts below it to preserve, as (path on the host, path below the root). ``joins``:
-    enter the mount namespace of a given process first.
+    ``kept``: mounts inside it to preserve, as (path on the host, path below the root).  ``joins``:
+    first enter the mount namespace of a given process.
     """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
@@ -194,7 +194,7 @@ def _user_namespace(job: Compilation, container: RunningContainer) -> int:
 
 
 def _check_target(target: str, where: str) -> None:
-    """Raise ConfigError for /, /proc and files below /proc, whose mounts confine the container."""
+    """Raise ConfigError for /, /proc and files in /proc, whose mounts confine the container."""
     if target in ("/", "/proc"):
         raise ConfigError(
             f"{where}.destination", f'"{target}" must not be mounted over or unmounted'

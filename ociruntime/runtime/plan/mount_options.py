@@ -1,8 +1,8 @@
 """The table of mount options: the meaning of each string in ``mounts[].options``.
 
-Three kinds of options use three kernel interfaces: attributes of one mount (mount_setattr(2),
-fsmount(2)), options of the filesystem's superblock (fsconfig(2)) and propagation
-(mount_namespaces(7)). An option in none of the tables is data for the filesystem.
+There are three kinds of options, applied through three kernel interfaces: attributes of one mount
+(mount_setattr(2), fsmount(2)), options of the filesystem's superblock (fsconfig(2)) and propagation
+(mount_namespaces(7)).  An option in none of the tables is data for the filesystem.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ FSTAB_WORDS = ("_netdev", "auto", "noauto", "nofail")
 class MountOptions:
     """The options of one mount, grouped by the system call that applies them.
 
-    ``set`` and ``clear``, and ``*_recursive`` for the whole tree, are MOUNT_ATTR_* masks;
-    ``propagation`` is a list of MS_* values, applied in order; ``data`` are pairs
-    (index in the options, text).
+    ``set`` and ``clear`` are MOUNT_ATTR_* masks, as are ``*_recursive``, which apply to the whole
+    tree; ``propagation`` is a list of MS_* values, applied in order; ``data`` are pairs (index in
+    the options, text).
     """
 
     __slots__ = (
@@ -129,12 +129,12 @@ class MountOptions:
 
 
 def option_names() -> list[str]:
-    """Return the names of all supported mount options, sorted, for the command ``features``."""
+    """Return the sorted names of all supported mount options, for the command ``features``."""
     return sorted([*ACTIONS, *ATTRIBUTES, *RECURSIVE_ATTRIBUTES, *SUPERBLOCK, *PROPAGATION])
 
 
 def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
-    """Parse the options of a mount; if two contradict each other, the later one wins.
+    """Parse a mount's options; if two contradict each other, the later one wins.
 
     ``where`` is the JSON path of the mount.  Raises ConfigError if an option is not supported.
     """
@@ -178,7 +178,7 @@ def _take_action(parsed: MountOptions, word: str) -> None:
 
 
 def _split(data: str) -> list[str]:
-    """Split filesystem options at commas, as the kernel does, unless they contain quotes."""
+    """Split filesystem options at commas, except inside quotes, as the kernel does."""
     if '"' in data or "\\" in data:
         return [data]
     return [text for text in data.split(",") if text]
@@ -192,7 +192,7 @@ def _whole_access_time(on: int, off: int) -> int:
 
 
 def suggestion(word: str, extra: Sequence[str] = ()) -> str:
-    """Return a hint for an unknown mount option, ``did you mean "ro"?``, or "" if none is close."""
+    """Return a hint for an unknown mount option, ``did you mean "ro"?``; "" if none is similar."""
     from difflib import get_close_matches  # only when an error is certain
 
     key = word.partition("=")[0]
@@ -252,7 +252,7 @@ def without_quotes(text: str) -> str:
 
 
 def check_data(fstype: str, data: Sequence[tuple[int, str]], where: str) -> None:
-    """Raise ConfigError for a misspelled filesystem option; the kernel checks all others."""
+    """Raise ConfigError for a misspelled filesystem option; the kernel checks the others."""
     keys = DATA_KEYS.get(fstype)
     if keys is None:
         return

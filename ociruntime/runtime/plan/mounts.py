@@ -57,7 +57,7 @@ SHOWN: dict[str, int] = {"proc": CLONE_NEWPID, "sysfs": CLONE_NEWNET}
 
 
 def is_bind(mount: Mount) -> bool | None:
-    """Return None if ``mount`` is not a bind mount, else True if it is recursive.
+    """Return None if ``mount`` is not a bind mount, True if it is recursive, else False.
 
     The options ``bind`` and ``rbind`` decide, whatever the type is; the last one wins.
     """
@@ -74,13 +74,13 @@ def is_bind(mount: Mount) -> bool | None:
 
 
 def is_id_mapped(mount: Mount) -> bool:
-    """Return true if the mount has id mappings or the option ``idmap`` or ``ridmap``."""
+    """Return whether the mount has id mappings, or the option ``idmap`` or ``ridmap``."""
     options = mount.get("options") or ()
     return bool(mount.get("uidMappings")) or "idmap" in options or "ridmap" in options
 
 
 def maps_recursively(mount: Mount) -> bool:
-    """Return true if the mount's id mapping also applies to its submounts."""
+    """Return whether the mount's id mapping also applies to its submounts."""
     return "ridmap" in (mount.get("options") or ())
 
 
@@ -90,14 +90,14 @@ def bind_source(job: Compilation, mount: Mount) -> str:
 
 
 def bind_path(bundle: str, source: str) -> str:
-    """Return the absolute path of a bind mount's source; relative sources are below the bundle."""
+    """Return the absolute path of a bind mount's source; relative ones are below the bundle."""
     return source if source.startswith("/") else f"{bundle}/{source}"
 
 
 def compile_mounts(job: Compilation) -> None:
     """Append operations for ``mounts``.
 
-    Read-only mounts in which the runtime still creates files go to ``job.read_only_later``.
+    Read-only mounts in which the runtime still has to create files go to ``job.read_only_later``.
     """
     if job.linux.get("mountLabel") and not job.facts.selinux:
         raise ConfigError("linux.mountLabel", "SELinux is not enabled on this host")
@@ -143,9 +143,9 @@ def compile_read_only_mounts(job: Compilation) -> None:
 
 
 def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) -> bool:
-    """Return true if the runtime itself may create files in this mount after mounting it.
+    """Return whether the runtime itself may create files in this mount after mounting it.
 
-    Symbolic links of the image hide which mount point is in which mount, so any later mount counts,
+    Symbolic links in the image hide which mount point is in which mount, so any later mount counts,
     unless one covers this mount.
     """
     if target == "/dev":
@@ -229,10 +229,10 @@ def _mount(
 
 
 def _fallback(job: Compilation, fstype: str) -> int:
-    """Return MOUNT_OR_BIND if ``fstype`` may not be mountable in the user namespace, else 0.
+    """Return MOUNT_OR_BIND if the user namespace may be unable to mount ``fstype``, else 0.
 
     Only the owner of the pid namespace may mount proc, and of the network namespace sysfs; if the
-    container shares that namespace, a bind mount of the host's shows the same.
+    container shares that namespace, a bind mount of the host's filesystem shows the same.
     """
     kind = SHOWN.get(fstype, 0)
     in_user_namespace = job.facts.user_namespace or (job.new | job.joined) & CLONE_NEWUSER
@@ -240,7 +240,7 @@ def _fallback(job: Compilation, fstype: str) -> int:
 
 
 def _without_unmapped_group(job: Compilation, data: list[str], where: str) -> list[str]:
-    """Return devpts options without a ``gid=`` (usually tty) that the user namespace lacks."""
+    """Return devpts options without a ``gid=`` (usually tty's) that the user namespace lacks."""
     if not job.new & CLONE_NEWUSER:
         return data
     result = []
@@ -293,7 +293,8 @@ def _bind(job: Compilation, index: int, mount: Mount, target: str, options: Moun
 def _ignore_data(job: Compilation, options: MountOptions, where: str) -> None:
     """Warn about filesystem options, which the kernel ignores on a bind mount.
 
-    Raises ConfigError for a misspelled option: without its ``ro`` the mount would be writable.
+    Raises ConfigError for a misspelled option: if ``ro`` were misspelled and ignored, the mount
+    would be writable.
     """
     for option, text in options.data:
         hint = suggestion(text)

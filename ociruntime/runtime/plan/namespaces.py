@@ -1,11 +1,11 @@
 """Plan the creation and joining of namespaces, in the required order.
 
-The container's init starts in one of two ways. If every namespace is new, the executor is cloned
-straight into them. Joined namespaces, a user namespace (its maps are written from outside) and a
+The container's init starts in one of two ways.  If every namespace is new, the executor is cloned
+straight into them.  Joined namespaces, a user namespace (its maps are written from outside) and a
 time namespace (only children enter it) need operations first: then the executor starts on the host,
-carries them out, and forks the init with ``clone_init``. In a joined pid namespace, other processes
-may trace every new one: it is entered last, by ``clone_process``, when everything is set up and all
-privileges are dropped (runtime/plan/process.py).
+carries those out, and forks the init with ``clone_init``.  In a joined pid namespace, other
+processes may trace every new process: it is entered last, by ``clone_process``, when everything is
+set up and all privileges are dropped (runtime/plan/process.py).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def compile_namespaces(job: Compilation) -> None:
 
 
 def _where(job: Compilation, kind: str) -> str:
-    """Return the JSON path of the ``linux.namespaces`` entry for a type such as ``user``."""
+    """Return the JSON path of the entry in ``linux.namespaces`` for a type such as ``user``."""
     for index, namespace in enumerate(job.linux["namespaces"]):
         if namespace["type"] == kind:
             return f"linux.namespaces[{index}]"
@@ -100,7 +100,7 @@ def _where(job: Compilation, kind: str) -> str:
 
 
 def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]:
-    """Append operations that open the namespaces to join; return {CLONE_NEW* flag: slot number}."""
+    """Append operations that open the namespaces to join; return {CLONE_NEW* flag: slot}."""
     slots: dict[int, int] = {}
     for kind, (path, where) in joins.items():
         slots[kind] = job.take_slot()
@@ -111,9 +111,9 @@ def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]
 def open_trees(job: Compilation) -> None:
     """Append operations that open bind mount sources while the host's paths are accessible.
 
-    Root of the user namespace may not be allowed to search the host's directories, and in a
-    joined mount namespace these may not exist.  An ordinary user cannot copy mounts, and does not
-    need to: on the host, it stays the same user.  Only root of the host may id-map its mounts.
+    Root of the user namespace may not be allowed to search the host's directories, and in a joined
+    mount namespace these may not exist.  An ordinary user cannot copy mounts and does not need to,
+    because it stays the same user on the host.  Only root of the host may id-map its mounts.
     """
     inaccessible_later = (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS
     if not inaccessible_later or job.facts.uid != 0 or not job.facts.owns_mounts:
@@ -160,7 +160,7 @@ def _add_time_namespace(job: Compilation) -> None:
 
 
 def compile_namespace_settings(job: Compilation) -> None:
-    """Append operations for host name, loopback and sysctls, before /proc/sys becomes read-only."""
+    """Append operations for host name, loopback and sysctls, before /proc/sys is read-only."""
     if job.config.get("hostname"):
         job.add(operations.hostname(name=job.config["hostname"], where="hostname"))
     if job.config.get("domainname"):

@@ -5,9 +5,10 @@ Each operation is one to three system calls that the executor makes.  From this 
 ``plan_ops.h`` (structures, decoders, dispatch) and ``docs/plan-reference.md``; a test compares
 them.
 
-Field types: ``u32``, ``u64``, ``str``, ``bytes``, ``strs`` (list of str),
-``u32s`` (list of u32).  A path called ``target`` is resolved inside the
-container's root by the executor; one called ``source`` is the host's.
+Field types: ``u32``, ``u64``, ``str``, ``bytes``, ``strs`` (list of str), ``u32s`` (list of u32). A
+path called ``target`` is resolved inside the container's root by the executor; one called
+``source`` is a path on the host.  A slot is a number under which the executor keeps an open
+descriptor for later operations.
 """
 
 from __future__ import annotations

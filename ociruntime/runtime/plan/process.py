@@ -1,7 +1,7 @@
 """Plan ``process``: limits, identity, privileges and program, in the required order.
 
 First come all operations that need privileges, then the user, then the capabilities, then the
-seccomp filter, which may deny many of the later system calls.
+seccomp filter, which may deny many of the system calls before it.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def add_fork(job: Compilation) -> None:
 
 
 def add_listen_pid(job: Compilation) -> None:
-    """If sockets are passed, append the operation that sets LISTEN_PID to the program's pid."""
+    """Append the operation that sets LISTEN_PID to the program's pid, if sockets are passed."""
     if job.request.listen_fds:
         job.add(operations.listen_pid(where="LISTEN_FDS"))
 
@@ -153,7 +153,7 @@ def add_oom_score(job: Compilation) -> None:
 def add_hard_limits(job: Compilation) -> None:
     """Append operations that set hard limits; in a user namespace, root could only lower them.
 
-    The soft limits are set just before exec, so that low ones do not hinder the set-up.
+    The soft limits are set just before exec, so that low ones do not hinder the setup.
     """
     process = job.config.get("process")
     for index, limit in enumerate((process and process.get("rlimits")) or ()):
@@ -195,7 +195,7 @@ def add_keyring(job: Compilation, process: Process | None) -> None:
     """Append operations that create a session keyring with the process's SELinux label.
 
     The keyring has no name: a named keyring would be joined, not created, if another container had
-    created it first and opened it to all.  The label for new keys holds until the next exec.
+    created it first and opened it to all.  The label for new keys is in force until the next exec.
     """
     label = process.get("selinuxLabel") if process else None
     if label:
@@ -233,10 +233,10 @@ def _add_labels(job: Compilation, process: Process) -> None:
 
 
 def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
-    """Append operations that switch to the user, and chdir(2) before and after that.
+    """Append operations that switch to the user, and that chdir(2) before and after.
 
-    Before, because root may enter directories that the user may not; after, because on a
-    network filesystem the user may enter directories that root may not.
+    Before, because root may enter directories that the user may not; after, because on a network
+    filesystem the user may enter directories that root may not.
     """
     uid = process["user"]["uid"]
     if not job.request.console and (uid or (job.new | job.joined) & CLONE_NEWUSER):
@@ -266,7 +266,7 @@ def listening_environment(environment: list[str], request: Request) -> list[str]
 
 
 def unique_environment(env: list[str]) -> list[str]:
-    """Return ``env`` with only the last entry of each name: getenv(3) may find any of several."""
+    """Return ``env`` with only the last entry for each name: getenv(3) may find any of several."""
     last = {entry.partition("=")[0]: index for index, entry in enumerate(env)}
     if len(last) == len(env):
         return env

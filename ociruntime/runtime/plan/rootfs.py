@@ -1,7 +1,7 @@
 """Plan the root filesystem: prepare it for the mounts, and make it the process's root.
 
-Masked and read-only paths become operations here; ``csrc/executor/ops_restrictions.c`` carries
-them out.
+Masked and read-only paths become operations here; ``csrc/executor/ops_restrictions.c`` carries them
+out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def compile_root(job: Compilation) -> None:
 
 
 def _make_root_private(job: Compilation) -> None:
-    """Append operations that make the root private: later host mounts do not appear in it."""
+    """Append operations that make the root private: mounts that the host makes later stay out."""
     job.add(
         operations.set_attributes(
             target="/",
@@ -58,10 +58,10 @@ def _make_root_private(job: Compilation) -> None:
 def _propagation(job: Compilation) -> int:
     """Return the MS_* propagation of the host's mounts in the container's mount namespace.
 
-    The default is slave, not private: a mount that the host unmounts must not stay busy. It is
+    The default is slave, not private: a mount that the host unmounts must not stay busy.  It is
     shared only if configured, for binds that propagate the container's mounts to the host
-    (Kubernetes' Bidirectional).  Without pivot_root(2), it is never shared: the
-    root is moved onto ``/``, and the move would propagate to the host.
+    (Kubernetes' Bidirectional).  Without pivot_root(2), it is never shared: the root is moved onto
+    ``/``, and the move would propagate to the host.
     """
     flags = PROPAGATION.get(job.linux.get("rootfsPropagation") or "", 0)
     return flags if flags & MS_SHARED and not job.request.no_pivot else MS_SLAVE | MS_REC
@@ -104,7 +104,7 @@ def _below_root(path: str, where: str, hint: str) -> str:
 
 
 def compile_entry(job: Compilation) -> None:
-    """Append pivot_root(2) or chroot(2) into the root filesystem; call after its last change."""
+    """Append pivot_root(2) or chroot(2) into the root filesystem, after its last change."""
     if not job.request.console:
         job.add(operations.null_streams(root_of=0))
     if job.config["root"].get("readonly"):

@@ -50,7 +50,7 @@ def compile_scheduling(job: Compilation, process: Process, late_policy: bool) ->
 
 
 def ends_by_fork(scheduler: Scheduler | None) -> bool:
-    """Return true if fork(2) would reset the scheduling policy, or fail because of it."""
+    """Return whether fork(2) would reset the scheduling policy, or fail because of it."""
     return scheduler is not None and (
         scheduler["policy"] == "SCHED_DEADLINE"
         or "SCHED_FLAG_RESET_ON_FORK" in (scheduler.get("flags") or ())
@@ -87,12 +87,12 @@ def add_scheduler(job: Compilation, process: Process) -> None:
 
 
 def mask_words(mask: int) -> bytes:
-    """Return a bit mask in the kernel's format: words of 64 bits, no bytes for an empty mask."""
+    """Return a bit mask in the kernel's format, as 64-bit words; an empty mask gives no bytes."""
     return mask.to_bytes((mask.bit_length() + 63) // 64 * 8, "little")
 
 
 def node_mask(text: str) -> int:
-    """Return a list of NUMA nodes as a bit mask: ``0-3,7`` or ``0-30:2/4`` (two of every four).
+    """Convert a list of NUMA nodes, ``0-3,7`` or ``0-30:2/4`` (two of every four), to a bit mask.
 
     The list is well-formed (runtime/spec/cpu_list.py).  Raises ConfigError for a node above
     HIGHEST_NODE.
@@ -118,7 +118,7 @@ def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
 
 
 def listed(text: str) -> Iterator[int]:
-    """Yield the numbers of a well-formed list of CPUs or nodes: ``0-2,7`` -> 0, 1, 2, 7."""
+    """Yield the numbers in a well-formed list of CPUs or nodes: ``0-2,7`` gives 0, 1, 2, 7."""
     for part in text.strip().split(",") if text.strip() else ():
         numbers, _, pattern = part.partition(":")
         low, _, high = numbers.partition("-")

@@ -1,11 +1,11 @@
 """Decide when to load the seccomp filter: as early as it permits the remaining system calls.
 
-Without noNewPrivileges, loading it requires CAP_SYS_ADMIN. A process that kept that capability
+Without noNewPrivileges, loading it requires CAP_SYS_ADMIN.  A process that kept that capability
 until `start` could be traced by another container's process with CAP_SYS_PTRACE, or by a process
-that joins its pid namespace. So the filter is loaded before the last capabilities are dropped,
-before a fork into a shared pid namespace, and before the wait for `start`, as in runc. If it
-refuses a call that is still needed, or notifies an agent that gets the listener only at `start`, it
-is loaded last, just before execve(2).
+that joins its pid namespace.  So, as in runc, the filter is loaded before the last capabilities are
+dropped, before a fork into a shared pid namespace, and before the wait for `start`.  If it denies a
+call that is still needed, or notifies an agent that gets the listener only at `start`, it is loaded
+last, just before execve(2).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ LATE_LIMITS = ("RLIMIT_NOFILE", "RLIMIT_FSIZE", "RLIMIT_NPROC")  # csrc/executor
 def loads_early(
     job: Compilation, process: Process, *, waits: bool, forks: bool, late_policy: bool
 ) -> bool:
-    """Return true if the filter can be loaded before the fork and the wait for `start`.
+    """Return whether the filter can be loaded before the fork and the wait for `start`.
 
-    ``late_policy``: the scheduling policy can be set only after the fork. Warns if the filter
-    cannot be loaded early and the process must keep a capability for loading it.
+    ``late_policy``: the scheduling policy can be set only after the fork.  Appends a warning if the
+    filter is loaded late and the process must keep a capability until then.
     """
     request = job.request
     if late_policy:
@@ -50,6 +50,7 @@ def loads_early(
         job.warn(
             f"linux.seccomp: the filter is loaded last, because {reason}: until then the process"
             " keeps CAP_SYS_ADMIN, which a tracer (CAP_SYS_PTRACE) in its pid namespace could use"
+            " (set process.noNewPrivileges, which makes that capability unnecessary)"
         )
     return False
 
@@ -74,7 +75,7 @@ def _needed_calls(job: Compilation, process: Process, waits: bool, forks: bool) 
 
 
 def load_early(job: Compilation, process: Process) -> None:
-    """Append the loading of the seccomp filter, then the drop of capabilities only it required."""
+    """Append operations that load the seccomp filter and drop capabilities only that required."""
     _add(job, 0)
     drop_extra_capabilities(job, process)
 

@@ -1,1 +1,1 @@
-"""Load and check config.json; the default config, annotations and the state document."""
+"""Load and check config.json; also the default config, annotations and the state document."""

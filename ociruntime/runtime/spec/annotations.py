@@ -1,7 +1,7 @@
 """The table of all annotations in config.json that have an effect.
 
-Each row is (name, or a prefix that ends with a dot; effect; true if the annotation can affect the
-host or other containers). ``features`` reports the unsafe annotations, for engines that accept
+Each row is (name, or a prefix that ends with a dot; effect; whether the annotation can affect the
+host or other containers).  ``features`` reports the unsafe ones, for engines that accept
 annotations from untrusted users.
 """
 

@@ -1,4 +1,4 @@
-"""Load a bundle, the directory with config.json and usually the root filesystem."""
+"""Load a bundle, a directory with config.json and usually the root filesystem."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def load_bundle(
 
 
 def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
-    """Return (warnings for a config, whether tolerated_settings.py has corrected it).
+    """Return (warnings about a config, whether tolerated_settings.py has corrected it).
 
     Raises ConfigError if the config is invalid.
     """

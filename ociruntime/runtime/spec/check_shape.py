@@ -1,12 +1,12 @@
 """Check the shape of config.json: types, ranges and required members.
 
-The tables of ``shape.py`` are walked alongside the document. Unknown members are ignored
+The tables of ``shape.py`` are walked alongside the document.  Unknown members are ignored
 (CFG-EXT-01); a value of the wrong type, out of range or not among the accepted words is an error
-(CFG-VAL-01). Every string must be valid as a C string: without NUL, and without an unpaired
+(CFG-VAL-01).  Every string must be valid as a C string: without NUL, and without an unpaired
 surrogate, which UTF-8 cannot encode.
 
-The check of a valid document tracks no paths: only when a value is refused, ``problems`` walks the
-same tables again, and finds all invalid values with their paths.
+Checking a valid document does not keep track of paths: only when a value is refused does
+``problems`` walk the same tables again, and find all invalid values with their paths.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ociruntime.runtime.spec import shape
 class MismatchError(Exception):
     """Raised for a ``value`` that does not match ``kind`` and ``need`` of a table in shape.py.
 
-    Kinds besides those of the tables: "missing" (value: the object), "key" (value: a map's invalid
-    key, need: the accepted ones or None), "fewest" (an array with too few items) and "text" (a
-    string that is not a C string).
+    Kinds besides those of the tables: "missing" (``value`` is the object), "key" (``value`` is a
+    map's invalid key, ``need`` the accepted keys or None), "fewest" (an array with too few items)
+    and "text" (a string that is not a C string).
     """
 
     def __init__(self, kind: str, value: object, need: object = None) -> None:
@@ -34,7 +34,7 @@ class MismatchError(Exception):
 
 
 def check_shape(config: object) -> None:
-    """Check types, ranges and required members of a config.json.
+    """Check the types, ranges and required members of a config.json.
 
     Raises ConfigError for the first invalid value.
 
@@ -185,7 +185,7 @@ def _boolean(value: object, need: None) -> None:  # noqa: ARG001
 
 
 def is_c_string(text: str) -> bool:
-    """Return true if the text is valid UTF-8 without NUL, so that system calls accept it."""
+    """Return whether the text is valid UTF-8 without NUL, so that system calls accept it."""
     if "\0" in text:
         return False
     if text.isascii():

@@ -89,7 +89,7 @@ def _oddity(text: str) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return the word of ``words`` that is most similar to ``word``, or ""."""
+    """Return the word in ``words`` that is most similar to ``word``, or ""."""
     from difflib import get_close_matches
 
     # Ignore case and the common prefix of a family of words: they do not make words similar.
@@ -108,7 +108,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """Format a value as JSON for a message: long texts truncated, "an object", "an array"."""
+    """Format a value as JSON for a message: long texts are truncated, objects only named."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):
@@ -120,7 +120,7 @@ def shown(value: object) -> str:
 
 
 def join(path: str, step: str | int) -> str:
-    """Append a step to a JSON path: ``a``, ``b`` -> ``a.b``; ``a``, 3 -> ``a[3]``."""
+    """Append a step to a JSON path: ``a`` and ``b`` give ``a.b``; ``a`` and 3 give ``a[3]``."""
     if isinstance(step, int):
         return f"{path}[{step}]"
     if step.isidentifier():

@@ -24,7 +24,10 @@ def check_list(where: str, text: str) -> None:
 
 
 def listed_numbers(where: str, text: str) -> set[int]:
-    """Return the numbers in a CPU or node list: ``0-2,7`` -> {0, 1, 2, 7}.  Raises ConfigError."""
+    """Return the numbers in a CPU or node list: ``0-2,7`` gives {0, 1, 2, 7}.
+
+    Raises ConfigError.
+    """
     check_list(where, text)
     result: set[int] = set()
     for part in text.strip().split(",") if text.strip() else ():

@@ -41,7 +41,7 @@ _READONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tri
 
 
 def default_config(rootless: bool = False, uid: int = 0, gid: int = 0) -> dict[str, Any]:
-    """Return the default config; ``rootless``: root in it is mapped to ``uid`` and ``gid``."""
+    """Return the default config; with ``rootless``, its root is mapped to ``uid`` and ``gid``."""
     config: dict[str, Any] = {
         "ociVersion": SPEC_VERSION,
         "process": _process(),

@@ -13,7 +13,10 @@ FIRST_PIECE, NEXT_PIECE = 64 << 10, 1 << 20  # bytes to read at once; most files
 
 
 def parse_config(data: bytes, name: str = "config.json") -> Config:
-    """Parse a config.json; check its types, ranges and required members.  Raises ConfigError."""
+    """Parse a config.json, and check its types, ranges and required members.
+
+    Raises ConfigError.
+    """
     # Import here: commands that only read the state load this module too.
     from ociruntime.runtime.spec.check_shape import check_shape
 

@@ -1,4 +1,4 @@
-"""The state document for hooks and seccomp agents (runtime.md, State)."""
+"""The state document for hooks and seccomp agents (runtime.md#state)."""
 
 from __future__ import annotations
 

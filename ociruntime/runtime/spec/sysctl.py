@@ -36,10 +36,10 @@ _SETTABLE = (
 
 
 def sysctl_path(key: str) -> str:
-    """Return the path below /proc/sys for a key of linux.sysctl, read as by sysctl(8).
+    """Return the path below /proc/sys for a key of linux.sysctl, by the rule of sysctl(8).
 
-    The first separator decides: ``net.ipv4.conf.eth0/1.mtu`` and ``net/ipv4/conf/eth0.1/mtu``
-    are the same parameter.
+    The first separator decides: ``net.ipv4.conf.eth0/1.mtu`` and ``net/ipv4/conf/eth0.1/mtu`` are
+    the same parameter.
     """
     dot, slash = key.find("."), key.find("/")
     if dot >= 0 and (slash < 0 or dot < slash):
@@ -48,7 +48,7 @@ def sysctl_path(key: str) -> str:
 
 
 def owner(path: str) -> str:
-    """Return the type of namespace that a parameter below /proc/sys belongs to; "": the host's."""
+    """Return the namespace type that a parameter below /proc/sys belongs to; "": the host."""
     for owned, namespace in _OWNERS:
         if path == owned or (owned.endswith("/") and path.startswith(owned)):
             return namespace
@@ -56,7 +56,10 @@ def owner(path: str) -> str:
 
 
 def validate_sysctl(sysctl: dict[str, str], namespaces: dict[str, str]) -> None:
-    """Check the keys and values of linux.sysctl against the namespaces.  Raises ConfigError."""
+    """Check the keys and values of linux.sysctl against the container's namespaces.
+
+    Raises ConfigError.
+    """
     for key, value in sysctl.items():
         where = f'linux.sysctl["{key}"]'
         path = sysctl_path(key)

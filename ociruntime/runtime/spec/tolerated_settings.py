@@ -1,8 +1,8 @@
-"""Correct settings that the specification forbids but both runc and crun accept, with a warning.
+"""Correct settings that the specification forbids but both runc and crun accept.
 
 Loaded only when the strict checks have refused a config.json.  Each rule makes the document valid
-without changing its meaning; docs/spec-decisions.md lists the rules, and the settings that are
-refused nevertheless.
+without changing its meaning, and warns; docs/spec-decisions.md lists the rules, and the settings
+that are refused nevertheless.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _io_priority(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _zero(parent: dict[str, Any], where: str, name: str, value: Json = 0) -> Iterator[str]:
-    """Add a missing member of ``parent`` with its zero value, as Go's decoder does for runc."""
+    """Set a missing member of ``parent`` to its zero value, as Go's decoder does for runc."""
     if name not in parent:
         parent[name] = value
         meaning = "0" if value == 0 else "root"
@@ -61,7 +61,7 @@ def _zero(parent: dict[str, Any], where: str, name: str, value: Json = 0) -> Ite
 
 
 def _rlimits(config: dict[str, Any]) -> Iterator[str]:
-    """Keep only the last rlimit of each type: setrlimit(2) in turn has the same effect."""
+    """Keep only the last rlimit of each type: calling setrlimit(2) for each has the same effect."""
     process = _object(config, "process")
     rlimits = _list(process, "rlimits")
     if not all(isinstance(each, dict) and isinstance(each.get("type"), str) for each in rlimits):
@@ -127,7 +127,7 @@ def _console_size(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _rules_for_all_devices(config: dict[str, Any]) -> Iterator[str]:
-    """Correct unknown ``access`` letters of a rule for all devices, where they have no effect."""
+    """Correct unknown ``access`` letters in a rule for all devices, where they have no effect."""
     for index, rule in enumerate(_list(_object(config, "linux", "resources"), "devices")):
         if not isinstance(rule, dict) or rule.get("type", "a") != "a":
             continue

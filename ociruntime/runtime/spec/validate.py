@@ -1,7 +1,7 @@
-"""Check the specification's rules that concern several members of a config.json.
+"""Check the specification's rules that involve several members of a config.json.
 
-Pure: other packages check properties of the host (that a path exists, that a mapping is permitted)
-and refuse valid but unsupported settings.
+Pure: other packages check properties of the host (whether a path exists, whether a mapping is
+permitted) and refuse settings that are valid but not supported.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _hooks(hooks: Hooks) -> None:
 
 
 def _check_misspelled_process(config: Config) -> None:
-    """Raise ConfigError for a misspelled ``process``; a missing one is valid."""
+    """Raise ConfigError if ``process`` is misspelled; a missing one is valid."""
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.config_errors import missing
 

@@ -1,4 +1,4 @@
-"""Check the specification's rules for the object ``linux`` of config.json and its parts."""
+"""Check the specification's rules for the object ``linux`` in config.json."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _intel_rdt(rdt: IntelRdt, warnings: list[str]) -> None:
 
 
 def _memory_policy(policy: MemoryPolicy) -> None:
-    """Check ``linux.memoryPolicy`` by the rules of set_mempolicy(2).  Raises ConfigError."""
+    """Check ``linux.memoryPolicy`` against the rules of set_mempolicy(2).  Raises ConfigError."""
     from ociruntime.runtime.spec.cpu_list import check_list
 
     mode, nodes, flags = policy["mode"], policy.get("nodes", ""), policy.get("flags", [])
@@ -250,7 +250,7 @@ def _user(linux: Linux, namespaces: dict[str, str]) -> None:
 
 
 def validate_mappings(extents: list[IdMapping], where: str) -> None:
-    """Check id mappings by the rules of user_namespaces(7).  Raises ConfigError."""
+    """Check id mappings against the rules of user_namespaces(7).  Raises ConfigError."""
     if len(extents) > _MOST_MAPPINGS:
         raise ConfigError(
             where, f"has {len(extents)} entries; the kernel's limit is {_MOST_MAPPINGS}"
@@ -276,7 +276,7 @@ def validate_mappings(extents: list[IdMapping], where: str) -> None:
 
 
 def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
-    """Raise ConfigError for an empty offset, and for offsets without a new time namespace."""
+    """Raise ConfigError for an empty offset, or for offsets without a new time namespace."""
     path = namespaces.get("time")
     if path is None:
         raise ConfigError("linux.timeOffsets", "needs a time namespace", 'add {"type": "time"}')
@@ -289,7 +289,10 @@ def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
 
 
 def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
-    """Check names in ``netDevices``, without access to the host's devices.  Raises ConfigError."""
+    """Check the names in ``netDevices``, without looking at the host's devices.
+
+    Raises ConfigError.
+    """
     if "network" not in namespaces:
         hint = 'add {"type": "network"}'
         raise ConfigError("linux.netDevices", "needs a network namespace", hint)
@@ -311,7 +314,7 @@ def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
 
 
 def _is_device_name(name: str) -> bool:
-    """Return true if the kernel accepts the name for a network device (dev_valid_name())."""
+    """Return whether the kernel accepts the name for a network device (dev_valid_name())."""
     return (
         name not in (".", "..")
         and len(name.encode()) <= _LONGEST_DEVICE

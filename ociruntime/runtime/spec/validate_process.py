@@ -1,4 +1,4 @@
-"""Check the specification's rules for the object ``process`` of config.json."""
+"""Check the specification's rules for the object ``process`` in config.json."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
 
 
 def _check_user_mapped(process: Process, linux: Linux) -> None:
-    """Raise ConfigError for ids of process.user that the user namespace does not map."""
+    """Raise ConfigError for ids in process.user that the user namespace does not map."""
     uids, gids = linux.get("uidMappings", []), linux.get("gidMappings", [])
     user = process["user"]
     checks = [

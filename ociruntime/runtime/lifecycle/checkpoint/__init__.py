@@ -1,1 +1,1 @@
-"""`checkpoint` and `restore`: save containers to files and restore them, with CRIU."""
+"""The commands `checkpoint` and `restore`: save containers to files and restore them, with CRIU."""

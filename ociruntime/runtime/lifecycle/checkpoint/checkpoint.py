@@ -1,4 +1,4 @@
-"""`checkpoint`: save the processes of a container to files, with CRIU."""
+"""`checkpoint`: save the processes of a container to image files with CRIU."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def checkpoint(context: Context, container_id: str, options: CriuOptions) -> Non
 
 
 def _check(container: Container) -> None:
-    """Raise ContainerError if the container is in a state that CRIU cannot save."""
+    """Raise ContainerError unless CRIU can save the container in its present state."""
     status = container.status()
     if status not in (RUNNING, PAUSED):
         raise ContainerError(
@@ -77,7 +77,7 @@ def _check(container: Container) -> None:
 
 
 def make_directory(path: str) -> None:
-    """Create a directory with its parents, mode 0700, unless it exists. Raises HostError."""
+    """Create a directory (mode 0700) and its parents, unless it exists.  Raises HostError."""
     try:
         os.makedirs(path, 0o700, exist_ok=True)
     except OSError as error:
@@ -116,7 +116,7 @@ def _check_features(program: str, options: CriuOptions) -> None:
 
 
 def _dump(program: str, container: Container, options: CriuOptions) -> None:
-    """Have CRIU write the images, then write ociruntime.json.  Raises CriuError, HostError."""
+    """Make CRIU write the images, then write ociruntime.json.  Raises CriuError, HostError."""
     config = container.config()
     record, external = _record(container, config)
     fields = dump_options(
@@ -155,11 +155,11 @@ def open_directory(directory: str) -> int:
     try:
         return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise HostError(f"open {directory}", error) from None
+        raise HostError(f'open "{directory}"', error) from None
 
 
 def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str]]:
-    """Return the content of ociruntime.json, and the keys for ``external`` of criu_opts."""
+    """Return the content of ociruntime.json, and the keys for ``external`` in criu_opts."""
     pid = container.pid
     try:
         container_mounts = parse_mountinfo(_text(f"/proc/{pid}/mountinfo"))
@@ -184,17 +184,17 @@ def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str
 
 
 def joined_namespaces(config: Config) -> dict[str, str]:
-    """Return {type: path} of the namespaces that a container joins by path, but cgroup namespaces.
+    """Return {type: path} of the namespaces that a container joins, except cgroup namespaces.
 
-    Raises ContainerError if it joins a mount namespace, or has none but mounts in its config.
+    Raises ContainerError if it joins a mount namespace, or has mounts but no mount namespace.
     """
     joined = {}
     namespaces = (config.get("linux") or {}).get("namespaces") or []
     mounted = needing_mounts(config)
     if mounted and not any(each["type"] == "mount" for each in namespaces):
         raise ContainerError(
-            "checkpoint the container: it has mounts, but no mount namespace of its own"
-            f" ({mounted[0]}; linux.namespaces)",
+            f"checkpoint the container: {mounted[0]}: it has no mount namespace of its own",
+            'add {"type": "mount"} to linux.namespaces and create it again',
         )
     for namespace in namespaces:
         kind, path = namespace["type"], namespace.get("path") or ""
@@ -202,8 +202,8 @@ def joined_namespaces(config: Config) -> dict[str, str]:
             continue
         if kind == "mount":
             raise ContainerError(
-                "checkpoint the container: it joins the mount namespace"
-                f' "{path}" (linux.namespaces)',
+                f'checkpoint the container: it joins the mount namespace "{path}"',
+                "CRIU needs a mount namespace of the container's own: see linux.namespaces",
             )
         joined[kind] = path
     return joined
@@ -214,9 +214,9 @@ def _text(path: str) -> str:
 
 
 def failure(action: str, answer: dict[str, Any], log: str) -> CriuError:
-    """Return the error for a request that failed in CRIU, with the reason from its log file.
+    """Return the error for a request that CRIU failed to carry out, with the reason in its log.
 
-    ``action`` begins the message, ``answer`` is CRIU's response, ``log`` the path of the log.
+    ``action`` begins the message, ``answer`` is CRIU's response, ``log`` is the path of the log.
     """
     try:
         cause = summary(_text(log))
@@ -224,7 +224,5 @@ def failure(action: str, answer: dict[str, Any], log: str) -> CriuError:
         cause = ""
     cause = cause or answer.get("cr_errmsg") or ""
     if not cause:
-        cause = (
-            os.strerror(answer["cr_errno"]) if answer.get("cr_errno") else "criu gives no reason"
-        )
-    return CriuError(f"{action}: criu: {cause}", f"see its log {log}")
+        cause = os.strerror(answer["cr_errno"]) if answer.get("cr_errno") else "unknown error"
+    return CriuError(f"{action}: criu: {cause}", f'see the log "{log}"')

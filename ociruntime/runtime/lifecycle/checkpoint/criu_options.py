@@ -85,7 +85,7 @@ class CriuOptions:
 
 
 def common_options(options: CriuOptions, annotations: Mapping[str, str]) -> dict[str, Any]:
-    """Return the criu_opts that a dump and a restore have in common.  Raises ConfigError."""
+    """Return the criu_opts common to a dump and a restore.  Raises ConfigError."""
     fields: dict[str, Any] = {
         "log_level": LOG_LEVEL,
         "notify_scripts": True,
@@ -118,10 +118,11 @@ def dump_options(
     freezer: str,
     external: list[str],
 ) -> dict[str, Any]:
-    """Return the criu_opts of a DUMP or PRE_DUMP request.
+    """Return the criu_opts for a DUMP or PRE_DUMP request.
 
     ``pid`` is the container's init, ``root`` its root filesystem, ``freezer`` its cgroup directory
-    with a freezer or "", ``external`` the keys of objects from the host.  Raises ConfigError.
+    in the freezer hierarchy or "", ``external`` the keys of objects that belong to the host. Raises
+    ConfigError.
     """
     fields = common_options(options, annotations) | {
         "pid": pid,
@@ -153,7 +154,7 @@ def restore_options(
     inherited: list[dict[str, Any]],
     joined: list[dict[str, str]],
 ) -> dict[str, Any]:
-    """Return the criu_opts of a RESTORE request.
+    """Return the criu_opts for a RESTORE request.
 
     ``cgroups``, ``inherited`` and ``joined`` are lists of the messages cgroup_root, inherit_fd and
     join_namespace of rpc.proto.  Raises ConfigError.
@@ -175,7 +176,7 @@ def restore_options(
 
 
 def cgroup_roots(text: str) -> list[dict[str, str]]:
-    """Return a cgroup_root message per hierarchy; ``text`` is a process's /proc/PID/cgroup."""
+    """Return a cgroup_root message for each hierarchy; ``text`` is that of /proc/PID/cgroup."""
     roots = []
     for line in text.splitlines():
         _, _, entry = line.partition(":")

@@ -1,10 +1,10 @@
-"""Mounts of a container that come from the host, which CRIU identifies by keys.
+"""Mounts of a container that come from the host; CRIU identifies them by keys.
 
-A checkpoint stores a key for each such mount, with the mount's name in config.json. A restore looks
-the name up in the new container's config.json, which alone decides where host files come from. The
-keys are numbers, not paths: CRIU must not parse a name chosen by an image or a process inside as an
-option. Inode numbers confirm that a mount is the one in config.json, because a process inside can
-swap the directories above two mounts.
+A checkpoint stores a key for each such mount, with the mount's name in config.json.  A restore
+looks the name up in the new container's config.json, which alone decides where host files come
+from.  The keys are numbers, not paths: a name chosen by an image or by a process inside must not be
+parsed by CRIU as an option.  Inode numbers confirm that a mount is the one in config.json, because
+a process inside can swap the directories above two mounts.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ NULL = "/dev/null"
 
 
 def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: bool) -> list[str]:
-    """Return the targets of the mounts that come from the host, so CRIU cannot recreate them; pure.
+    """Return the targets of mounts from the host, which CRIU cannot recreate; pure.
 
-    These are ``mounts`` of a device in ``host_devices`` (also mounted on the host), except parts of
-    the container's own root and, with ``cgroup_namespace``, cgroup mounts.
+    A mount is from the host if its device is in ``host_devices``, the devices that the host has
+    mounted too.  Exceptions are parts of the container's own root and, with ``cgroup_namespace``,
+    cgroup mounts.
     """
     top = next((mount for mount in mounts if mount.target == "/"), None)
     own = {mount.device for mount in mounts if mount.fstype in OF_THE_KERNEL and mount.root == "/"}
@@ -53,8 +54,8 @@ def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: boo
 def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> dict[str, str]:
     """Return {target: name in config.json} for the mounts ``targets`` of process ``pid``.
 
-    The name is a destination in ``mounts``, a masked path or a device.  Raises ContainerError if a
-    mount has no name.
+    The name is a destination in ``mounts``, a masked path or a device.  Raises ContainerError for a
+    mount without a name.
     """
     binds = bind_sources(bundle, config)
     others = masked_paths(config) | device_paths(config)
@@ -68,7 +69,7 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
     for target in targets:
         if "]" in target or not target.isprintable():
             raise ContainerError(
-                f"cannot checkpoint the mount at {target!a}: CRIU does not support such a path"
+                f"checkpoint the mount at {target!a}: CRIU does not support such a path"
             )
         inside = find_mount(pid, target)
         same = [where for where, source in binds if inside and identity(source) == inside[1]]
@@ -78,7 +79,7 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
             names[target] = same[0]  # the destination contains a symbolic link
         else:
             raise ContainerError(
-                f'cannot checkpoint the mount at "{target}": no mount in config.json matches it',
+                f'checkpoint the mount at "{target}": no mount in config.json matches it',
                 "it was mounted later, or its source on the host has been replaced since",
             )
     return names
@@ -107,7 +108,7 @@ def device_paths(config: Config) -> set[str]:
 def find_source(
     name: str, bundle: str, config: Config, cgroups: tuple[tuple[str, str], ...]
 ) -> str:
-    """Return the host path for a checkpoint's mount ``name``, as the new config.json defines it.
+    """Return the host path for the mount ``name`` of a checkpoint, as the new config.json sets it.
 
     ``cgroups`` are the directories that a mount of type cgroup shows, from ``Cgroup.visible``.
     Raises ContainerError if config.json has no such mount or device.
@@ -133,9 +134,9 @@ def find_source(
 
 
 def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
-    """Return (mount id, file identity) of path ``target`` in the root of process ``pid``, or None.
+    """Return (mount id, file identity) of ``target`` in the root of process ``pid``, or None.
 
-    Symbolic links are not followed, because they could lead out of the process's root. Paths from
+    Symbolic links are not followed, because they could lead out of the process's root.  Paths in
     mountinfo contain none, unless a process has created one since.
     """
     try:
@@ -176,7 +177,7 @@ ALL_RESTRICTIONS = 15
 def shown_at(pid: int, mounts: Sequence[Mount]) -> dict[str, Identity | None]:
     """Return {target: identity of the file there} for the mounts of process ``pid``.
 
-    The identity is None for a target that does not exist.  Raises StepError if a target leads to
+    The identity is None if the target does not exist.  Raises StepError if a target leads to
     another mount, although no later mount covers it.
     """
     shown: dict[str, Identity | None] = {}
@@ -199,9 +200,9 @@ def wanted_flags(
     """Return {target: MOUNT_ATTR_* flags} that the restored mounts must have.
 
     ``recorded`` are the mounts of an ImageRecord; ``shown`` maps each target to the file there,
-    ``sources`` the destination of each bind mount of config.json to its source.  ``nodes`` are the
+    ``sources`` the destination of each bind mount in config.json to its source.  ``nodes`` are the
     host's own device nodes, with which CRIU covers masked paths and devices: unless config.json
-    binds one, they must not be changed through the mount.
+    binds one, it must not be possible to change them through the mount.
     """
     configured = {}
     for index, mount in enumerate(config.get("mounts") or []):
@@ -241,8 +242,8 @@ def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:
 def check_restricted(target: str, number: int, mounts: Iterable[Mount]) -> None:
     """Raise StepError unless mount id ``number`` is at ``target`` according to ``mounts``.
 
-    A path can lead elsewhere: another mount covers it, or a directory on the way is shared with a
-    container that replaces it.
+    A path can lead elsewhere if another mount covers it, or if it contains a directory that is
+    shared with a container that replaces it.
     """
     if all(mount.id != number for mount in mounts if mount.target == target):
         raise StepError(

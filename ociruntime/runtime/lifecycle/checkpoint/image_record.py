@@ -3,8 +3,8 @@
     version        1
     mounts         key -> the mount's name in config.json (external_mounts.py), its target, and
                    its options as in mountinfo
-    streams        for descriptors 0, 1 and 2 of the init: the key with which CRIU replaces it by
-                   another descriptor, "" if it is the container's own
+    streams        for descriptors 0, 1 and 2 of the init: the key by which CRIU replaces it with
+                   another descriptor, "" if it belongs to the container
     namespaces     the types of namespaces that were joined by a path
 
 The file is untrusted input.
@@ -25,7 +25,7 @@ VERSION = 1
 
 
 class ImageRecord:
-    """The contents of ``ociruntime.json``; the module's docstring describes the members."""
+    """The content of ``ociruntime.json``; the module's docstring describes the members."""
 
     __slots__ = ("mounts", "namespaces", "streams")
 
@@ -47,7 +47,7 @@ class ImageRecord:
         try:
             replace_file(f"{directory}/{NAME}", dump(document).encode("utf-8", "surrogateescape"))
         except OSError as error:
-            raise HostError(f"write {directory}/{NAME}", error) from None
+            raise HostError(f'write "{directory}/{NAME}"', error) from None
 
 
 def read_record(directory: str) -> ImageRecord:
@@ -60,10 +60,10 @@ def read_record(directory: str) -> ImageRecord:
         document: Any = parse(read_file(path), path)
     except OSError as error:
         hint = "is --image-path the directory of a checkpoint that ociruntime has made?"
-        raise HostError(f"read {path}", error, hint) from None
+        raise HostError(f'read "{path}"', error, hint) from None
     if not (isinstance(document, dict) and document.get("version") == VERSION):
         raise ContainerError(
-            f"read {path}: the file was written by another version of ociruntime",
+            f'read "{path}": the file was written by another version of ociruntime',
             "restore the checkpoint with the version that made it",
         )
     mounts, streams = document.get("mounts"), document.get("streams")
@@ -75,7 +75,7 @@ def read_record(directory: str) -> ImageRecord:
         and _is_texts(namespaces)
     ):
         raise ContainerError(
-            f"read {path}: the file is malformed",
+            f'read "{path}": the file is malformed',
             "make the checkpoint again, and do not edit its files",
         )
     return ImageRecord(mounts, streams, namespaces)

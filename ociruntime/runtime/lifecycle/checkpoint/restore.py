@@ -86,8 +86,8 @@ FIRST_FREE = 10  # our standard streams are duplicated to 10 and up: criu has it
 class Restoration(Creation):
     """The restoration of one container by CRIU: call ``describe``, then ``run``.
 
-    ``run`` sets the attributes of ``Creation``, ``pidfd`` (of the restored init) and, for a
-    container in the foreground, ``signals`` (caught, to be forwarded).
+    ``run`` sets the attributes of ``Creation``, and ``pidfd`` (of the restored init).  For a
+    container in the foreground, it also sets ``signals``, which are caught and to be forwarded.
     """
 
     __slots__ = (
@@ -157,7 +157,7 @@ class Restoration(Creation):
         cgroup.apply(prepared.resources)
 
     def _make_mount_points(self) -> None:
-        """Create missing mount points in the root filesystem (in other mounts, they exist)."""
+        """Create missing mount points in the root filesystem (inside other mounts, they exist)."""
         mounts = self._prepared.config.get("mounts") or []
         targets = [clean(mount["destination"]) for mount in mounts]
         bundle = self._prepared.bundle
@@ -171,7 +171,8 @@ class Restoration(Creation):
     def _open_inherited(self) -> None:
         """Open descriptors for criu: streams of the checkpointed init, and namespaces to join.
 
-        Raises ContainerError if config.json joins other types of namespaces than the checkpoint.
+        Raises ContainerError if config.json joins other types of namespaces than the checkpoint
+        did.
         """
         for fd, key in enumerate(self._record.streams[:3]):
             if key and key not in [each["key"] for each in self._inherited]:
@@ -180,9 +181,9 @@ class Restoration(Creation):
         if sorted(joined) != self._record.namespaces:
             had = ", ".join(self._record.namespaces) or "none"
             raise ContainerError(
-                f"linux.namespaces: namespaces with a path: {', '.join(joined) or 'none'}; the"
-                f" checkpointed container had: {had}",
-                "give a path to the same types of namespaces as at the checkpoint",
+                f"linux.namespaces: restore: {', '.join(joined) or 'none'} joined by path, but the"
+                f" checkpointed container had joined {had}",
+                "give a path to the same types of namespaces as in the checkpointed container",
             )
         for kind, (_, label) in BY_DESCRIPTOR.items():
             if kind in joined:
@@ -217,7 +218,7 @@ class Restoration(Creation):
         self._publish(self.pidfd)
 
     def _options_of_criu(self) -> dict[str, Any]:
-        """Return the criu_opts of the request, except its directories."""
+        """Return the criu_opts of the request, without the directories."""
         prepared, record = self._prepared, self._record
         cgroups = prepared.cgroup.visible()
         external = [
@@ -272,7 +273,7 @@ class Restoration(Creation):
     def _restrict_mounts(self) -> None:
         """Set the mount flags that CRIU has not restored.
 
-        Of several mounts with the same source, CRIU restores only the flags of the first.
+        If several mounts have the same source, CRIU restores the flags of the first one only.
         """
         config, bundle = self._prepared.config, self._prepared.bundle.path
         text = read_file(f"/proc/{self._first}/mountinfo").decode("utf-8", "surrogateescape")
@@ -387,9 +388,9 @@ FILTERED = "2"  # SECCOMP_MODE_FILTER
 
 
 def excess(status: str, config: Config) -> str:
-    """Return a text that names privileges beyond config.json, "" if there are none; pure.
+    """Describe the privileges of a process that config.json does not grant; "" if none; pure.
 
-    ``status`` is the content of the process's /proc/PID/status.
+    ``status`` is the text of the process's /proc/PID/status.
     """
     facts = dict(line.split(":\t", 1) for line in status.split("\n") if ":\t" in line)
     process = config.get("process")
@@ -431,9 +432,9 @@ def thread_statuses(pid: int) -> list[str]:
 def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     """Restore a container from CRIU images; return its init's exit status, or 0 with ``detach``.
 
-    The images define the processes, config.json everything else.  Raises UsageError,
-    ConfigError, ContainerExists, ContainerError, CriuError, HookError, HostError; after an error,
-    nothing is left behind.
+    The images define the processes, config.json everything else.  Raises UsageError, ConfigError,
+    ContainerExists, ContainerError, CriuError, HookError, HostError; after an error, nothing is
+    left behind.
     """
     check_id(options.id)
     program = find_criu(criu.program)
@@ -467,7 +468,7 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
 
 
 def _wait(context: Context, restoration: Restoration, options: CreateOptions) -> int:
-    """Wait in the foreground for the init's exit, then delete the container; return the status."""
+    """Wait in the foreground for the init to exit, delete the container, return the status."""
     pidfd = restoration.pidfd
     try:
         relay = open_relay(restoration.master)

@@ -419,5 +419,5 @@ def test_mirrors(settings: Settings, tmp_path: Path) -> None:
         ('{"mirrors": {"a": ["http://x"]}}', r'mirrors\["a"\] '),
     ):
         (tmp_path / "user/registries.json").write_text(text)
-        with pytest.raises(ImageError, match=rf"user/registries\.json: {message}"):
+        with pytest.raises(ImageError, match=rf"user/registries\.json.: {message}"):
             settings.mirrors()

@@ -66,7 +66,7 @@ def test_a_docker_archive_with_compressed_layers(tmp_path: Path, store: Store) -
                     manifest = add_image(incoming, archive, "", silent)
                     assert json.loads(manifest.data)["layers"][0]["digest"] == images.digest(data)
                 else:
-                    with pytest.raises(ImageError, match="layer: unsupported compression xz"):
+                    with pytest.raises(ImageError, match='layer": unsupported compression xz'):
                         add_image(incoming, archive, "", silent)
             finally:
                 archive.close()
@@ -76,10 +76,10 @@ def test_headers_one_behind_the_other(tmp_path: Path) -> None:
     """The standard library would read those of extended names by recursion."""
     header = images.member(tarfile.GNUTYPE_LONGNAME, name="x")
     archive = header.tobuf(tarfile.GNU_FORMAT) * 5000
-    with pytest.raises(ImageError, match=r"it: damaged tar archive: .*more than 16 "):
+    with pytest.raises(ImageError, match=r"it.?: damaged tar archive: .*more than 16 "):
         list(members(Reading(io.BytesIO(archive), "it"), BUDGET))
     (tmp_path / "a.tar").write_bytes(archive)
-    with pytest.raises(ImageError, match=r"a\.tar: damaged tar archive"):
+    with pytest.raises(ImageError, match=r"a\.tar.: damaged tar archive"):
         ArchiveFiles(str(tmp_path / "a.tar"), str(tmp_path), BUDGET)
 
 
@@ -87,7 +87,7 @@ def test_headers_one_behind_the_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [-512, 2 << 20, 7 << 33])
 def test_headers_that_would_fill_the_memory(tmp_path: Path, type: bytes, size: int) -> None:
     archive = images.member(type, name="x", size=size).tobuf(tarfile.GNU_FORMAT) + bytes(1024)
-    words = f"it: damaged tar archive: .* header of {size} bytes" if size > 0 else "negative size"
+    words = f"it.?: damaged tar archive: .* header of {size} bytes" if size > 0 else "negative size"
     with pytest.raises(ImageError, match=words):
         list(members(Reading(io.BytesIO(archive), "it"), BUDGET))
     (tmp_path / "it").write_bytes(archive)

@@ -76,13 +76,13 @@ def test_slashes_lead_around_no_rule() -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"other": 1}, r'p\.json: unknown member "other" .supported: default, prefixes'),
-        ({"default": "maybe"}, r"p\.json: default: invalid rule"),
+        ({"other": 1}, r'p\.json.: unknown member "other" .supported: default, prefixes'),
+        ({"default": "maybe"}, r"p\.json.: default: invalid rule"),
         (
             {"prefixes": {"a.org": "accept", "a.org:443": "reject"}},
-            r'prefixes\["a\.org:443"\]: duplicate rule for a\.org',
+            r'prefixes\["a\.org:443"\]: duplicate rule for .a\.org',
         ),
-        ({"prefixes": []}, r"p\.json: prefixes"),
+        ({"prefixes": []}, r"p\.json.: prefixes"),
         ({"prefixes": {"busybox": "accept"}}, 'invalid image prefix "busybox"'),
         ({"prefixes": {"a.org": {"signedBy": {}}}}, r'"a\.org"\]\.signedBy: must require'),
         ({"prefixes": {"a.org": {"signedBy": {"x": 1}}}}, r'"a\.org"\]\.signedBy: supports'),

@@ -68,7 +68,7 @@ def test_a_start(loop: Loop) -> None:
     in_the_way.mkdir()
     record.update(state="exited", exit_code=3)
     file.save_exit()
-    with pytest.raises(HostError, match=r"write \./status: is a directory"):
+    with pytest.raises(HostError, match=r"write .\./status.: is a directory"):
         file.save()
     record.update(state="prepared", exit_code=None)
     file.save_start()
@@ -77,7 +77,7 @@ def test_a_start(loop: Loop) -> None:
     assert written() == "prepared"
     assert loop.is_quiet
     Path("state.json.new").mkdir()
-    with pytest.raises(HostError, match=r"write \./state.json: is a directory"):
+    with pytest.raises(HostError, match=r"write .\./state.json.: is a directory"):
         file.save_start()
     assert not is_late(file), "it has not happened"
 
@@ -88,7 +88,7 @@ def test_the_last_attempt(loop: Loop) -> None:
     assert not STATE.exists(), "nothing was late"
     Path("state.json.new").mkdir()
     file.save_or_retry()
-    with pytest.raises(HostError, match=r"write \./state.json: is a directory"):
+    with pytest.raises(HostError, match=r"write .\./state.json.: is a directory"):
         file.save_late()
     go_round(loop, 0.05)
     Path("state.json.new").rmdir()

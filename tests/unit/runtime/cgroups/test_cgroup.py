@@ -166,7 +166,7 @@ def test_removal_names_who_is_left(layout: Layout, tmp_path: Path, impatient: No
     cgroup.create(None)
     (tmp_path / "pids" / "c1" / "cgroup.procs").write_text("12\n7\n0\n")
     with pytest.raises(
-        HostError, match=r"pids/c1: .*busy \(processes still running: 7, 12\)"
+        HostError, match=r"pids/c1\": .*busy \(processes still running: 7, 12\)"
     ) as caught:
         cgroup.remove()
     assert "systemd" not in str(caught.value)
@@ -224,7 +224,7 @@ def test_beside_another_process(
 @pytest.mark.parametrize(
     ("place", "files", "words"),
     [
-        ("pids/c1", {"cgroup.procs": "41\n"}, "c1 is not empty: .* 41"),
+        ("pids/c1", {"cgroup.procs": "41\n"}, 'c1" is not empty: .* 41'),
         ("pids/c1/deeper", {"cgroup.procs": "41\n42\n"}, "is not empty: .* 41, 42"),
         ("unified/c1", {"cgroup.events": "populated 1\nfrozen 0\n"}, "is not empty"),
         ("unified/c1", {"cgroup.events": "populated 0\n", "cgroup.freeze": "1\n"}, "is frozen"),

@@ -178,7 +178,7 @@ def test_a_refusal_in_words(
     with pytest.raises(HostError, match=words) as caught:
         apply(cgroup, setting((file, "7"), where="linux.resources.cpu.quota"))
     assert str(caught.value).startswith(
-        f'linux.resources.cpu.quota: write "7" to {cgroup}/{file}: '
+        f'linux.resources.cpu.quota: write "7" to "{cgroup}/{file}": '
     )
     assert caught.value.errno == number
 

@@ -57,7 +57,7 @@ def test_without_a_list(
 
 
 def test_failure(tmp_path: Path, changed: list[tuple[str, int, int]]) -> None:
-    with pytest.raises(HostError, match=r"gone to 1:2"):
+    with pytest.raises(HostError, match=r"gone\" to 1:2"):
         cgroup.hand_over(str(tmp_path / "gone"), 1, 2)
 
 

@@ -153,7 +153,13 @@ CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
     ),
     ("no_new_privs", environment_probes.PRIVILEGES, MadeUp(status(NoNewPrivs="1")), LIMITED, "set"),
     ("outer filter", environment_probes.PRIVILEGES, MadeUp(status(Seccomp="2")), LIMITED, "force"),
-    ("state directory", environment_probes.INSTALLATION, MadeUp({}), MISSING, "/ is not writable"),
+    (
+        "state directory",
+        environment_probes.INSTALLATION,
+        MadeUp({}),
+        MISSING,
+        '"/" is not writable',
+    ),
     ("state directory", environment_probes.INSTALLATION, MadeUp({}, writes=("/",)), OK, "/run"),
     ("criu", environment_probes.INSTALLATION, MadeUp({}), LIMITED, "not installed"),
 ]

@@ -126,7 +126,7 @@ def test_helper_without_privileges(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     helper(tmp_path, monkeypatch, "echo write to uid_map failed >&2; exit 1")
     monkeypatch.setattr(idmap, "user_name", lambda uid: "ann")
     monkeypatch.setattr(idmap, "granted_ranges", lambda *facts: [(5, 10)])
-    with pytest.raises(StepError, match=r"write to uid_map failed.*is not set-user-id.*chmod u.s"):
+    with pytest.raises(StepError, match=r"write to uid_map failed.*is not setuid.*chmod u.s"):
         run_helper(UID, 7, ["0", "5", "10"])
     with pytest.raises(
         ConfigError, match=r"linux\.gidMappings\[1\]: gids 9 to 18: user ann may not"

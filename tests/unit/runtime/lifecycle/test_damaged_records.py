@@ -47,7 +47,7 @@ def without(document: dict[str, Any], name: str) -> dict[str, Any]:
 def refused(directory: Path, name: str, document: object, reader: Callable[[str], object]) -> None:
     directory.mkdir(exist_ok=True)
     (directory / name).write_text(json.dumps(document))
-    with pytest.raises(ContainerError, match=f"read {directory}/{name}: .* damaged"):
+    with pytest.raises(ContainerError, match=f'read "{directory}/{name}": .* damaged'):
         reader(str(directory))
 
 

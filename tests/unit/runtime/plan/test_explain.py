@@ -43,11 +43,11 @@ def test_describe() -> None:
         id_map=NO_SLOT,
         label="",
     )
-    assert describe(mount) == "mount proc on /proc"
+    assert describe(mount) == 'mount proc on "/proc"'
     assert describe(operations.pivot_root()) == "pivot root"
-    assert describe(operations.mask(target="/x", context="")) == "mask /x"
+    assert describe(operations.mask(target="/x", context="")) == 'mask "/x"'
     assert describe(operations.rlimit(resource=7, soft=1, hard=(1 << 64) - 1)) == (
-        "set limit nofile 1 of unlimited"
+        "set limit nofile to 1 (hard: unlimited)"
     )
 
 

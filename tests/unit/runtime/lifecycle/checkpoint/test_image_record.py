@@ -30,7 +30,7 @@ def test_of_another_form(tmp_path: Path, mounts: str) -> None:
 
 
 def test_of_another_version_or_none(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match=f"{NAME}: no such file or directory"):
+    with pytest.raises(HostError, match=f"{NAME}.: no such file or directory"):
         read_record(str(tmp_path))
     (tmp_path / NAME).write_text('{"version": 2}')
     with pytest.raises(ContainerError, match="another version"):
