@@ -38,7 +38,7 @@ class Address:
 
     @property
     def packed(self) -> bytes:
-        """The address in network byte order."""
+        """The address as bytes in network byte order."""
         return self.number.to_bytes(self.bits // 8, "big")
 
     def offset(self, count: int) -> Address:
@@ -66,7 +66,7 @@ class Network:
 
     @property
     def family(self) -> int:
-        """AF_INET or AF_INET6."""
+        """The address family, AF_INET or AF_INET6."""
         return self.address.family
 
     @property
@@ -77,7 +77,7 @@ class Network:
 
     @property
     def last(self) -> Address:
-        """The highest address of the network, for IPv4 the broadcast address."""
+        """The highest address of the network; for IPv4 this is the broadcast address."""
         return self.first.offset((1 << (self.address.bits - self.prefix)) - 1)
 
     @property

@@ -1,7 +1,7 @@
-"""The Container Network Interface: call network plugins, installed or built in.
+"""The Container Network Interface (CNI): call network plugins, installed or built in.
 
-Protocol (https://www.cni.dev/docs/spec/): a program gets the command in its environment and the
-configuration as JSON on standard input, and writes JSON to standard output.
+A plugin gets the command in its environment and the configuration as JSON on standard input, and
+writes its result as JSON to standard output (https://www.cni.dev/docs/spec/).
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ BUILTIN = {
     "host-local": "host_local",
     "portmap": "portmap",
 }
-# Error codes of the specification.
-INCOMPATIBLE_VERSION = 1
+INCOMPATIBLE_VERSION = 1  # an error code of the CNI specification
 QUOTED = 300  # maximum characters of a plugin's output to quote in an error
 
 
@@ -43,7 +42,7 @@ def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
     Raises NetworkError if the plugin is not found.
     """
     if not is_plugin_name(kind):
-        raise NetworkError(f"find network plugin {kind!r}: invalid name")
+        raise NetworkError(f'find network plugin "{ascii(kind)[1:-1]}": invalid name')
     for directory in directories:
         path = f"{directory}/{kind}"
         if os.access(path, 1) and not _is_directory(path):
@@ -51,14 +50,14 @@ def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
     if kind in BUILTIN:
         return ""
     raise NetworkError(
-        f'network plugin "{kind}" not found', f"install it in one of {', '.join(directories)}"
+        f'find network plugin "{kind}": not found', f"install it in one of {', '.join(directories)}"
     )
 
 
 def validate(program: str, call: PluginCall) -> None:
-    """Check the configuration of a call to a built-in plugin.
+    """Check the configuration of a call to a built-in plugin.  Raises NetworkError.
 
-    Does nothing for an installed one, whose path is ``program``.  Raises NetworkError.
+    Does nothing if ``program`` is the path of an installed plugin, which checks it itself.
     """
     if not program:
         _builtin(call).validate(call)
@@ -77,7 +76,7 @@ def add(program: str, call: PluginCall) -> dict[str, Any]:
 
 
 def delete(program: str, call: PluginCall) -> None:
-    """Undo ``add``, even an incomplete one, by calling DEL of a CNI plugin.
+    """Undo ``add`` by calling DEL of a CNI plugin, even if ``add`` has failed halfway.
 
     ``program`` is the plugin's path, "" for a built-in one.  Raises NetworkError.
     """
@@ -88,17 +87,18 @@ def delete(program: str, call: PluginCall) -> None:
 
 
 def tags(program: str, call: PluginCall) -> list[tuple[str, int]]:
-    """Return pairs (tag, family 4 or 6) of the packet filter rules of a built-in plugin.
+    """Return the (tag, IP family 4 or 6) of each packet filter ruleset of a built-in plugin.
 
-    Returns [] for an installed plugin, whose path is ``program``.
+    Returns [] if ``program`` is the path of an installed plugin, which manages its own rules.
     """
     return [] if program else list(_builtin(call).tags(call))
 
 
 def check(program: str, call: PluginCall) -> None:
-    """Call CHECK of a CNI plugin.  Raises NetworkError if anything that ``add`` made is missing.
+    """Call CHECK of a CNI plugin.
 
-    ``program`` is the plugin's path, "" for a built-in one.
+    ``program`` is the plugin's path, "" for a built-in one.  Raises NetworkError if an interface,
+    address or rule that ``add`` made is missing.
     """
     if not program:
         _builtin(call).check(call)
@@ -107,7 +107,7 @@ def check(program: str, call: PluginCall) -> None:
 
 
 def versions(program: str) -> list[str]:
-    """Return the versions of CNI that the plugin with the path ``program`` supports.
+    """Return the CNI versions that the installed plugin ``program`` (a path) supports.
 
     Raises NetworkError.
     """
@@ -118,7 +118,9 @@ def versions(program: str) -> list[str]:
     answer = _parse(output, program)
     supported = answer.get("supportedVersions") if isinstance(answer, dict) else None
     if code or not isinstance(supported, list):
-        raise NetworkError(f"plugin {program}: VERSION: the reply lists no supported versions")
+        raise NetworkError(
+            f'network plugin "{program}": VERSION: the reply lists no supported versions'
+        )
     return [str(version) for version in supported]
 
 
@@ -145,7 +147,7 @@ def _ask(program: str, call: PluginCall, command: str) -> bytes:
 def _failure(
     program: str, call: PluginCall, command: str, code: int, output: bytes, errors: bytes
 ) -> NetworkError:
-    action = f'network "{call.network}": plugin {program}: {command}'
+    action = f'network "{call.network}": plugin "{program}": {command}'
     try:
         answer = _parse(output, program)
     except NetworkError:
@@ -173,7 +175,8 @@ def _parse(output: bytes, program: str) -> object:
         value: object = json.loads(output)
     except (ValueError, RecursionError):
         raise NetworkError(
-            f"plugin {program}: invalid JSON in its output: {_quoted(output) or '(empty)'}"
+            f'network plugin "{program}": invalid JSON in its output: '
+            f"{_quoted(output) or '(empty)'}"
         ) from None
     return value
 

@@ -1,7 +1,7 @@
 """Delete stale connection tracking entries of forwarded UDP ports.
 
-NAT rules apply only to the first packet of a flow.  A client that keeps sending UDP from
-the same port would otherwise be forwarded to the port's previous pod until it pauses.
+The kernel applies NAT rules only to the first packet of a flow.  While a client keeps sending UDP
+packets from the same port, they would still be forwarded to the port's previous pod.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ DESTINATION = {socket.AF_INET: 2, socket.AF_INET6: 4}  # CTA_IP_V4_DST, CTA_IP_V
 
 
 def forget(forwards: Collection[Forward], family: int) -> None:
-    """Delete conntrack entries of UDP flows to the host ports of ``forwards``.
+    """Delete the conntrack entries of UDP flows to the host ports of ``forwards``.
 
-    ``family`` is the IP family, 4 or 6.  Without kernel support (ctnetlink), does nothing: the
-    entries stay until they time out.
+    ``family`` is the IP family, 4 or 6.  Does nothing if the kernel lacks ctnetlink; the entries
+    then remain until they time out.
     """
     ports = {one.host_port for one in forwards if one.protocol == "udp"}
     if not ports:
@@ -54,18 +54,18 @@ def _forget(tracking: Rtnetlink, domain: socket.AddressFamily, ports: set[int]) 
         port, address = _destination(flow[CTA_TUPLE_ORIG], domain)
         if port not in ports or not _is_here(address, domain):
             continue
-        wanted = attribute(CTA_TUPLE_ORIG | NESTED, flow[CTA_TUPLE_ORIG])
+        flow_key = attribute(CTA_TUPLE_ORIG | NESTED, flow[CTA_TUPLE_ORIG])
         for kind in (CTA_ID, CTA_ZONE):
             if kind in flow:
-                wanted += attribute(kind, flow[kind])
+                flow_key += attribute(kind, flow[kind])
         try:
-            tracking.request(DELETE, head + wanted)
+            tracking.request(DELETE, head + flow_key)
         except FileNotFoundError:
-            pass  # it has timed out
+            pass  # the entry has timed out meanwhile
 
 
 def _destination(flow: bytes, domain: socket.AddressFamily) -> tuple[int, str]:
-    """Return (port, address) of the destination of ``flow``; (0, "") if it is not a UDP flow."""
+    """Return (port, address) of the destination of ``flow``; (0, "") for a flow other than UDP."""
     parts = attributes(flow)
     protocol = attributes(parts[CTA_TUPLE_PROTO])
     if protocol[CTA_PROTO_NUM] != bytes([socket.IPPROTO_UDP]):
@@ -76,7 +76,7 @@ def _destination(flow: bytes, domain: socket.AddressFamily) -> tuple[int, str]:
 
 
 def _is_here(address: str, domain: socket.AddressFamily) -> bool:
-    """Return whether ``address`` belongs to the host; only then do forwarding rules apply."""
+    """Return whether ``address`` is an address of the host: other flows are never forwarded."""
     trial = socket.socket(domain, socket.SOCK_DGRAM)
     try:
         trial.bind((address, 0))

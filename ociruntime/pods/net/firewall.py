@@ -1,7 +1,8 @@
 """Packet filter rules for an interface of a pod: masquerading and port forwarding.
 
-Rules of the same tag are changed in one transaction and removed together.  With nft, the tag is the
-name of a table; with iptables, of chains and of the rules that jump to these.
+The rules with the same tag are changed in one transaction, and removed together.  With nft, a tag
+is the name of a table.  With iptables, the names of chains are made from it; the rules that jump to
+these chains have the tag, too.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ def find_tool() -> str:
 
 
 def apply(tool: str, rules: Sequence[Rules]) -> None:
-    """Add ``rules`` to the packet filter, replacing those that have the same tags.
+    """Add ``rules`` to the packet filter; each replaces the existing rules with its tag.
 
     ``tool`` is the result of ``find_tool``.  Raises NetworkError.
     """
     if not rules:
         return
     if tool == NFT:
+        # A run that was interrupted may have left a table; replacing it always would take longer.
         try:
             _run(NFT, ["-f", "-"], "".join(nft_rules.script(ruleset, False) for ruleset in rules))
         except NetworkError:
@@ -53,11 +55,13 @@ def apply(tool: str, rules: Sequence[Rules]) -> None:
             if text:
                 _run(_restore(family), ["--noflush", "-w", WAIT], text)
     else:
-        raise NetworkError("set up NAT: neither nft nor iptables is installed", "install nftables")
+        raise NetworkError(
+            "add packet filter rules: neither nft nor iptables is installed", "install nftables"
+        )
 
 
 def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
-    """Remove packet filter rules; ``tags`` are pairs (tag, family 4 or 6) that identify them.
+    """Remove the packet filter rules with the given ``tags``, pairs (tag, IP family 4 or 6).
 
     ``tool`` is the result of ``find_tool``.  Raises NetworkError.
     """
@@ -116,6 +120,6 @@ def present(tool: str, tag: str, family: int) -> bool:
     Raises NetworkError.
     """
     if tool == NFT:
-        words = _run(NFT, ["list", "tables"], "").splitlines()
-        return f"table {nft_rules.IP[family]} {tag}" in words
+        tables = _run(NFT, ["list", "tables"], "").splitlines()
+        return f"table {nft_rules.IP[family]} {tag}" in tables
     return bool(iptables_rules.removal(tag, _saved(family)))

@@ -7,7 +7,7 @@ DIGITS = 8
 
 
 class Forward:
-    """A host port forwarded to a port of a pod; ``host_ip`` "" means all addresses of the host."""
+    """A host port forwarded to a port of a pod; ``host_ip`` "" stands for all host addresses."""
 
     __slots__ = ("host_ip", "host_port", "pod_port", "protocol")
 
@@ -21,15 +21,15 @@ class Forward:
 class Rules:
     """Packet filter rules for a pod's interface and one IP ``family`` (4 or 6).
 
-    ``address`` is the pod's, "" if it has none of the family.  ``masquerade`` is the subnet to
-    which the pod's packets keep its address; in packets to other addresses it is replaced by the
-    host's.  "" means no masquerading.  ``link`` is the host's interface to the pod: packets from it
-    to 127.0.0.0/8 are dropped, because route_localnet makes these addresses routable.
+    ``address`` is the pod's address, "" if it has none of the family.  ``masquerade`` is a subnet,
+    or "" for no masquerading: packets to it keep the pod's address, in packets to other addresses
+    the host's address replaces it.  ``link`` is the host's interface to the pod: packets from it to
+    127.0.0.0/8 are dropped, because route_localnet makes these addresses routable.
 
     ``bridge`` is the host's bridge of an isolated network, "" if the network is not isolated.
     Connections from other networks to the bridge are dropped, except to forwarded ports.  With
-    ``internal``, connections from the bridge to other networks are dropped, too.  These rules do
-    not check addresses, because a pod can send packets with any address.
+    ``internal``, connections from the bridge to other networks are dropped, too.  These rules match
+    interfaces instead of addresses, because a pod can send packets with any address.
     """
 
     __slots__ = ("address", "bridge", "family", "forwards", "internal", "link", "masquerade", "tag")

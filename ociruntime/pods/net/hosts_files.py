@@ -1,16 +1,17 @@
 """Write the hosts files of running pods, in helper processes that cannot block the caller.
 
-The programs of an app can do to its ``/etc/hosts``, which is bind-mounted, whatever root can do to
-a file: fill it, lock it, make it immutable.  So it is opened without waiting and without
-following links, read up to a limit, and written in place, because a bind mount keeps its inode.
-Text outside our own block is kept.  A file that cannot be written is skipped: an app that
-refuses the names of other pods harms only itself.
+A pod's hosts file is bind-mounted as its apps' ``/etc/hosts``.  The apps can do to it whatever root
+can do to a file: fill it, lock it, make it immutable.  So it is opened without waiting and without
+following links, and read up to a limit.  It is written in place, because a rename would not change
+the bind-mounted inode.  Text outside our own block is kept.  A file that cannot be written is
+skipped: an app that prevents it harms only itself.
 
-An app can also hold the kernel's inode lock for ever, with a write from memory that is never
-faulted in (userfaultfd(2)).  A process that then writes the file waits in the kernel and cannot be
-killed.  So helpers write: orphans that hold only ``FILE.lock``, which is beside the file and
-out of the app's reach.  The lock allows one waiting helper per file.  Others skip the file, because
-its holder compares the table with what it has written once it has released the lock.
+An app can also hold the kernel's inode lock for ever, with a write(2) from memory whose page fault
+it never answers (userfaultfd(2)).  A process that writes the file then waits in the kernel and
+cannot be killed.  So helper processes write the files.  They are orphans that hold nothing but
+``FILE.lock``, which is beside the file and out of the app's reach, so that at most one helper waits
+for each file.  Other helpers skip a locked file: the holder of the lock checks, after it has
+released the lock, whether the lines have changed, and then writes them.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ END = b"# ocipod: end of the pods on the same networks\n"
 LARGEST_FILE = 256 << 10  # bytes; a larger hosts file is not updated
 LOCK_SUFFIX = ".lock"
 ONE_BY_ONE_TIMEOUT = 0.5  # seconds for a single helper, before each file gets its own
-TIMEOUT = 2.0  # seconds until the caller goes on without the helpers
-LIFETIME = 30  # seconds until a helper is killed, or as soon as the kernel lets it go
+TIMEOUT = 2.0  # seconds until the caller stops waiting for the helpers
+LIFETIME = 30  # seconds until SIGALRM kills a helper; one that waits in the kernel dies later
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_INDEX = 4  # bytes of a file's index, by which a helper reports that it has done with the file
+_INDEX = 4  # bytes of a file's index, which a helper sends when it has finished the file
 
 Newest = Callable[[str], bytes | None]
 
 
 def create_lock(path: str) -> None:
-    """Create the lock file of the hosts file ``path``, without which no process updates it.
+    """Create the lock file for the hosts file ``path``; a file without one is never updated.
 
     Raises OSError.
     """
@@ -49,11 +50,11 @@ def create_lock(path: str) -> None:
 
 
 def write_all(state: str, files: Mapping[str, str], newest: Newest) -> None:
-    """Update the hosts files of pods: ``files`` is {pod's UUID: path of its hosts file}.
+    """Update the hosts files of pods: ``files`` maps each pod's UUID to the path of its file.
 
     ``newest(uuid)`` returns the lines to write to a pod's file, or None to skip the file; it only
-    reads files below ``state``.  Returns after 2 seconds at the latest; helper processes that are
-    not done by then continue.  Raises HostError if no helper can be started.
+    reads files below ``state``.  Returns after 2 seconds at the latest; helper processes that have
+    not finished by then continue.  Raises HostError if no helper can be started.
     """
     pending = dict(enumerate(files.items()))
     if not pending:
@@ -111,7 +112,7 @@ def _close(*fds: int) -> None:
 
 
 def _collect(read: int, pending: dict[int, tuple[str, str]], deadline: float) -> None:
-    """Remove the files from ``pending`` that helper processes report as finished.
+    """Remove from ``pending`` the files that helper processes report as finished.
 
     ``read`` is the pipe of their reports.  Returns when the last helper has exited, or at
     ``deadline``.
@@ -153,7 +154,7 @@ def _report(report: int, index: int) -> None:
     try:
         os.write(report, index.to_bytes(_INDEX, "little"))
     except OSError:
-        pass  # the caller has gone on
+        pass  # EPIPE: the caller no longer waits
 
 
 def _detach(report: int) -> int:
@@ -168,7 +169,7 @@ def _detach(report: int) -> int:
             try:
                 os.close(int(name))
             except OSError:
-                pass  # that of the listing itself
+                pass  # the descriptor of the listing itself, which is closed already
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     for fd in range(3):
         if fd != null:
@@ -186,7 +187,8 @@ def _detach(report: int) -> int:
 def _leave_own_mounts(state: str) -> None:
     """Enter the mount namespace of PID 1, if the directory ``state`` is the same there.
 
-    In the mount namespace of a pod's monitor, this process would keep the pod's mounts busy.
+    If this process stayed in the mount namespace of a pod's monitor, it would keep the pod's mounts
+    busy.
     """
     from ociruntime._shim import lib
 
@@ -226,9 +228,10 @@ def _write_newest(path: str, uuid: str, newest: Newest) -> None:
             try:
                 update(path, block)
             except OSError:
-                pass  # that pod has just ended, or its program prevents it
+                pass  # the pod has just ended, or its app has made the file unwritable
             fcntl.flock(lock, fcntl.LOCK_UN)
-            # A helper that found the file locked has skipped it: then the table is another one.
+            # A helper with newer lines may have found the file locked and skipped it: then the
+            # lines have changed, and this one writes them.
             if newest(uuid) == block:
                 return
     except OSError:
@@ -240,8 +243,8 @@ def _write_newest(path: str, uuid: str, newest: Newest) -> None:
 def update(path: str, block: bytes) -> None:
     """Replace ocipod's lines in the hosts file ``path`` by ``block``.  Raises OSError.
 
-    The file is written in place, not replaced by a rename, because it is bind-mounted into the app.
-    A program that reads it meanwhile sees the beginning of the new text and the end of the old one.
+    The file is written in place, not replaced by a rename, because it is bind-mounted in the app.
+    A concurrent reader may see the beginning of the new text followed by the end of the old one.
     """
     fd = os.open(path, _FLAGS)
     try:
@@ -253,7 +256,8 @@ def update(path: str, block: bytes) -> None:
         after = with_block(before, block)
         if after == before:
             return
-        # A read(2) that began before the file grew ends at its old size: in an empty line, then.
+        # Grow the file by empty lines first, so that a concurrent reader which stops at the old
+        # size does not see half a line at the end.
         _pwrite(fd, b"\n" * (len(after) - len(before)), len(before))
         whole = after.ljust(len(before), b"\n")
         _pwrite(fd, whole, 0)
@@ -270,9 +274,9 @@ def _pwrite(fd: int, data: bytes, offset: int) -> None:
 
 
 def with_block(text: bytes, block: bytes) -> bytes:
-    """Return ``text``, that of a hosts file, with ocipod's lines replaced by ``block``.
+    """Return ``text``, the content of a hosts file, with ocipod's lines replaced by ``block``.
 
-    If it has no such lines, they are appended.
+    If ``text`` has no lines of ocipod, ``block`` is appended.
     """
     head, begin, rest = text.partition(BEGIN)
     tail = rest.partition(END)[2] if begin else b""

@@ -11,7 +11,7 @@ from ociruntime.pods.net.plugin_call import PluginCall
 
 
 class Assigned:
-    """An address, with prefix length, that is assigned to a pod, and its gateway or None."""
+    """An address assigned to a pod: ``network`` (with prefix length), ``gateway`` or None."""
 
     __slots__ = ("gateway", "network")
 
@@ -23,8 +23,8 @@ class Assigned:
 class Addresses:
     """The result of an IPAM plugin.
 
-    ``assigned`` are addresses, ``routes`` pairs (target, gateway or None), ``dns`` is CNI's object
-    of that name.
+    ``assigned`` lists the addresses, ``routes`` lists pairs (target, gateway or None), and ``dns``
+    is the object ``dns`` of a CNI result.
     """
 
     __slots__ = ("assigned", "dns", "routes")
@@ -41,11 +41,11 @@ class Addresses:
 
 
 def validate(call: PluginCall) -> None:
-    """Check the member ``ipam`` of a network configuration.  Raises NetworkError."""
+    """Check the member ``ipam`` of a network configuration.  Raises NetworkError if invalid."""
     if _program(call) is None:
         from ociruntime.pods.net.builtin.host_local import ranges_of
 
-        ranges_of(call.configuration["ipam"])
+        ranges_of(call.configuration["ipam"], call.network)
 
 
 def assign(call: PluginCall) -> Addresses:
@@ -53,14 +53,17 @@ def assign(call: PluginCall) -> Addresses:
     program = _program(call)
     result = _host_local(call, "add") if program is None else cni.add(program, call)
     try:
-        return read(result)
+        return read(result, call.network)
     except BaseException:
         release(call)
         raise
 
 
-def read(result: dict[str, Any]) -> Addresses:
-    """Parse the JSON result of an IPAM plugin.  Raises NetworkError."""
+def read(result: dict[str, Any], network: str) -> Addresses:
+    """Parse the JSON result of the IPAM plugin of ``network``.
+
+    Raises NetworkError if the result is malformed or has no address.
+    """
     try:
         assigned = [
             Assigned(
@@ -77,14 +80,18 @@ def read(result: dict[str, Any]) -> Addresses:
             for route in result.get("routes") or ()
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise NetworkError(f"read the result of the IPAM plugin: {error}") from None
+        raise NetworkError(
+            f'network "{network}": read the result of the IPAM plugin: {error}'
+        ) from None
     if not assigned:
-        raise NetworkError("read the result of the IPAM plugin: it has no address")
+        raise NetworkError(
+            f'network "{network}": read the result of the IPAM plugin: it has no address'
+        )
     return Addresses(assigned, routes, result.get("dns") or {})
 
 
 def release(call: PluginCall) -> None:
-    """Call DEL of the IPAM plugin: release the pod's addresses.  Raises NetworkError."""
+    """Release the pod's addresses by calling DEL of the IPAM plugin.  Raises NetworkError."""
     program = _program(call)
     if program is None:
         _host_local(call, "delete")
@@ -93,7 +100,10 @@ def release(call: PluginCall) -> None:
 
 
 def check(call: PluginCall) -> None:
-    """Call CHECK of the IPAM plugin.  Raises NetworkError if an address is not assigned."""
+    """Check with CHECK of the IPAM plugin that the pod's addresses are assigned to it.
+
+    Raises NetworkError if one is not.
+    """
     program = _program(call)
     if program is None:
         _host_local(call, "check")

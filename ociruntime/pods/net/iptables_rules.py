@@ -13,10 +13,10 @@ LOCAL = "-m addrtype --dst-type LOCAL"
 
 
 def chains(tag: str) -> tuple[str, str]:
-    """Return the names of the chains (for incoming, for leaving packets) of the rules with ``tag``.
+    """Return the names of the chains for the rules with ``tag``: for incoming, for leaving packets.
 
-    They have at most 28 characters, iptables' limit, and contain only the first 8 digits of the
-    pod's UUID, which no other pod with networks has.
+    They have at most 28 characters, iptables' limit.  So they contain only the first 8 digits of
+    the pod's UUID, which are unique among pods with networks.
     """
     rest = tag.removeprefix("ocipod-")
     short = f"OCIPOD-{rest[:DIGITS]}{rest[_UUID:]}"
@@ -37,10 +37,10 @@ def script(rules: Rules) -> str:
 
 
 def _translations(rules: Rules, incoming: str, leaving: str) -> list[str]:
-    """Return lines of ``iptables-restore`` input: the pod's chains in the table nat."""
+    """Return lines of ``iptables-restore`` input for the pod's chains in the table nat."""
     lines = ["*nat", f":{incoming} - [0:0]", f":{leaving} - [0:0]"]
     if rules.forwards:
-        # Insert before others: a dead pod not yet cleaned up may still have the same port.
+        # Insert at the top: a dead pod that is not cleaned up yet may have rules for the same port.
         lines += [f"-I PREROUTING {LOCAL} -j {incoming}", f"-I OUTPUT {LOCAL} -j {incoming}"]
     lines.append(f"-A POSTROUTING -j {leaving}")
     address = rules.address
@@ -86,7 +86,7 @@ def _passing(rules: Rules, chain: str) -> list[str]:
 def removal(tag: str, saved: str) -> str:
     """Return input for ``iptables-restore`` that removes the rules with ``tag``.
 
-    ``saved`` is the output of ``iptables-save``; the result is "" if it has no such rules.
+    ``saved`` is the output of ``iptables-save``.  Returns "" if it has no rules with ``tag``.
     """
     return "".join(_table_removal(set(chains(tag)), *table) for table in _tables(saved))
 
@@ -94,24 +94,24 @@ def removal(tag: str, saved: str) -> str:
 def _tables(saved: str) -> Iterator[tuple[str, list[str], list[str]]]:
     """Yield (name, chains, rules) of each table in ``saved``, the output of ``iptables-save``."""
     name = ""
-    found: list[str] = []
+    chains: list[str] = []
     rules: list[str] = []
     for line in saved.splitlines():
         if line.startswith("*"):
-            name, found, rules = line[1:].strip(), [], []
+            name, chains, rules = line[1:].strip(), [], []
         elif line.startswith(":"):
-            found.append(line[1:].split()[0])
+            chains.append(line[1:].split()[0])
         elif line.startswith("-A "):
             rules.append(line)
         elif line.startswith("COMMIT"):
-            yield name, found, rules
+            yield name, chains, rules
 
 
-def _table_removal(wanted: set[str], name: str, found: list[str], rules: list[str]) -> str:
-    ours = [chain for chain in found if chain in wanted]
-    if not ours:
+def _table_removal(ours: set[str], name: str, chains: list[str], rules: list[str]) -> str:
+    present = [chain for chain in chains if chain in ours]
+    if not present:
         return ""
-    jumps = [line for line in rules if wanted & set(line.split()) and line.split()[1] not in wanted]
+    jumps = [line for line in rules if ours & set(line.split()) and line.split()[1] not in ours]
     lines = [f"*{name}", *(f"-D {line.removeprefix('-A ')}" for line in jumps)]
-    lines += [f"-F {chain}" for chain in ours] + [f"-X {chain}" for chain in ours]
+    lines += [f"-F {chain}" for chain in present] + [f"-X {chain}" for chain in present]
     return "\n".join([*lines, "COMMIT", ""])

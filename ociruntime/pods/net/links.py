@@ -1,7 +1,7 @@
 """Configure network interfaces (links), addresses and routes with rtnetlink(7).
 
-It is never an error to remove something that does not exist.  It is an error to create something
-that exists, except where the docstring says otherwise.
+Functions that remove something succeed if it does not exist.  Functions that create something fail
+if it exists, unless their docstring says otherwise.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def open_namespace(path: str) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise NetworkError(f"open the network namespace {path}: {reason(error)}") from None
+        raise NetworkError(f'open the network namespace "{path}": {reason(error)}') from None
 
 
 def links_inside(namespace: int, path: str) -> Rtnetlink:
@@ -72,7 +72,7 @@ def links_inside(namespace: int, path: str) -> Rtnetlink:
     try:
         return in_namespace(namespace)
     except OSError as error:
-        raise NetworkError(f"enter the network namespace {path}: {reason(error)}") from None
+        raise NetworkError(f'enter the network namespace "{path}": {reason(error)}') from None
 
 
 def hardware_text(link: Link) -> str:
@@ -84,7 +84,7 @@ def find(links: Rtnetlink, name: str) -> Link:
     """Return the interface ``name``.  Raises OSError (ENODEV) if it does not exist."""
     link = links.link(name)
     if link is None:
-        raise OSError(ENODEV, f"interface {name} not found")
+        raise OSError(ENODEV, f'interface "{name}" not found')
     return link
 
 
@@ -108,28 +108,28 @@ def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
     ``links`` must be a netlink socket in the network namespace of this thread.  Raises OSError,
     NetworkError.
     """
-    wanted = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
+    size = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     made = True
     try:
-        _make(links, name, b"bridge", b"", wanted)
+        _make(links, name, b"bridge", b"", size)
     except OSError as error:
         if error.errno != EEXIST:
             raise
         made = False
     index = find(links, name).index
     if made:
-        noted = attribute(IFLA_IFALIAS, alias.encode())
-        links.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + noted)
+        alias_data = attribute(IFLA_IFALIAS, alias.encode())
+        links.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + alias_data)
     ignore_advertisements(name)
     links.set_up(index)
     return made
 
 
 def ignore_advertisements(name: str) -> None:
-    """Ignore IPv6 router advertisements and redirects on the interface ``name``.
+    """Make the host ignore IPv6 router advertisements and redirects on the interface ``name``.
 
-    With one router advertisement, a container with CAP_NET_RAW could give this host an address and
-    a default route (CVE-2020-10749, CVE-2020-13401).  Raises NetworkError.
+    Otherwise a container with CAP_NET_RAW could give the host an address and a default route by
+    sending a router advertisement (CVE-2020-10749, CVE-2020-13401).  Raises NetworkError.
     """
     for setting in (ACCEPT_RA, ACCEPT_REDIRECTS):
         set_sysctl_if_known(setting.format(name), "0")
@@ -145,7 +145,7 @@ def _make(links: Rtnetlink, name: str, kind: bytes, data: bytes, more: bytes) ->
 
 
 def remove(links: Rtnetlink, name: str) -> bool:
-    """Remove the interface ``name``, and the peer of a veth; return whether it existed.
+    """Remove the interface ``name``, with its peer if it is a veth; return whether it existed.
 
     Raises OSError.
     """
@@ -179,24 +179,24 @@ def bridge_facts(links: Rtnetlink, name: str) -> tuple[str, str, int]:
 
     Returns ("", "", 0) if it does not exist.
     """
-    found = links.link(name)
-    if found is None:
+    bridge = links.link(name)
+    if bridge is None:
         return "", "", 0
     kind = alias = ""
     ports = 0
     for answer in links.request(RTM_GETLINK, pack(LINK, 0, 0, 0, 0, 0), NLM_F_DUMP):
         _, _, index, _, _ = unpack_from(LINK, answer)
         members = attributes(answer[calcsize(LINK) :])
-        if index == found.index:
+        if index == bridge.index:
             alias = members.get(IFLA_IFALIAS, b"").rstrip(b"\0").decode(errors="replace")
             info = attributes(members.get(IFLA_LINKINFO, b""))
             kind = info.get(IFLA_INFO_KIND, b"").rstrip(b"\0").decode(errors="replace")
-        ports += members.get(IFLA_MASTER) == pack("=I", found.index)
+        ports += members.get(IFLA_MASTER) == pack("=I", bridge.index)
     return kind, alias, ports
 
 
 def give_address(links: Rtnetlink, index: int, network: Network) -> None:
-    """Add the address of ``network`` to the interface ``index``, unless it has it already.
+    """Add the address ``network`` to the interface ``index``; do nothing if it has this address.
 
     Raises OSError.
     """
@@ -218,7 +218,7 @@ def add_route(
     source: Address | None = None,
     scope: int = SCOPE_UNIVERSE,
 ) -> None:
-    """Add a route to ``target`` through the interface ``index``, unless it exists already.
+    """Add a route to ``target`` through the interface ``index``; do nothing if the route exists.
 
     Raises OSError.
     """
@@ -237,9 +237,9 @@ def add_route(
 
 
 def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
-    """Remove the route to ``network`` that the kernel added with the interface's address.
+    """Remove the route to ``network`` that the kernel added with the address of an interface.
 
-    ``index`` is the interface.  Does nothing if there is no such route.  Raises OSError.
+    ``index`` is the interface's index.  Does nothing if there is no such route.  Raises OSError.
     """
     body = pack(ROUTE, network.family, network.prefix, 0, 0, RT_TABLE_MAIN, 0, SCOPE_NOWHERE, 0, 0)
     body += attribute(RTA_DST, network.first.packed) + attribute(RTA_OIF, pack("=I", index))
@@ -287,7 +287,7 @@ def set_sysctl(name: str, value: str) -> None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(value)
     except OSError as error:
-        raise NetworkError(f"set {path} to {value}: {reason(error)}") from None
+        raise NetworkError(f'set "{path}" to {value}: {reason(error)}') from None
 
 
 def set_sysctl_if_known(name: str, value: str) -> None:

@@ -11,15 +11,15 @@ ALL = "all"
 HINT = "default, default-restricted, none, host, all or names: NAME[:KEY=VALUE;KEY=VALUE],..."
 
 
-def parse(words: list[str], where: str = "--net") -> list[tuple[str, str]]:
-    """Parse ``words``, each ``NAME[:K=V;K2=V2],...``, to pairs (name, CNI arguments).
+def parse(values: list[str], where: str = "--net") -> list[tuple[str, str]]:
+    """Parse values of --net, each ``NAME[:K=V;K2=V2],...``, to pairs (name, CNI arguments).
 
-    Returns [("default", "")] if ``words`` is empty.  Raises UsageError, whose message begins with
+    Returns [("default", "")] if ``values`` is empty.  Raises UsageError, whose message begins with
     ``where``, for a duplicate name, for ``none`` or ``host`` with other networks, or for invalid
     arguments.
     """
     networks: dict[str, str] = {}
-    for word in (part for text in words for part in text.split(",")):
+    for word in (part for text in values for part in text.split(",")):
         name, colon, arguments = word.partition(":")
         if not name:
             raise UsageError(f"{where}: the name of a network must not be empty", HINT)
@@ -41,10 +41,7 @@ def parse(words: list[str], where: str = "--net") -> list[tuple[str, str]]:
 
 
 def refuse_ports(networks: list[tuple[str, str]]) -> None:
-    """Check that ports can be forwarded to a pod on ``networks``: not with "none" or "host".
-
-    Raises UsageError if they cannot.
-    """
+    """Raise UsageError if ``networks`` is "none" or "host", which cannot forward ports."""
     for name, _ in networks:
         if name in (NONE, HOST):
             raise UsageError(
@@ -57,7 +54,7 @@ def select(
 ) -> list[tuple[Configuration, str]]:
     """Return pairs (configuration, CNI arguments) for ``networks``, in the order of ``known``.
 
-    So that host and pod can reach each other, ``default-restricted`` is added unless ``networks``
+    Adds ``default-restricted``, so that host and pod can reach each other, unless ``networks``
     include ``default`` or a network whose pods find each other by name.  Raises NetworkError for an
     unknown name.
     """

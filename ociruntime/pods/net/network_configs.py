@@ -1,8 +1,8 @@
-"""Network configurations: CNI files ``*.conf`` and ``*.conflist``, and two built-in networks.
+"""Network configurations: the CNI files ``*.conf`` and ``*.conflist``, and two built-in networks.
 
-A file overrides a file of the same name in a directory of lower precedence; a network overrides a
-network of the same name there, or built in.  Networks are sorted by file name, built-in ones
-last.
+A file overrides files of the same name in directories of lower precedence.  A network overrides
+networks of the same name in such directories, and the built-in one.  Networks are sorted by file
+name; built-in ones come last.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ociruntime.pods.net.cni import BUILTIN, is_plugin_name
 from ociruntime.pods.net.plugin_call import UNSAID, VERSIONS, check_dns
 
 SUFFIXES = (".conf", ".conflist")
-# Keywords of --net, which cannot be names.
+# Keywords of --net: a network cannot have these names.
 RESERVED = ("none", "host", "all")
 PLUGIN_DIRECTORIES = ("/usr/lib/ociruntime/plugins/net", "/opt/cni/bin", "/usr/lib/cni")
 LONGEST_NAME = 255
@@ -23,18 +23,18 @@ LARGEST_FILE = 1 << 20
 
 DEFAULT = "default"
 RESTRICTED = "default-restricted"
-# The member of a configuration that is ours, not CNI's, and the members of its object.
+# A member of a configuration that CNI does not know, and the members of this object.
 OWN = "ociruntime"
 _OWN_MEMBERS = (
     ("names", bool, "true or false"),  # pods find each other by name
-    ("builtin", bool, "true or false"),  # installed plugins are not used
+    ("builtin", bool, "true or false"),  # use built-in plugins even if others are installed
     ("created", str, "a time"),
     ("labels", dict, "a JSON object"),
 )
 
 
 class Configuration:
-    """The configuration of a network, read from ``file`` or built in ("").
+    """The configuration of a network; ``file`` is its path, "" for a built-in network.
 
     ``plugins`` are the configurations of its CNI plugins, ``own`` is its member ``ociruntime``.
     """
@@ -62,12 +62,12 @@ class Configuration:
 
     @property
     def uses_programs(self) -> bool:
-        """True if installed CNI plugins are used for this network, rather than built-in ones."""
+        """True if installed CNI plugins are preferred to built-in ones for this network."""
         return bool(self.file) and self.own.get("builtin") is not True
 
     @property
     def masquerades(self) -> bool:
-        """True if packets from this network's pods to others are masqueraded (``ipMasq``)."""
+        """True if packets from its pods to other networks are masqueraded (``ipMasq``)."""
         return any(plugin.get("ipMasq") is True for plugin in self.plugins)
 
 
@@ -86,8 +86,9 @@ BUILT_IN = (
 def net_directories(user: str, local: str, system: str, data: str) -> list[str]:
     """Return the directories ``net.d`` of network configurations, highest precedence first.
 
-    The arguments are their parent directories, "" for none.  Networks that ``ocictl network
-    create`` makes are below ``data``.
+    The arguments are the parent directories of ``net.d``, "" for none: settings of the user, of the
+    administrator and of the distribution, and the data directory, in which ``ocictl network
+    create`` writes its configurations.
     """
     return [f"{parent}/net.d" for parent in (user, local, system, data) if parent]
 
@@ -98,10 +99,10 @@ def plugin_directories(net_directories: list[str]) -> tuple[str, ...]:
 
 
 def load(net_directories: list[str]) -> list[Configuration]:
-    """Return the networks configured in ``net_directories``, sorted by file name, and built in.
+    """Return the networks configured in ``net_directories``, then the built-in ones.
 
-    Of networks with the same name, the first directory's counts.  Raises NetworkError, with the
-    path, if a file is invalid.
+    They are sorted by file name.  Of networks with the same name, the one in the first directory is
+    used.  Raises NetworkError, with the path, if a file is invalid.
     """
     files: dict[str, str] = {}
     for directory in net_directories:
@@ -116,7 +117,8 @@ def load(net_directories: list[str]) -> list[Configuration]:
         other = chosen.get(configuration.name)
         if other is not None and other[0] == level:
             raise NetworkError(
-                f'load {path}: network "{configuration.name}" is already defined in {other[2].file}'
+                f'load "{path}": network "{configuration.name}" is already defined in '
+                f'"{other[2].file}"'
             )
         if other is None:
             chosen[configuration.name] = (level, name, configuration)
@@ -130,7 +132,7 @@ def _names(directory: str) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise NetworkError(f"read {directory}: {reason(error)}") from None
+        raise NetworkError(f'read the directory "{directory}": {reason(error)}') from None
 
 
 def _read(path: str) -> Configuration:
@@ -140,41 +142,41 @@ def _read(path: str) -> Configuration:
         with open(path, "rb") as file:
             data = file.read(LARGEST_FILE + 1)
         if len(data) > LARGEST_FILE:
-            raise NetworkError(f"{path}: larger than {LARGEST_FILE} bytes")
+            raise NetworkError(f'read "{path}": larger than {LARGEST_FILE} bytes')
         value = json.loads(data)
     except OSError as error:
-        raise NetworkError(f"{path}: {reason(error)}") from None
+        raise NetworkError(f'read "{path}": {reason(error)}') from None
     except (ValueError, RecursionError) as error:
-        raise NetworkError(f"{path}: invalid JSON: {error}") from None
+        raise NetworkError(f'read "{path}": invalid JSON: {error}') from None
     return parse(value, path)
 
 
 def parse(value: object, path: str) -> Configuration:
     """Check ``value``, the JSON document in the file ``path``, and return the configuration.
 
-    Raises NetworkError if it is invalid.
+    Raises NetworkError, with the path and the member, if it is invalid.
     """
     if not isinstance(value, dict):
-        raise NetworkError(f"{path}: a network configuration must be a JSON object")
+        raise NetworkError(f'"{path}": a network configuration must be a JSON object')
     name = value.get("name")
     if not isinstance(name, str) or not is_name(name):
         raise NetworkError(
-            f'{path}: "name" is not a valid network name',
+            f'"{path}": "name" must be a valid network name',
             "must be a letter or digit, then letters, digits and ._-",
         )
     if name in RESERVED:
-        raise NetworkError(f'{path}: the name "{name}" is reserved for --net')
+        raise NetworkError(f'"{path}": the name "{name}" is reserved for --net')
     version = value.get("cniVersion", UNSAID)
     if version not in VERSIONS:
-        raise NetworkError(f'{path}: "cniVersion" must be one of {", ".join(VERSIONS)}')
+        raise NetworkError(f'"{path}": "cniVersion" must be one of {", ".join(VERSIONS)}')
     if "plugins" in value or path.endswith(".conflist"):
         plugins = value.get("plugins")
         if not isinstance(plugins, list) or not plugins:
-            raise NetworkError(f'{path}: "plugins" must be a list of plugins')
+            raise NetworkError(f'"{path}": "plugins" must be a list of plugins')
     else:
         plugins = [{k: v for k, v in value.items() if k not in ("name", "cniVersion", OWN)}]
     for i, plugin in enumerate(plugins):
-        where = f"{path}: plugins[{i}]" if "plugins" in value else path
+        where = f'"{path}": plugins[{i}]' if "plugins" in value else f'"{path}"'
         _check_plugin(plugin, where)
     own = value.get(OWN, {})
     _check_own(own, plugins, path)
@@ -183,20 +185,20 @@ def parse(value: object, path: str) -> Configuration:
 
 def _check_own(own: object, plugins: list[dict[str, Any]], path: str) -> None:
     if not isinstance(own, dict):
-        raise NetworkError(f'{path}: "{OWN}" must be a JSON object')
+        raise NetworkError(f'"{path}": "{OWN}" must be a JSON object')
     for name, kind, expected in _OWN_MEMBERS:
         if name in own and not isinstance(own[name], kind):
-            raise NetworkError(f'{path}: "{OWN}.{name}" must be {expected}')
+            raise NetworkError(f'"{path}": "{OWN}.{name}" must be {expected}')
     for plugin in plugins if own.get("builtin") else ():
         if plugin["type"] not in BUILTIN:
             known = ", ".join(BUILTIN)
             raise NetworkError(
-                f'{path}: unknown built-in plugin "{plugin["type"]}"', f"supported: {known}"
+                f'"{path}": unknown built-in plugin "{plugin["type"]}"', f"supported: {known}"
             )
 
 
 def is_name(text: str) -> bool:
-    """Return whether ``text`` is a valid name of a CNI network, and safe as a directory name."""
+    """Return whether ``text`` is a valid CNI network name that is safe as a file name."""
     return (
         0 < len(text) <= LONGEST_NAME
         and text.isascii()

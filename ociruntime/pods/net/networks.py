@@ -1,7 +1,8 @@
 """Connect a pod to its networks in order, and disconnect it in reverse order.
 
-``plan`` decides and returns the document.  It is written to disk before ``set_up`` acts, and is
-all that ``tear_down`` needs to clean up, from any process, repeatedly, and after a reboot.
+``plan`` makes all decisions and returns them as a document.  The document is written to disk before
+``carry_out`` makes changes.  ``tear_down`` needs nothing else to clean up: any process can call it,
+repeatedly, and even after a reboot.
 
 The document (net-info.json)::
 
@@ -34,8 +35,9 @@ PORTS = "portMappings"
 class NetworkRequest:
     """A request to connect a pod to networks.
 
-    ``networks`` are pairs (name, CNI arguments), ``ports`` the result of
-    ``port_mappings.forwarded``, ``config_directories`` that of ``configuration.net_directories``.
+    ``networks`` are pairs (name, CNI arguments).  ``ports`` is the result of
+    ``port_mappings.forwarded``, ``config_directories`` the result of
+    ``configuration.net_directories``.
     """
 
     __slots__ = (
@@ -68,9 +70,10 @@ class NetworkRequest:
 
 
 def plan(request: NetworkRequest) -> dict[str, Any]:
-    """Return the content of a pod's net-info.json, which describes its networks.
+    """Return the document net-info.json for ``request``, without changing anything.
 
-    Nothing is connected yet: ``carry_out`` does that.  Raises NetworkError, UsageError.
+    Raises NetworkError if a network is unknown or its configuration invalid, UsageError if its
+    networks cannot forward ports.
     """
     requested = net_option.parse(
         [f"{name}:{arguments}" if arguments else name for name, arguments in request.networks]
@@ -126,7 +129,7 @@ def _network(
     return {
         "name": configuration.name,
         "interface": interface,
-        # Plugins refuse unknown arguments, and every plugin of a chain gets all of them.
+        # Each plugin of a chain gets the arguments of all; without this, it refuses unknown ones.
         "args": f"IgnoreUnknown=1;{arguments}" if arguments else "",
         "cniVersion": configuration.version,
         "programs": programs,
@@ -145,7 +148,7 @@ def _forward(
 ) -> None:
     """Add ``ports`` to the configuration of the network that forwards them.
 
-    This is the first of ``networks`` that masquerades, or else the last one.
+    This is the first network that masquerades; if none does, the last one.
     """
     masquerading = [i for i, (configuration, _) in enumerate(chosen) if configuration.masquerades]
     plugins = networks[masquerading[0] if masquerading else -1]["plugins"]
@@ -164,7 +167,7 @@ def _forward(
 def set_up(request: NetworkRequest) -> dict[str, Any]:
     """Connect a pod to its networks; return the content of its net-info.json.
 
-    Raises NetworkError; then the pod is connected to no network.
+    If this raises NetworkError, the pod is connected to no network.
     """
     return carry_out(plan(request))
 
@@ -172,14 +175,15 @@ def set_up(request: NetworkRequest) -> dict[str, Any]:
 def carry_out(info: dict[str, Any]) -> dict[str, Any]:
     """Connect a pod to its networks, and return ``info`` with the plugins' results added.
 
-    ``info`` is the result of ``plan``.  Raises NetworkError; then the pod is connected to no
+    ``info`` is the result of ``plan``.  If this raises NetworkError, the pod is connected to no
     network.
     """
     if not info["namespace"]:
         return info
     if not info["identity"]:
         raise NetworkError(
-            f"connect the pod to its networks: network namespace {info['namespace']} not found"
+            f"connect pod {info['uuid']} to its networks: "
+            f'network namespace "{info["namespace"]}" not found'
         )
     from ociruntime.pods.net.builtin.loopback import bring_up
 
@@ -204,15 +208,15 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
             text = f"{error}; cleanup failed: {'; '.join(problems)}"
             raise NetworkError(text) from None
         raise
-    info["dns"] = next((found for one in done if (found := dns(one["result"]))), {})
+    info["dns"] = next((settings for one in done if (settings := dns(one["result"]))), {})
     return info
 
 
 def give_names(info: dict[str, Any], names: Iterable[str], hosts: str) -> None:
-    """Make a pod known by ``names`` to the other pods on those of its networks that use names.
+    """Publish the ``names`` of a pod to the other pods on its networks with names.
 
     ``info`` is the content of its net-info.json, ``hosts`` the path of its own hosts file, "" to
-    not write it.
+    leave that file alone.
     """
     networks = {
         network["name"]: [address for address in (network["ip4"], network["ip6"]) if address]
@@ -226,11 +230,12 @@ def give_names(info: dict[str, Any], names: Iterable[str], hosts: str) -> None:
 
 
 def refuse_used(ports: list[dict[str, Any]]) -> None:
-    """Check that no program on the host listens on a host port in ``ports``, CNI port mappings.
+    """Raise NetworkError if a program on the host listens on a host port in ``ports``.
 
-    Raises NetworkError if one does.
+    ``ports`` are CNI port mappings.
     """
     import socket
+    from errno import EADDRINUSE
 
     kinds = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
     for port in ports:
@@ -244,13 +249,15 @@ def refuse_used(ports: list[dict[str, Any]]) -> None:
             trial.bind((port["hostIP"], port["hostPort"]))
         except OSError as error:
             host_port = f"{port['hostIP'] or '*'}:{port['hostPort']}/{port['protocol']}"
-            raise NetworkError(f"forward host port {host_port}: {reason(error)}") from None
+            hint = "stop the program that listens on it, or publish another port"
+            hint = hint if error.errno == EADDRINUSE else ""
+            raise NetworkError(f"forward host port {host_port}: {reason(error)}", hint) from None
         finally:
             trial.close()
 
 
 def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
-    """Apply the pod's packet filter ``rules``, and then make forwarding from 127.0.0.1 work."""
+    """Apply the packet filter ``rules`` of a pod, and enable forwarding from 127.0.0.1."""
     firewall.apply(info["firewall"], rules)
     fault("network.after-rules")
     for ruleset in rules:
@@ -261,7 +268,7 @@ def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
 
 
 def _join(info: dict[str, Any], network: dict[str, Any]) -> list[Rules]:
-    """Connect the pod to ``network`` by calling ADD of its plugins; store their result in it.
+    """Connect the pod to ``network`` by calling ADD of its plugins; add the result to ``network``.
 
     Returns the packet filter rules that the built-in plugins need.
     """
@@ -307,8 +314,8 @@ def _call(
 def tear_down(info: dict[str, Any]) -> list[str]:
     """Disconnect a pod from its networks, in reverse order; return error messages.
 
-    ``info`` is the content of its net-info.json.  Raises nothing.  It is not an error if an
-    interface, address or rule was removed already.
+    ``info`` is the content of its net-info.json.  Never raises an exception.  An interface, address
+    or rule that no longer exists is not an error.
     """
     problems: list[str] = []
     try:
@@ -317,7 +324,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
             return []
         state, uuid = info["stateDirectory"], info["uuid"]
         if not pod_records.has_record(state, uuid) and pod_records.namesake(state, uuid):
-            return []  # this pod was refused: everything with its names belongs to the other pod
+            return []  # never connected: interfaces and rules with its names are another pod's
         same = info["boot"] == pod_records.boot() and (
             pod_records.namespace_identity(namespace) == info["identity"]
         )
@@ -326,7 +333,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
             for network in reversed(info["networks"])
             for plugin in reversed(network["plugins"])
         ]
-        # Remove names and rules first: released addresses can at once be another pod's.
+        # Remove names and rules first: another pod may get the addresses as soon as they are free.
         if any(network.get("names") for network in info["networks"]):
             from ociruntime.pods.net import pod_names
 
@@ -341,7 +348,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
         problems.append(str(failure))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         problems.append(
-            f"disconnect the pod from its networks: net-info.json is damaged: {error!r}"
+            f"disconnect the pod from its networks: its net-info.json is damaged: {error!r}"
         )
     return problems
 
@@ -351,7 +358,7 @@ def _delete_call(
 ) -> tuple[str, PluginCall]:
     call = _call(info, network, plugin, network["result"], namespace)
     program = plugin["program"]
-    # Use the built-in plugin if the program was uninstalled: it can undo what is left.
+    # If the program was uninstalled, the built-in plugin can undo what it has made.
     if program and call.configuration["type"] in cni.BUILTIN and not os.access(program, 1):
         program = ""
     return program, call

@@ -10,9 +10,10 @@ LOOPBACK = {4: "127.0.0.0/8", 6: "::1"}
 
 
 def script(rules: Rules, replace: bool) -> str:
-    """Return an nft script that creates the table of ``rules``; with ``replace``, replaces it.
+    """Return an nft script that creates the table of ``rules``.
 
-    Without ``replace``, the script fails if the table exists, but takes less time.
+    With ``replace``, the script replaces an existing table.  Without it, the script fails if the
+    table exists, but takes less time.
     """
     ip = IP[rules.family]
     chains: list[tuple[str, str, list[str]]] = []
@@ -44,7 +45,7 @@ def script(rules: Rules, replace: bool) -> str:
 
 
 def removal(tag: str, family: int) -> str:
-    """Return an nft script that removes the table ``tag``, and succeeds if it does not exist."""
+    """Return an nft script that removes the table ``tag``; succeeds if there is no such table."""
     table = f"table {IP[family]} {tag}"
     return f"add {table}\ndelete {table}\n"
 
@@ -76,7 +77,7 @@ def _passing(rules: Rules) -> list[str]:
 def _hairpin(rules: Rules, ip: str, forward: Forward) -> str:
     """Return an nft rule that masquerades packets to ``forward`` from the pod or from 127.0.0.1.
 
-    Otherwise the replies would not come back through the host.
+    Without masquerading, the replies would not return through the host.
     """
     sources = f"{{ {rules.address}, {LOOPBACK[rules.family]} }}"
     return (

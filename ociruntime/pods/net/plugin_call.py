@@ -1,4 +1,4 @@
-"""The parameters of a call to a CNI plugin, installed or built in, and checks of its result."""
+"""The parameters of a call to a CNI plugin, and checks of the plugin's result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ociruntime.pods.net.firewall_rules import Rules
 class PluginCall:
     """The parameters of a call to a CNI plugin, installed or built in.
 
-    ``namespace`` is the path of the pod's network namespace, "" if it no longer exists.
+    ``container`` is the pod's UUID.  ``namespace`` is the path of its network namespace, "" if that
+    no longer exists.
     """
 
     __slots__ = (
@@ -49,8 +50,8 @@ class PluginCall:
         self.directories = directories  # search path of plugins
         self.state_directory = state_directory
         self.firewall = firewall  # nft, iptables or ""
-        self.programs = programs  # whether an installed program may assign addresses
-        self.rules: list[Rules] = []  # rules that built-in plugins want in the packet filter
+        self.programs = programs  # whether an installed IPAM plugin may assign addresses
+        self.rules: list[Rules] = []  # packet filter rules that a built-in plugin has requested
 
     @property
     def network(self) -> str:
@@ -60,8 +61,8 @@ class PluginCall:
     @property
     def previous(self) -> dict[str, Any]:
         """The result of the previous plugin in the chain; {} for the first plugin."""
-        found = self.configuration.get("prevResult")
-        return found if isinstance(found, dict) else {}
+        result = self.configuration.get("prevResult")
+        return result if isinstance(result, dict) else {}
 
     def environment(self, command: str) -> Mapping[str, str]:
         """Return the environment variables (CNI_COMMAND ...) for calling an installed plugin."""
@@ -86,13 +87,13 @@ class PluginCall:
 
 # Validate and convert results of CNI plugins; pure.
 #
-# Internally results have the form of version 1.0.0.  Versions 0.3.1 and 0.4.0 also have the family
-# of each address.
+# Internally, results have the form of CNI 1.0.0.  In versions 0.3.1 and 0.4.0, each address has a
+# further member "version", its IP family.
 
 VERSIONS = ("0.3.1", "0.4.0", "1.0.0", "1.1.0")
 WITH_FAMILY = ("0.3.1", "0.4.0")
-# Version of a configuration without one: the oldest that all current plugins support and that
-# passes the result to DEL.
+# CNI version of a configuration that names none: the oldest one that all current plugins support
+# and in which DEL gets the result of ADD.
 UNSAID = "0.4.0"
 
 
@@ -102,25 +103,27 @@ def check_result(value: object, plugin: str) -> dict[str, Any]:
     Raises NetworkError if it is not a valid CNI result.
     """
     if not isinstance(value, dict):
-        raise NetworkError(f"plugin {plugin}: its result must be a JSON object")
+        raise NetworkError(f'network plugin "{plugin}": its result must be a JSON object')
     for name in ("interfaces", "ips", "routes"):
         items = value.get(name)
         if items is not None and not (
             isinstance(items, list) and all(isinstance(item, dict) for item in items)
         ):
             raise NetworkError(
-                f'plugin {plugin}: "{name}" of its result must be a list of JSON objects'
+                f'network plugin "{plugin}": "{name}" of its result must be a list of JSON objects'
             )
     for item in value.get("ips") or ():
         if not isinstance(item.get("address"), str):
-            raise NetworkError(f'plugin {plugin}: an address of its result lacks "address"')
+            raise NetworkError(
+                f'network plugin "{plugin}": each of "ips" in its result must have "address"'
+            )
         _check_address(item["address"], plugin)
-    check_dns(value.get("dns"), f'plugin {plugin}: "dns" of its result')
+    check_dns(value.get("dns"), f'network plugin "{plugin}": "dns" of its result')
     return value
 
 
 def _check_address(address: str, plugin: str) -> None:
-    """Check ``address`` in the result of ``plugin``.  Raises NetworkError if it is invalid."""
+    """Raise NetworkError if ``address``, from the result of ``plugin``, is invalid."""
     try:
         if "/" in address:
             parse_network(address)
@@ -128,21 +131,24 @@ def _check_address(address: str, plugin: str) -> None:
             parse_address(address)
     except ValueError:
         shown = ascii(address)
-        raise NetworkError(f"plugin {plugin}: invalid address {shown} in its result") from None
+        raise NetworkError(
+            f'network plugin "{plugin}": invalid address {shown} in its result'
+        ) from None
 
 
 def check_dns(value: object, where: str) -> None:
-    """Check ``value``, CNI's object ``dns``, because its strings are written to resolv.conf.
+    """Check ``value``, the object ``dns`` of a CNI configuration or result.
 
-    Raises NetworkError, whose message begins with ``where``.
+    Its strings are written to resolv.conf, so they must not contain whitespace.  Raises
+    NetworkError, whose message begins with ``where``.
     """
     if value is None:
         return
     if not isinstance(value, dict):
         raise NetworkError(f"{where} must be a JSON object")
     for name in ("nameservers", "search", "options"):
-        words = value.get(name) or []
-        if not isinstance(words, list) or not all(map(_is_word, words)):
+        values = value.get(name) or []
+        if not isinstance(values, list) or not all(map(_is_word, values)):
             raise NetworkError(f'{where}: "{name}" must be a list of strings without whitespace')
     if value.get("domain") and not _is_word(value["domain"]):
         raise NetworkError(f'{where}: "domain" must be a string without whitespace')
@@ -153,7 +159,7 @@ def _is_word(value: object) -> bool:
 
 
 def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """Convert ``result``, that of a built-in plugin, to the CNI version ``version``."""
+    """Convert ``result``, from a built-in plugin, to the CNI version ``version``."""
     made = {"cniVersion": version, **{k: v for k, v in result.items() if k != "cniVersion"}}
     if version in WITH_FAMILY:
         made["ips"] = [
@@ -164,15 +170,15 @@ def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
 
 
 def addresses(result: dict[str, Any]) -> tuple[str, str]:
-    """Return (first IPv4 address, first IPv6 address) in ``result``, a CNI result.
+    """Return (first IPv4 address, first IPv6 address) of ``result``, a CNI result.
 
-    They have no prefix length.  A missing one is "".
+    The addresses have no prefix length; "" stands for a missing one.
     """
-    found = {False: "", True: ""}
+    first = {False: "", True: ""}  # by whether it is IPv6
     for item in result.get("ips") or ():
         address = item["address"].partition("/")[0]
-        found[":" in address] = found[":" in address] or address
-    return found[False], found[True]
+        first[":" in address] = first[":" in address] or address
+    return first[False], first[True]
 
 
 def dns(result: dict[str, Any]) -> dict[str, Any]:

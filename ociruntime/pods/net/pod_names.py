@@ -1,14 +1,14 @@
 """Names of pods on networks: a table of all pods, and the lines for their hosts files.
 
-Pods on a network with names find each other in ``/etc/hosts``, so that names work without a server
-and without a daemon.  Each pod that joins or leaves updates the files of the others:
+Pods on a network with names find each other in ``/etc/hosts``, which needs neither a DNS server nor
+a daemon.  Each pod that joins or leaves such a network updates the files of the others:
 
     STATE/.names       {"pods": {UUID: {"names": [...], "hosts": path of the pod's file or "",
                                         "networks": {NETWORK: [ADDRESS, ...]}}}}
     STATE/.names.lock  flock(2) held while the table is changed
 
-The lock is for the whole host, so an app must not be able to delay its holder: the hosts files of
-running pods are written without the lock, from the newest table (``hosts_files.py``).
+All pods of the host share this lock, so an app must not be able to delay its holder: the hosts
+files of running pods are written without it, from the newest table (``hosts_files.py``).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Pods = dict[str, Entry]
 def join(
     state: str, uuid: str, names: Iterable[str], hosts: str, networks: Mapping[str, list[str]]
 ) -> None:
-    """Make the pod ``uuid`` known by ``names`` on ``networks``, {network: the pod's addresses}.
+    """Publish the ``names`` of the pod ``uuid`` on ``networks``, {network: the pod's addresses}.
 
-    Adds it to the table of names below ``state``, and updates the other pods' hosts files.
-    ``hosts`` is the path of the pod's own hosts file, "" to not write it.  Invalid names are
-    ignored.  Raises HostError if the table or the pod's own file cannot be written.
+    Adds the pod to the table of names below ``state``, and updates the other pods' hosts files.
+    ``hosts`` is the path of the pod's own hosts file, "" to leave that file alone.  Ignores invalid
+    names.  Raises HostError if the table or the pod's own file cannot be written.
     """
     entry: Entry = {
         "names": list(dict.fromkeys(name for name in names if is_pod_name(name))),
@@ -75,7 +75,7 @@ def leave(state: str, uuid: str) -> None:
         entry = pods.get(uuid)
         if entry is None:
             return
-        # If this is interrupted, the table still has the pod, without names, for the next attempt.
+        # The entry is removed last: if this is interrupted, the next attempt finds it.
         pods[uuid] = {**entry, "names": [], "hosts": ""}
         _write(state, pods)
     _update_others(state, pods, entry["networks"], uuid)
@@ -93,16 +93,16 @@ def pods_on(state: str, network: str) -> list[str]:
 
 
 def _without_dead(state: str, pods: Pods, own: str) -> Pods:
-    """Return ``pods`` without those that have exited, such as pods whose monitor was killed.
+    """Return ``pods`` without those that have exited; always include the pod ``own``.
 
-    The pod ``own`` is included in any case.
+    A pod whose monitor was killed has exited without calling ``leave``.
     """
     gone = pod_records.dead_pods(state, set(pods) - {own})
     return {uuid: entry for uuid, entry in pods.items() if uuid not in gone}
 
 
 def _read(state: str) -> Pods:
-    """Return the table of pods; {} if its file is missing or damaged by a power failure."""
+    """Return the table of pods; {} if its file is missing, or damaged by a power failure."""
     try:
         pods = json_files.read(f"{state}/{TABLE}").get("pods")
     except (HostError, PodError):
@@ -133,7 +133,7 @@ def _write(state: str, pods: Pods) -> None:
 
 
 def _update_others(state: str, pods: Pods, networks: Mapping[str, object], own: str) -> None:
-    """Update the hosts files of the pods on ``networks``, but not that of the pod ``own``.
+    """Update the hosts files of all pods on ``networks`` except the pod ``own``.
 
     Files that cannot be written are skipped.
     """
@@ -152,7 +152,7 @@ def _update_others(state: str, pods: Pods, networks: Mapping[str, object], own: 
 
 
 def _block(pods: Pods, reader: Entry) -> bytes:
-    """Return the lines for a pod's hosts file: those of all pods that share a network with it.
+    """Return the lines for a pod's hosts file: the names of all pods that share a network with it.
 
     ``reader`` is the pod's entry in the table ``pods``.
     """

@@ -1,9 +1,9 @@
-"""Records of pods with networks, so that addresses and ports of dead pods can be reused.
+"""Network records of pods, which show whose addresses and ports can be reused.
 
-``STATE/.pods/UUID`` exists from before the first address is assigned until all are released.  It
-contains the boot id and the network namespace: without that namespace, the pod is dead, even if its
-cleanup never ran.  It also contains the host ports forwarded to the pod, because two pods cannot
-have the same port.
+``STATE/.pods/UUID`` exists from before a pod's first address is assigned until all are released.
+It contains the boot id and the network namespace: a pod whose namespace no longer exists is dead,
+even if its cleanup never ran.  It also lists the host ports forwarded to the pod, because a port
+can be forwarded to one pod only.
 """
 
 from __future__ import annotations
@@ -45,12 +45,13 @@ def write_record(
     identity: list[int],
     ports: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Write the network record of the pod ``uuid``, below the directory ``state``.
+    """Write the network record of the pod ``uuid`` below the directory ``state``.
 
-    ``path`` is that of its network namespace, ``identity`` the result of ``namespace_identity``,
-    ``ports`` are the CNI port mappings forwarded to it.  Raises HostError; NetworkError if one of
-    the ports is forwarded to another live pod, or if the first 8 digits of another pod's UUID are
-    the same, so that interfaces and rules would have the same names.
+    ``path`` is the path of its network namespace, ``identity`` the result of
+    ``namespace_identity``, ``ports`` are the CNI port mappings forwarded to it.  Raises HostError
+    if the record cannot be written; NetworkError if one of the ports is forwarded to another live
+    pod, or if another pod's UUID begins with the same 8 digits, which are part of the names of
+    interfaces and rules.
     """
     import fcntl
 
@@ -63,8 +64,8 @@ def write_record(
             fcntl.flock(lock, fcntl.LOCK_EX)
             if other := namesake(state, uuid):
                 raise NetworkError(
-                    f"connect pod {uuid} to its networks: its interfaces would have the same names "
-                    f"as those of pod {other}",
+                    f"connect pod {uuid} to its networks: its UUID begins with the same {DIGITS} "
+                    f"digits as that of pod {other}, so interface names would clash",
                     "create the pod again, so that it gets another UUID",
                 )
             if ports:
@@ -77,12 +78,12 @@ def write_record(
 
 
 def has_record(state: str, uuid: str) -> bool:
-    """Return whether the pod ``uuid`` has a network record; without one it uses no addresses."""
+    """Return whether the pod ``uuid`` has a network record: without one it has no addresses."""
     return os.path.exists(f"{state}/{DIRECTORY}/{uuid}")
 
 
 def namesake(state: str, uuid: str) -> str:
-    """Return the UUID of another pod with a network record and the same first 8 digits, or ""."""
+    """Return the UUID of a pod with a network record and the same first 8 digits; "" if none."""
     try:
         names = os.listdir(f"{state}/{DIRECTORY}")
     except FileNotFoundError:
@@ -100,8 +101,9 @@ def _refuse_taken(state: str, uuid: str, ports: Sequence[Mapping[str, Any]]) -> 
             for ours in ports:
                 if _collide(ours, theirs) and not dead_pods(state, {other}):
                     raise NetworkError(
-                        f"forward host port {ours['hostPort']}/{ours['protocol']}: it "
-                        f"is already forwarded to pod {other}"
+                        f"forward host port {ours['hostPort']}/{ours['protocol']}: port is already "
+                        f"allocated: forwarded to pod {other}",
+                        "publish another port, or stop that pod first",
                     )
 
 
@@ -124,7 +126,7 @@ def _read(path: str) -> dict[str, Any] | None:
 
 
 def forget(state: str, uuid: str) -> None:
-    """Remove a pod's network record.  Raises HostError."""
+    """Remove a pod's network record, if it exists.  Raises HostError."""
     try:
         os.unlink(f"{state}/{DIRECTORY}/{uuid}")
     except FileNotFoundError:
@@ -134,7 +136,7 @@ def forget(state: str, uuid: str) -> None:
 
 
 def dead_pods(state: str, uuids: set[str]) -> set[str]:
-    """Return those of ``uuids`` whose pods have exited, even without releasing their networks.
+    """Return the UUIDs in ``uuids`` whose pods have exited, even if their cleanup never ran.
 
     A pod with an invalid network record counts as running.
     """

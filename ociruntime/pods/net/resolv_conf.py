@@ -1,8 +1,8 @@
 """Build the resolv.conf and hosts files of a pod's apps.
 
-Precedence for resolv.conf: the options ``--dns...``, the networks' results, the host's settings;
-with ``--dns=none`` the image's own file.  For hosts: the options ``--hosts-entry``, the image's own
-file, a default.
+The first of these that exists is used.  For resolv.conf: the options ``--dns...``, the networks'
+results, the host's settings; with ``--dns=none`` the image's file.  For hosts: the options
+``--hosts-entry``, the image's file, a default.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def parse_dns(
 ) -> dict[str, Any]:
     """Convert the values of --dns, --dns-search, --dns-opt and --dns-domain to DNS settings.
 
-    Returns ``{"mode": "host|none|", "nameservers", "search", "options", "domain"}``.  ``servers``
-    were checked with ``check_servers``.  Raises UsageError.
+    Returns ``{"mode", "nameservers", "search", "options", "domain"}``; the mode is "host", "none"
+    or "".  ``check_servers`` has checked ``servers``.  Raises UsageError.
     """
     mode = ""
     if servers and servers[0] in (HOST, NONE):
@@ -60,8 +60,8 @@ def parse_dns(
 def check_servers(where: str, servers: list[str]) -> None:
     """Check the values of --dns: addresses of name servers, or only ``host`` or ``none``.
 
-    ``host`` means the host's resolv.conf, ``none`` the image's.  Raises BadRequest, whose message
-    begins with ``where``, the option or the JSON path.
+    ``host`` stands for the host's resolv.conf, ``none`` for the image's.  Raises BadRequest, whose
+    message begins with ``where``, the option or the JSON path.
     """
     for word in servers:
         if word in (HOST, NONE):
@@ -78,12 +78,12 @@ def check_servers(where: str, servers: list[str]) -> None:
 def resolv_conf(
     options: Mapping[str, Any], networks: Mapping[str, Any], host: Mapping[str, Any]
 ) -> str | None:
-    """Return the content of a pod's resolv.conf, None if the pod does not get a file made here.
+    """Return the content of a pod's resolv.conf; None if the pod does not get a generated file.
 
-    ``options`` is the result of ``parse_dns``, ``networks`` is the object ``dns`` of the CNI
-    results, ``host`` is the result of ``host_dns``; the first that is not empty is used.  If it has
-    no name servers, they are taken from the next.  None means that with mode ``host`` the caller
-    copies the host's file, and otherwise the image's file is used.
+    ``options`` is the result of ``parse_dns``, ``networks`` the object ``dns`` of the CNI results,
+    ``host`` the result of ``host_dns``; the first one that is not empty is used.  Name servers that
+    it lacks are taken from the next one.  After None, the pod uses the host's file if the mode is
+    "host", otherwise the image's file.
     """
     if options.get("mode"):
         return None
@@ -102,10 +102,10 @@ def resolv_conf(
 
 
 def host_dns(text: str, is_host_network: bool) -> dict[str, Any]:
-    """Return the settings in ``text``, the host's resolv.conf, that are also valid in a pod.
+    """Return the settings in ``text``, the host's resolv.conf, that are valid in a pod, too.
 
-    Unless ``is_host_network``, name servers on the host's loopback interface are left out, such as
-    systemd-resolved's 127.0.0.53: the pod cannot reach them from its own network namespace.
+    Unless ``is_host_network``, leaves out name servers on the host's loopback interface, such as
+    systemd-resolved's 127.0.0.53: a pod cannot reach them from its own network namespace.
     """
     settings = parse_resolv_conf(text)
     if not is_host_network:
@@ -119,41 +119,43 @@ def _is_loopback(server: str) -> bool:
 
 
 def parse_resolv_conf(text: str) -> dict[str, Any]:
-    """Parse ``text``, a resolv.conf; return its settings in the form of CNI's object ``dns``.
+    """Parse ``text``, a resolv.conf; return its settings as an object ``dns`` of CNI.
 
-    Of several ``search`` lines, the last counts.
+    Of several ``search`` lines, the last one is used.
     """
     settings: dict[str, Any] = {}
     for line in text.splitlines():
-        words = line.partition("#")[0].partition(";")[0].split()
-        if len(words) < 2:
+        fields = line.partition("#")[0].partition(";")[0].split()
+        if len(fields) < 2:
             continue
-        if words[0] == "nameserver":
-            settings.setdefault("nameservers", []).append(words[1])
-        elif words[0] == "domain":
-            settings["domain"] = words[1]
-        elif words[0] == "search":
-            settings["search"] = words[1:]
-        elif words[0] == "options":
-            settings.setdefault("options", []).extend(words[1:])
+        if fields[0] == "nameserver":
+            settings.setdefault("nameservers", []).append(fields[1])
+        elif fields[0] == "domain":
+            settings["domain"] = fields[1]
+        elif fields[0] == "search":
+            settings["search"] = fields[1:]
+        elif fields[0] == "options":
+            settings.setdefault("options", []).extend(fields[1:])
     return settings
 
 
-def parse_hosts_entries(words: list[str]) -> dict[str, Any]:
+def parse_hosts_entries(values: list[str]) -> dict[str, Any]:
     """Convert the values of --hosts-entry to settings of a hosts file.
 
-    Returns ``{"mode": "host|", "entries": [[IP, [NAME, ...]], ...]}``.  Each of ``words`` is
-    ``IP=NAME[,NAME][,IP=NAME]``, or the only one is ``host`` (use the host's file).  Names of the
-    same address are merged.  Raises UsageError.
+    Each value is ``IP=NAME[,NAME][,IP=NAME]``, or the only value is ``host`` (use the host's file).
+    Returns ``{"mode", "entries": [[IP, [NAME, ...]], ...]}``, where the mode is "host" or "".
+    Names of the same address are merged.  Raises UsageError.
     """
-    if HOST in words:
-        if len(words) > 1:
-            raise UsageError("--hosts-entry=host and other --hosts-entry are mutually exclusive")
+    if HOST in values:
+        if len(values) > 1:
+            raise UsageError(
+                "--hosts-entry=host and other --hosts-entry options are mutually exclusive"
+            )
         return {"mode": HOST, "entries": []}
     entries: dict[str, list[str]] = {}
-    for word in words:
+    for value in values:
         address = ""
-        for part in word.split(","):
+        for part in value.split(","):
             before, equals, name = part.rpartition("=")
             address = before if equals else address
             if not _is_address(address) or not is_host_name(name):
@@ -172,10 +174,10 @@ def _is_address(text: str) -> bool:
 
 
 def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str | None:
-    """Return the content of a pod's hosts file, None if it uses the image's or the host's file.
+    """Return the content of a pod's hosts file; None if it uses the image's or the host's file.
 
-    ``options`` is the result of ``parse_hosts_entries``; ``hostname`` is added for 127.0.0.1 unless
-    it is "".  ``image_has_one`` tells whether the image has a hosts file.
+    ``options`` is the result of ``parse_hosts_entries``.  ``hostname`` is added for 127.0.0.1
+    unless it is "".  ``image_has_one`` says whether the image has a hosts file.
     """
     entries = options.get("entries") or []
     if options.get("mode") == HOST or (image_has_one and not entries):

@@ -1,8 +1,8 @@
 """Run an external program, such as a network plugin, nft or iptables.
 
-The program inherits only its standard streams, so that a process it leaves behind cannot
-hold a pod's lock.  We wait for its exit, not for the end of its output: such a process may
-keep the pipes open indefinitely.
+The program inherits only its standard streams: a process that it leaves behind must not hold a
+pod's lock.  Such a process may also keep the pipes open indefinitely, so we wait for the program's
+exit, not for the end of its output.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def run_program(
     """Run the program ``argv[0]``, a path, with ``data`` as its standard input.
 
     Returns (exit code, stdout, stderr); the exit code is -N if signal N killed the program.  Raises
-    NetworkError if the program cannot be executed; also if it prints more than 1 MiB or has not
-    exited after ``timeout`` seconds, and then its process group is killed.
+    NetworkError if the program cannot be executed, prints more than 1 MiB, or has not exited after
+    ``timeout`` seconds.  In the last two cases its process group is killed.
     """
     if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
         # If SIGCHLD is ignored (inherited), the kernel reaps the program and we lose its status.
@@ -53,7 +53,8 @@ def run_program(
 
 
 def _spawn(argv: list[str], environment: Mapping[str, str], streams: tuple[int, ...]) -> int:
-    # Move the streams above 2 first: in this process, descriptors 0 to 2 may be closed.
+    # Descriptors 0 to 2 may be closed in this process, so that a pipe has got one of these numbers:
+    # duplicate the streams to free numbers first, so that dup2 to 0, 1, 2 overwrites none of them.
     high = 3 + max(int(name) for name in os.listdir("/proc/self/fd"))
     actions: list[tuple[int, ...]] = []
     for i, fd in enumerate(streams):
@@ -72,7 +73,7 @@ def _spawn(argv: list[str], environment: Mapping[str, str], streams: tuple[int, 
             setsigdef=(signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD),
         )
     except OSError as error:
-        raise NetworkError(f"run {argv[0]}: {reason(error)}") from None
+        raise NetworkError(f'run "{argv[0]}": {reason(error)}') from None
 
 
 def _collect(
@@ -91,7 +92,7 @@ def _collect(
         while not ended:
             remaining_seconds = limit - time.monotonic()
             if remaining_seconds <= 0:
-                raise NetworkError(f"run {path}: timeout after {timeout:g} seconds")
+                raise NetworkError(f'run "{path}": timeout after {timeout:g} seconds')
             ready = [fd for fd, _ in waiting.poll(remaining_seconds * 1000)]
             ended = process in ready
             for fd in pipes if ended else ready:
@@ -107,7 +108,7 @@ def _take(fd: int, into: bytearray, path: str, everything: bool) -> bool:
     """Read output of the program ``path`` from ``fd``, and append it to ``into``.
 
     With ``everything``, read all that is available.  Returns False at the end of the output.
-    Raises NetworkError if there is too much output.
+    Raises NetworkError if the output exceeds the limit.
     """
     while True:
         try:
@@ -116,7 +117,7 @@ def _take(fd: int, into: bytearray, path: str, everything: bool) -> bool:
             return True
         into += data
         if len(into) > OUTPUT_MOST:
-            raise NetworkError(f"run {path}: its output exceeds {OUTPUT_MOST} bytes")
+            raise NetworkError(f'run "{path}": its output exceeds {OUTPUT_MOST} bytes')
         if not data or not everything:
             return bool(data)
 

@@ -1,4 +1,4 @@
-"""Subnets for new networks: find those in use on this host, and choose a free one."""
+"""Choose a free subnet for a new network, and find the subnets in use on this host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RTA_MULTIPATH = 9
 
 
 class Used(NamedTuple):
-    """A subnet in use; ``is_connected`` is True unless it is reached through a gateway."""
+    """A subnet in use; ``is_connected`` is False if it is reached through a gateway."""
 
     subnet: Network
     is_connected: bool
@@ -85,7 +85,7 @@ def used_by_host() -> list[Used]:
 def free_subnet(taken: Iterable[Network]) -> Network:
     """Return an IPv4 /24 subnet that does not overlap any of ``taken``.
 
-    Raises NetworkError if there is none left.
+    Raises NetworkError if all candidates are taken.
     """
     first, count = POOL
     avoided = [one for one in taken if one.family == AF_INET]
@@ -95,7 +95,8 @@ def free_subnet(taken: Iterable[Network]) -> Network:
         if not any(overlap(one, other) for other in avoided):
             return one
     raise NetworkError(
-        "choose a subnet: all of 10.89.0.0 to 10.99.255.255 is in use", "choose one with --subnet"
+        "choose a subnet for the network: all of 10.89.0.0 to 10.99.255.255 is in use",
+        "give one with --subnet",
     )
 
 

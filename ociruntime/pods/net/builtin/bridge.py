@@ -1,9 +1,9 @@
-"""The plugin ``bridge``: a bridge on the host, and a veth pair to each pod.
+"""The plugin ``bridge``: connects each pod to a bridge on the host with a veth pair.
 
-A bridge that this plugin has created is removed with its last port.
+The plugin removes a bridge that it has created when the last pod leaves the bridge.
 
-In addition to the settings of CNI's plugin it has ``isolated`` (pods of other networks reach only
-forwarded ports) and, for such networks, ``internal`` (its pods reach no other network).
+Two settings are not in CNI's plugin of the same name: ``isolated`` (other networks reach only
+forwarded ports of its pods) and, with it, ``internal`` (its pods reach no other network).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def validate(call: PluginCall) -> None:
 def add(call: PluginCall) -> dict[str, Any]:
     """Connect a pod to the bridge; return the CNI result.
 
-    Raises NetworkError; the caller then cleans up with ``delete``.
+    After a NetworkError, the caller must call ``delete`` to clean up.
     """
     name = _name(call)
     addresses = ipam.assign(call)
@@ -88,8 +88,8 @@ def add(call: PluginCall) -> dict[str, Any]:
 def _complete(call: PluginCall, addresses: Addresses) -> None:
     """Make the bridge the gateway of the pod, if the configuration requests it.
 
-    With ``isGateway`` or ``isDefaultGateway``, sets missing gateways in ``addresses``; with
-    ``isDefaultGateway``, also adds the default route.
+    ``isGateway`` and ``isDefaultGateway`` set the missing gateways in ``addresses``;
+    ``isDefaultGateway`` also adds the default route.
     """
     settings = call.configuration
     if not (settings.get("isGateway") or settings.get("isDefaultGateway")):
@@ -111,7 +111,7 @@ def _plug_in(
     kind, _, _ = bridge_facts(here, name)
     if kind != "bridge":
         raise NetworkError(
-            f'network "{call.network}": interface {name} exists, but is not a bridge'
+            f'network "{call.network}": use bridge "{name}": interface is not a bridge'
         )
     ends = veth_pair.make(call, here, inside, namespace, veth_pair.host_name(call))
     hairpin = bool(call.configuration.get("hairpinMode"))
@@ -145,7 +145,7 @@ def _in_subnet(address: Address, network: Network) -> Network:
 def delete(call: PluginCall) -> None:
     """Undo ``add``: remove the pod's veth pair, and release its addresses.
 
-    Raises NetworkError after both have been attempted.
+    Attempts both even if the first fails, and then raises a NetworkError with all error messages.
     """
     veth_pair.undo(
         [
@@ -164,14 +164,16 @@ def _unplug(call: PluginCall) -> None:
         if bridge_facts(links, name) == ("bridge", ALIAS, 0):
             remove(links, name)
     except OSError as error:
-        raise NetworkError(f"remove the pod's port of bridge {name}: {reason(error)}") from None
+        raise NetworkError(
+            f'network "{call.network}": remove the pod from bridge "{name}": {reason(error)}'
+        ) from None
     finally:
         links.close()
         os.close(lock)
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return pairs (tag, family 4 or 6), which identify the packet filter rules of ``add``."""
+    """Return the (tag, IP family 4 or 6) of each packet filter ruleset that ``add`` can make."""
     return veth_pair.tags(call)
 
 
@@ -183,12 +185,14 @@ def check(call: PluginCall) -> None:
     try:
         kind, _, ports = bridge_facts(links, _name(call))
     except OSError as error:
-        raise NetworkError(f"inspect bridge {_name(call)}: {reason(error)}") from None
+        raise NetworkError(
+            f'network "{call.network}": inspect bridge "{_name(call)}": {reason(error)}'
+        ) from None
     finally:
         links.close()
     if kind != "bridge" or not ports:
         raise NetworkError(
-            f'network "{call.network}": bridge {_name(call)} is missing or has no ports'
+            f'network "{call.network}": bridge "{_name(call)}" is missing or has no ports'
         )
 
 
@@ -201,9 +205,9 @@ def _name(call: PluginCall) -> str:
 
 
 def _lock(call: PluginCall) -> int:
-    """Take the lock of all bridges, and return the descriptor that holds it.
+    """Wait for the lock of all bridges, take it, and return the descriptor that holds it.
 
-    Without it, another process might remove a new bridge that has no ports yet.
+    Without the lock, another process could remove a new bridge before the pod is connected to it.
     """
     path = f"{call.state_directory}/{LOCK}"
     try:

@@ -1,8 +1,11 @@
 """The IPAM plugin ``host-local``, which stores each assigned address in a file.
 
-The files are compatible with CNI's plugin of that name, so that either can replace the other:
-``DIRECTORY/NETWORK/ADDRESS`` contains container id and interface, ``lock`` is locked while an
-address is chosen, ``last_reserved_ip.N`` has the last address taken from range N.
+The files have the format of CNI's plugin of the same name, so that either plugin can continue with
+the other's files:
+
+    DIRECTORY/NETWORK/ADDRESS               the container's id and interface
+    DIRECTORY/NETWORK/lock                  locked while an address is chosen
+    DIRECTORY/NETWORK/last_reserved_ip.N    the last address assigned from the ranges number N
 """
 
 from __future__ import annotations
@@ -42,34 +45,37 @@ class Range:
         )
 
 
-def ranges_of(ipam: dict[str, Any]) -> list[list[Range]]:
-    """Return the sets of address ranges in ``ipam``, a member of a network configuration.
+def ranges_of(ipam: dict[str, Any], network: str) -> list[list[Range]]:
+    """Return the sets of address ranges in ``ipam``, a member of the configuration of ``network``.
 
     A pod gets one address from each set.  Raises NetworkError if ``ipam`` is invalid.
     """
     for name in ("dataDir", "resolvConf"):
-        _path(ipam, name)
+        _path(ipam, name, network)
     sets = ipam.get("ranges") or []
     if not isinstance(sets, list) or not all(isinstance(one, list) and one for one in sets):
-        raise NetworkError('ipam: "ranges" must be a list of lists of ranges')
+        raise NetworkError(f'network "{network}": "ipam.ranges" must be a list of lists of ranges')
     if "subnet" in ipam:
         sets = [[ipam], *sets]
     if not sets:
-        raise NetworkError('ipam: "subnet" or "ranges" is required')
-    return [[_range(one) for one in ranges] for ranges in sets]
+        raise NetworkError(f'network "{network}": "ipam.subnet" or "ipam.ranges" is required')
+    return [[_range(one, network) for one in ranges] for ranges in sets]
 
 
-def _path(ipam: dict[str, Any], name: str) -> str:
-    """Return the path in the member ``name`` of ``ipam``, "" if missing.  Raises NetworkError."""
+def _path(ipam: dict[str, Any], name: str, network: str) -> str:
+    """Return the path in the member ``name`` of ``ipam``, "" if the member is missing.
+
+    Raises NetworkError if it is not an absolute path.
+    """
     path = ipam.get(name) or ""
     if path and not (isinstance(path, str) and path.startswith("/") and path.isprintable()):
-        raise NetworkError(f'ipam: "{name}" must be an absolute path')
+        raise NetworkError(f'network "{network}": "ipam.{name}" must be an absolute path')
     return str(path)
 
 
-def _range(value: object) -> Range:
+def _range(value: object, network: str) -> Range:
     if not isinstance(value, dict) or not isinstance(value.get("subnet"), str):
-        raise NetworkError('ipam: each range must have a "subnet"')
+        raise NetworkError(f'network "{network}": each range of "ipam" must have a "subnet"')
     try:
         subnet = parse_network(value["subnet"])
         if subnet.address != subnet.first:
@@ -77,34 +83,36 @@ def _range(value: object) -> Range:
         if subnet.prefix > subnet.address.bits - 2:
             raise ValueError(f'subnet "{subnet}" is too small: it needs at least 4 addresses')
         last = subnet.last.offset(-1 if subnet.family == AF_INET else 0)
-        found = {"rangeStart": subnet.first.offset(1), "rangeEnd": last}
-        found["gateway"] = subnet.first.offset(1)
+        first = subnet.first.offset(1)
+        bounds = {"rangeStart": first, "rangeEnd": last, "gateway": first}
         for name in ("rangeStart", "rangeEnd", "gateway"):
             if value.get(name):
-                found[name] = parse_address(str(value[name]))
-                if found[name] not in subnet:
-                    raise ValueError(f"{name} {found[name]} is not in {subnet}")
-        if found["rangeStart"].number > found["rangeEnd"].number:
+                bounds[name] = parse_address(str(value[name]))
+                if bounds[name] not in subnet:
+                    raise ValueError(f'{name} {bounds[name]} is not in subnet "{subnet}"')
+        if bounds["rangeStart"].number > bounds["rangeEnd"].number:
             raise ValueError("rangeStart is greater than rangeEnd")
     except ValueError as error:
-        raise NetworkError(f"ipam: {error}") from None
-    return Range(subnet, found["rangeStart"], found["rangeEnd"], found["gateway"])
+        raise NetworkError(f'network "{network}": invalid range in "ipam": {error}') from None
+    return Range(subnet, bounds["rangeStart"], bounds["rangeEnd"], bounds["gateway"])
 
 
 def validate(call: PluginCall) -> None:
     """Always raise NetworkError: ``host-local`` can only be the ``ipam`` of another plugin."""
-    raise NetworkError(f'network "{call.network}": "host-local" can only be used for "ipam"')
+    raise NetworkError(
+        f'network "{call.network}": the plugin "host-local" can only be used in "ipam"'
+    )
 
 
 def add(call: PluginCall) -> dict[str, Any]:
     """Assign the pod an address from each set of ranges; return the CNI result.
 
-    Raises NetworkError; then none of the addresses is assigned.
+    If this raises NetworkError, no address is assigned.
     """
     ipam = call.configuration["ipam"]
-    sets = ranges_of(ipam)
+    sets = ranges_of(ipam, call.network)
     requests = _requested(call)
-    dns = _dns(ipam)
+    dns = _dns(ipam, call.network)
     directory = _directory(call)
     taken: list[str] = []
     ips = []
@@ -121,7 +129,7 @@ def add(call: PluginCall) -> dict[str, Any]:
             )
         if requests:
             raise NetworkError(
-                f'network "{call.network}": address {requests[0]} is in none of its ranges'
+                f'network "{call.network}": assign address {requests[0]}: not in any of its ranges'
             )
     except BaseException:
         for name in taken:
@@ -170,30 +178,31 @@ def _choose(
             os.unlink(f"{directory}/{requested}")
         elif holder is not None:
             raise NetworkError(
-                f'network "{call.network}": address {requested} is in use by pod {holder[0]}'
+                f'network "{call.network}": assign address {requested}: '
+                f"it is in use by pod {holder[0]}"
             )
         _take(directory, number, requested, call)
         return next(one for one in ranges if requested in one), requested
-    found = _free(directory, number, ranges, leases)
-    if found is None:
+    free = _free(directory, number, ranges, leases)
+    if free is None:
         gone = _dead(call, directory, leases)
         for name, owner in leases.items():
             if owner[0] in gone:
                 os.unlink(f"{directory}/{name}")
-        found = _free(directory, number, ranges, _leases(directory))
-    if found is None:
+        free = _free(directory, number, ranges, _leases(directory))
+    if free is None:
         raise NetworkError(
-            f'network "{call.network}": no free address in '
+            f'network "{call.network}": assign an address: no free address in '
             f"{', '.join(f'{one.start} to {one.end}' for one in ranges)}"
         )
-    _take(directory, number, found[1], call)
-    return found
+    _take(directory, number, free[1], call)
+    return free
 
 
 def _free(
     directory: str, number: int, ranges: list[Range], leases: dict[str, tuple[str, str]]
 ) -> tuple[Range, Address] | None:
-    """Return (range, address) of the first free address after the one that was assigned last.
+    """Return (range, address) of the next free address after the last one that was assigned.
 
     Returns None if no address in ``ranges`` is free.
     """
@@ -228,26 +237,27 @@ def _take(directory: str, number: int, address: Address, call: PluginCall) -> No
             file.write(str(address))
     except OSError as error:
         raise NetworkError(
-            f"assign an address: write {directory}/{address}: {reason(error)}"
+            f'network "{call.network}": assign address {address}: '
+            f'write "{directory}/{address}": {reason(error)}'
         ) from None
 
 
 def _leases(directory: str) -> dict[str, tuple[str, str]]:
-    """Return the assigned addresses: {address: (container, interface)}.
+    """Return the assigned addresses as {address: (container, interface)}.
 
-    They are read from the files in ``directory``; empty ones, left by a crash, are removed.
+    Reads the files in ``directory``, and removes the empty ones, which a crash has left.
     """
-    found = {}
+    leases = {}
     for name in os.listdir(directory):
         if name == LOCK or name.startswith(LAST):
             continue
         with open(f"{directory}/{name}", encoding="utf-8", errors="replace") as file:
-            words = file.read().split()
-        if words:
-            found[name] = (words[0], words[1] if len(words) > 1 else "")
+            owner = file.read().split()
+        if owner:
+            leases[name] = (owner[0], owner[1] if len(owner) > 1 else "")
         else:
             os.unlink(f"{directory}/{name}")
-    return found
+    return leases
 
 
 def _last(directory: str, number: int) -> Address | None:
@@ -261,7 +271,8 @@ def _last(directory: str, number: int) -> Address | None:
 def _dead(call: PluginCall, directory: str, leases: dict[str, tuple[str, str]]) -> set[str]:
     """Return the UUIDs of the pods in ``leases`` that have exited without releasing an address.
 
-    If other programs may use ``directory``, too, nothing is known of their pods: returns set().
+    Returns set() if ``directory`` is not in this host's state directory of pods: the containers of
+    other programs, which may have leases there, too, are unknown here.
     """
     if directory != f"{call.state_directory}/{call.network}":
         return set()
@@ -282,7 +293,7 @@ def _lock(directory: str) -> int:
 
 
 def _directory(call: PluginCall) -> str:
-    directory = _path(call.configuration["ipam"], "dataDir") or DEFAULT_DIRECTORY
+    directory = _path(call.configuration["ipam"], "dataDir", call.network) or DEFAULT_DIRECTORY
     return f"{directory}/{call.network}"
 
 
@@ -291,19 +302,19 @@ def _owner(call: PluginCall) -> tuple[str, str]:
 
 
 def _requested(call: PluginCall) -> list[Address]:
-    words = [call.argument("IP")] if call.argument("IP") else []
+    texts = [call.argument("IP")] if call.argument("IP") else []
     ips = (call.configuration.get("runtimeConfig") or {}).get("ips") or []
     if not isinstance(ips, list):
         raise NetworkError(f'network "{call.network}": "ips" must be a list of addresses')
-    words += ips
+    texts += ips
     try:
-        return [parse_address(str(word).partition("/")[0]) for word in words]
+        return [parse_address(str(text).partition("/")[0]) for text in texts]
     except ValueError as error:
-        raise NetworkError(f'network "{call.network}": {error}') from None
+        raise NetworkError(f'network "{call.network}": requested address: {error}') from None
 
 
-def _dns(ipam: dict[str, Any]) -> dict[str, Any]:
-    path = _path(ipam, "resolvConf")
+def _dns(ipam: dict[str, Any], network: str) -> dict[str, Any]:
+    path = _path(ipam, "resolvConf", network)
     if not path:
         return {}
     from ociruntime.pods.net.resolv_conf import parse_resolv_conf
@@ -312,4 +323,6 @@ def _dns(ipam: dict[str, Any]) -> dict[str, Any]:
         with open(path, encoding="utf-8", errors="replace") as file:
             return parse_resolv_conf(file.read())
     except OSError as error:
-        raise NetworkError(f"ipam: read {path}: {reason(error)}") from None
+        raise NetworkError(
+            f'network "{network}": read "{path}" (ipam.resolvConf): {reason(error)}'
+        ) from None

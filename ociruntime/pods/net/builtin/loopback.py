@@ -1,4 +1,4 @@
-"""The plugin ``loopback``, which brings the interface ``lo`` up."""
+"""The plugin ``loopback``, which brings up the interface ``lo``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ociruntime.pods.net.plugin_call import PluginCall
 
 
 def bring_up(path: str) -> None:
-    """Bring the interface ``lo`` up in the network namespace at ``path``.  Raises NetworkError."""
+    """Bring up the interface ``lo`` in the network namespace at ``path``.  Raises NetworkError."""
     namespace = open_namespace(path)
     try:
         links = links_inside(namespace, path)
@@ -20,7 +20,7 @@ def bring_up(path: str) -> None:
             links.set_up(LOOPBACK_INDEX)
         except OSError as error:
             raise NetworkError(
-                f"bring up interface lo in network namespace {path}: {reason(error)}"
+                f'bring up interface "lo" in network namespace "{path}": {reason(error)}'
             ) from None
         finally:
             links.close()
@@ -34,10 +34,10 @@ def validate(call: PluginCall) -> None:
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Bring ``lo`` up in the pod; return the CNI result.
+    """Bring up ``lo`` in the pod; return the CNI result.
 
-    This is the result of the previous plugin in the chain, or else one for ``lo``.  Raises
-    NetworkError.
+    The result is that of the previous plugin in the chain; for the first plugin, it describes
+    ``lo``.  Raises NetworkError.
     """
     bring_up(call.namespace)
     if call.previous:
@@ -67,10 +67,10 @@ def check(call: PluginCall) -> None:
         links = links_inside(namespace, call.namespace)
         try:
             if not find(links, "lo").flags & IFF_UP:
-                raise NetworkError(f'network "{call.network}": interface lo is down')
+                raise NetworkError(f'network "{call.network}": interface "lo" is down')
         except OSError as error:
             raise NetworkError(
-                f"inspect interface lo in network namespace {call.namespace}: {reason(error)}"
+                f'inspect interface "lo" in network namespace "{call.namespace}": {reason(error)}'
             ) from None
         finally:
             links.close()

@@ -1,4 +1,4 @@
-"""The plugin ``portmap``, which forwards host ports to the pod, even those of 127.0.0.1."""
+"""The plugin ``portmap``, which forwards host ports to a pod, including those of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROTOCOLS = ("tcp", "udp", "sctp")
 
 
 def validate(call: PluginCall) -> None:
-    """Check the port mappings in the call's configuration.  Raises NetworkError."""
+    """Check the port mappings in the configuration.  Raises NetworkError if one is invalid."""
     for mapping in _mappings(call):
         _forward(mapping)
 
@@ -29,7 +29,7 @@ def add(call: PluginCall) -> dict[str, Any]:
     """
     if not call.previous:
         raise NetworkError(
-            f'network "{call.network}": the plugin portmap must follow another plugin'
+            f'network "{call.network}": the plugin "portmap" must follow another plugin'
         )
     forwards = [_forward(forward) for forward in _mappings(call)]
     for family, address in zip((4, 6), addresses(call.previous), strict=True):
@@ -48,10 +48,10 @@ def _family(forward: Forward) -> int:
 
 
 def _refuse_unreachable(call: PluginCall, forwards: tuple[Forward, ...]) -> None:
-    """Check that none of ``forwards`` is limited to a host address.
+    """Raise NetworkError if one of ``forwards`` is limited to a host address.
 
-    The caller calls this for an IP family of which the pod has no address.  Raises NetworkError if
-    one is.
+    Called for an IP family in which the pod has no address: a host address of this family could not
+    be forwarded to the pod.
     """
     for forward in forwards:
         if forward.host_ip:
@@ -74,20 +74,20 @@ def _link_to(address: str) -> str:
         link = links.link_at(link_of_route(links, parse_address(address)))
     except OSError as error:
         raise NetworkError(
-            f"find a route to the pod's address {address}: {reason(error)}"
+            f"forward ports: find a route to the pod's address {address}: {reason(error)}"
         ) from None
     finally:
         links.close()
     if link is None:
-        raise NetworkError(f"find a route to the pod's address {address}: not found")
+        raise NetworkError(f"forward ports: find a route to the pod's address {address}: not found")
     return link.name
 
 
 def delete(call: PluginCall) -> None:
-    """Delete conntrack entries of the pod's forwarded UDP ports; the caller removes the rules.
+    """Delete the conntrack entries of the pod's forwarded UDP ports; the caller removes the rules.
 
-    Does nothing for a pod without network record: it was refused, because its ports are forwarded
-    to another pod.
+    Does nothing for a pod without a network record: its connection was refused because its ports
+    are forwarded to another pod, whose entries must stay.
     """
     if not pod_records.has_record(call.state_directory, call.container):
         return
@@ -97,7 +97,7 @@ def delete(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return pairs (tag, family 4 or 6), which identify the packet filter rules of ``add``."""
+    """Return the (tag, IP family 4 or 6) of each packet filter ruleset that ``add`` can make."""
     name = tag(call.container, call.interface, PURPOSE)
     return [(name, one) for one in firewall.families(call.previous)] if _mappings(call) else []
 
@@ -113,15 +113,16 @@ def check(call: PluginCall) -> None:
 
 
 def _mappings(call: PluginCall) -> list[dict[str, Any]]:
-    found = (call.configuration.get("runtimeConfig") or {}).get("portMappings") or []
-    return [one for one in found if one.get("hostPort")]
+    mappings = (call.configuration.get("runtimeConfig") or {}).get("portMappings") or []
+    return [one for one in mappings if one.get("hostPort")]
 
 
 def _forward(mapping: dict[str, Any]) -> Forward:
     protocol = str(mapping.get("protocol") or "tcp").lower()
     if protocol not in PROTOCOLS:
         raise NetworkError(
-            f'forward a port: unknown protocol "{protocol}" (supported: {", ".join(PROTOCOLS)})'
+            f'forward a port: unknown protocol "{protocol}"',
+            f"supported: {', '.join(PROTOCOLS)}",
         )
     host_ip = str(mapping.get("hostIP") or "")
     try:
@@ -130,9 +131,9 @@ def _forward(mapping: dict[str, Any]) -> Forward:
             host_ip = str(address) if address.number else ""  # 0.0.0.0 and :: mean any
         ports = int(mapping["hostPort"]), int(mapping["containerPort"])
     except (KeyError, TypeError, ValueError) as error:
-        raise NetworkError(f"forward a port: {error}") from None
+        raise NetworkError(f"forward a port: invalid port mapping: {error}") from None
     if not all(0 < port < 1 << 16 for port in ports):
         raise NetworkError(
-            f"forward port {ports[0]} to {ports[1]}: port numbers must be from 1 to 65535"
+            f"forward host port {ports[0]} to port {ports[1]}: port numbers must be 1 to 65535"
         )
     return Forward(protocol, host_ip, *ports)

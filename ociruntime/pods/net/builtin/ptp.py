@@ -1,7 +1,7 @@
 """The plugin ``ptp``: a veth pair between host and pod, and routes between them.
 
-The host end of every pair has the gateway's address as a /32 (or /128); the pod reaches its
-subnet through the gateway.
+The host end of each pair has the gateway's address, as a /32 (IPv6: /128); the pod reaches even its
+own subnet through the gateway.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def validate(call: PluginCall) -> None:
 def add(call: PluginCall) -> dict[str, Any]:
     """Connect a pod to the host with a veth pair; return the CNI result.
 
-    Raises NetworkError; the caller then cleans up with ``delete``.
+    After a NetworkError, the caller must call ``delete`` to clean up.
     """
     addresses = ipam.assign(call)
     fault("network.after-address")
@@ -84,7 +84,7 @@ def _configure_here(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 def delete(call: PluginCall) -> None:
     """Undo ``add``: remove the pod's veth pair, and release its addresses.
 
-    Raises NetworkError after both have been attempted.
+    Attempts both even if the first fails, and then raises a NetworkError with all error messages.
     """
     veth_pair.undo(
         [
@@ -95,11 +95,11 @@ def delete(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return pairs (tag, family 4 or 6), which identify the packet filter rules of ``add``."""
+    """Return the (tag, IP family 4 or 6) of each packet filter ruleset that ``add`` can make."""
     return veth_pair.tags(call)
 
 
 def check(call: PluginCall) -> None:
-    """Check that the pod has its address and its veth pair.  Raises NetworkError if not."""
+    """Check that the pod has its addresses and its veth pair.  Raises NetworkError if not."""
     ipam.check(call)
     veth_pair.check(call)

@@ -1,4 +1,4 @@
-"""The veth pair between host and pod: common parts of ``ptp`` and ``bridge``."""
+"""Parts common to the plugins ``ptp`` and ``bridge``: the veth pair between host and pod."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMON = {"cniVersion", "name", "type", "args", "capabilities", "runtimeConfig",
 
 
 def refuse_unknown(call: PluginCall, known: set[str]) -> None:
-    """Check that the call's configuration has only the members ``known``, and valid values.
+    """Check that the configuration has only the members ``known``, with values of the right type.
 
     Raises NetworkError for a member that the built-in plugin does not support.
     """
@@ -33,12 +33,13 @@ def refuse_unknown(call: PluginCall, known: set[str]) -> None:
     kind = call.configuration["type"]
     if unknown:
         raise NetworkError(
-            f'network "{call.network}": the built-in plugin {kind} does not support "{unknown[0]}"',
-            f"install the CNI plugin {kind}",
+            f'network "{call.network}": the built-in plugin "{kind}" does not support '
+            f'"{unknown[0]}"',
+            f'install the CNI plugin "{kind}"',
         )
     mtu = call.configuration.get("mtu", 0)
     if isinstance(mtu, bool) or not isinstance(mtu, int) or not 0 <= mtu < 1 << 16:
-        raise NetworkError(f'network "{call.network}": "mtu" must be a number of bytes')
+        raise NetworkError(f'network "{call.network}": "mtu" must be a number of bytes, 0 to 65535')
     for name in ("ipMasq", "isGateway", "isDefaultGateway", "hairpinMode", "isolated", "internal"):
         if not isinstance(call.configuration.get(name, False), bool):
             raise NetworkError(f'network "{call.network}": "{name}" must be true or false')
@@ -57,10 +58,11 @@ def host_name(call: PluginCall) -> str:
 def at_both_ends(
     call: PluginCall, name: str, work: Callable[[Rtnetlink, Rtnetlink, int], Made]
 ) -> Made:
-    """Call ``work(host netlink socket, pod netlink socket, network namespace of the pod)``.
+    """Call ``work(host, pod, namespace)`` and return its result.
 
-    The namespace is a descriptor.  Returns the result of ``work``.  Raises NetworkError, with the
-    interface ``name`` in its message, if ``work`` raises OSError.
+    ``host`` and ``pod`` are netlink sockets on the host and in the pod, ``namespace`` is a
+    descriptor of the pod's network namespace.  An OSError of ``work`` becomes a NetworkError that
+    names the interface ``name``.
     """
     try:
         namespace = network_links.open_namespace(call.namespace)
@@ -77,7 +79,9 @@ def at_both_ends(
         finally:
             os.close(namespace)
     except OSError as error:
-        raise NetworkError(f'network "{call.network}": interface {name}: {reason(error)}') from None
+        raise NetworkError(
+            f'network "{call.network}": create interface "{name}": {reason(error)}'
+        ) from None
 
 
 def make(
@@ -91,15 +95,16 @@ def make(
     """
     mtu = call.configuration.get("mtu", 0)
     if inside.link(call.interface) is not None:
-        raise OSError(EEXIST, f"the pod already has an interface {call.interface}")
+        raise OSError(EEXIST, f'the pod already has an interface "{call.interface}"')
     host = network_links.make_veth(here, name, namespace, call.interface, mtu)
     return host, network_links.find(inside, call.interface)
 
 
 def add_routes(links: Rtnetlink, index: int, addresses: Addresses) -> None:
-    """Add the routes in ``addresses`` to the interface with the given ``index``.  Raises OSError.
+    """Add the routes in ``addresses`` to the interface with the given ``index``.
 
-    A route without a gateway gets the gateway of the first address of its IP family.
+    A route without a gateway gets the gateway of the first address of its IP family.  Raises
+    OSError.
     """
     for target, gateway in addresses.routes:
         usual = [one.gateway for one in addresses.assigned if one.network.family == target.family]
@@ -107,7 +112,7 @@ def add_routes(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 
 
 def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> dict[str, Any]:
-    """Return the CNI result of ADD; ``ends`` are interfaces on the host, and last the pod's."""
+    """Return the CNI result of ADD; ``ends`` are the interfaces on the host, then the pod's."""
     from ociruntime.pods.net.plugin_call import in_version
 
     devices: list[dict[str, Any]] = [
@@ -137,7 +142,9 @@ def remove(call: PluginCall) -> None:
     try:
         network_links.remove(links, name)
     except OSError as error:
-        raise NetworkError(f"remove interface {name}: {reason(error)}") from None
+        raise NetworkError(
+            f'network "{call.network}": remove interface "{name}": {reason(error)}'
+        ) from None
     finally:
         links.close()
 
@@ -150,20 +157,22 @@ def check(call: PluginCall) -> None:
     name = host_name(call)
     links = Rtnetlink()
     try:
-        found = links.link(name)
+        link = links.link(name)
     except OSError as error:
-        raise NetworkError(f"inspect interface {name}: {reason(error)}") from None
+        raise NetworkError(
+            f'network "{call.network}": inspect interface "{name}": {reason(error)}'
+        ) from None
     finally:
         links.close()
-    if found is None or not found.flags & IFF_UP:
-        state = "down" if found else "missing"
-        raise NetworkError(f'network "{call.network}": interface {name} is {state}')
+    if link is None or not link.flags & IFF_UP:
+        state = "down" if link else "missing"
+        raise NetworkError(f'network "{call.network}": interface "{name}" is {state}')
 
 
 def undo(steps: list[Callable[[], None]]) -> None:
     """Call each function in ``steps``, even if an earlier one fails.
 
-    Raises a NetworkError with the messages of all errors.
+    Afterwards raises a NetworkError with all error messages if there were any.
     """
     problems = []
     for step in steps:
@@ -183,13 +192,13 @@ def add_rules(call: PluginCall, networks: list[Network], bridge: str = "") -> No
     """Add packet filter rules to ``call.rules`` that masquerade and isolate the pod.
 
     ``networks`` are the pod's addresses, ``bridge`` is the host's bridge of an isolated network.
-    Such a network is isolated for IPv4 and IPv6, because a pod can use an IPv6 address that was not
-    assigned to it.
+    Isolation covers both IP families even if the pod has only IPv4 addresses, because a pod can use
+    an IPv6 address that was not assigned to it.
     """
     settings = call.configuration
     name = tag(call.container, call.interface, PURPOSE)
     isolated = bool(settings.get("isolated"))
-    wanted = [
+    rulesets = [
         (
             4 if network.family == AF_INET else 6,
             str(network.address),
@@ -198,10 +207,10 @@ def add_rules(call: PluginCall, networks: list[Network], bridge: str = "") -> No
         for network in (networks if _needs_rules(call) else ())
     ]
     if isolated:
-        known = {family for family, _, _ in wanted}
+        known = {family for family, _, _ in rulesets}
         others = [one for one in firewall.usable_families(call.firewall) if one not in known]
-        wanted += [(family, "", "") for family in others]
-    for family, address, masquerade in wanted:
+        rulesets += [(family, "", "") for family in others]
+    for family, address, masquerade in rulesets:
         rules = Rules(
             name,
             family,
@@ -218,7 +227,7 @@ def _needs_rules(call: PluginCall) -> bool:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return pairs (tag, family 4 or 6), which identify the rules that ``add_rules`` can add."""
+    """Return the (tag, IP family 4 or 6) of each ruleset that ``add_rules`` may have added."""
     if not _needs_rules(call):
         return []
     name = tag(call.container, call.interface, PURPOSE)

@@ -22,18 +22,18 @@ def call(namespace: str, state: Path, **settings: object) -> PluginCall:
 def test_a_loopback(namespaces: Callable[[], NetworkNamespace], tmp_path: Path) -> None:
     namespace = namespaces()
     one = call(namespace.path, tmp_path, type="loopback")
-    with pytest.raises(NetworkError, match=r"network .*: interface lo"):
+    with pytest.raises(NetworkError, match=r'network .*: interface "lo"'):
         loopback.check(one)
     with (
         without(CAP_NET_ADMIN),
-        pytest.raises(NetworkError, match=r"lo in .*: operation not permitted"),
+        pytest.raises(NetworkError, match=r'"lo" in .*: operation not permitted'),
     ):
         loopback.add(one)
     loopback.add(one)
     loopback.check(one)
     namespace.run("ip", "link", "set", "lo", "down")
     namespace.run("ip", "link", "set", "lo", "name", "back")
-    with pytest.raises(NetworkError, match=r"interface lo in .*: .*lo not found"):
+    with pytest.raises(NetworkError, match=r'interface "lo" in .*: .*"lo" not found'):
         loopback.check(one)
 
 
@@ -42,6 +42,6 @@ def test_a_port_of_a_bridge(namespaces: Callable[[], NetworkNamespace], tmp_path
     with (
         namespaces().entered(),
         without(CAP_NET_ADMIN),
-        pytest.raises(NetworkError, match="bridge pods0: operation not permitted"),
+        pytest.raises(NetworkError, match='bridge "pods0": operation not permitted'),
     ):
         bridge.delete(one)

@@ -339,7 +339,7 @@ def test_flows_of_the_pod_that_has_the_port(
     monkeypatch.setattr(conntrack, "forget", lambda _forwards, family: forgotten.append(family))
     with host.namespace.entered():
         info = networks.plan(host.request(other, ports=ports))
-        with pytest.raises(NetworkError, match=f"already forwarded .*{pod.uuid}"):
+        with pytest.raises(NetworkError, match=f"port is already allocated.*{pod.uuid}"):
             networks.carry_out(info)
         assert networks.tear_down(info) == []
     assert forgotten == []
@@ -356,7 +356,7 @@ def test_pods_whose_uuids_start_alike(tool: str, host: NetworkHost) -> None:
     before = host.links(), host.rules(), host.leases()
     with host.namespace.entered():
         info = networks.plan(host.request(other, ports=[mapping(8081, 80)]))
-        with pytest.raises(NetworkError, match=f"same names .*{pod.uuid}"):
+        with pytest.raises(NetworkError, match=f"same 8 digits .*{pod.uuid}"):
             networks.carry_out(info)
         assert networks.tear_down(info) == []
     assert (host.links(), host.rules(), host.leases()) == before

@@ -60,7 +60,7 @@ def test_stronger_directories(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("{", "x.conf: invalid JSON: Expecting"),
+        ("{", 'x.conf": invalid JSON: Expecting'),
         ("[]", "JSON object"),
         ({"type": "ptp"}, '"name"'),
         ({"name": "../up", "type": "ptp"}, '"name"'),
@@ -68,14 +68,14 @@ def test_stronger_directories(tmp_path: Path) -> None:
         ({"name": "none", "type": "ptp"}, "reserved for --net"),
         ({"name": "a"}, '"type"'),
         ({"name": "a", "type": "../../bin/sh"}, '"type"'),
-        ({"name": "a", "type": "ptp\0"}, r'x\.conf: "type"'),
+        ({"name": "a", "type": "ptp\0"}, r'x\.conf": "type"'),
         ({"name": "a", "type": "\ud800"}, '"type"'),
         ({"name": "a", "type": "ptp", "dns": 5}, '"dns"'),
         ({"name": "a", "type": "ptp", "dns": {"search": "x"}}, '"search"'),
         ({"name": "a", "type": "ptp", "dns": {"domain": "x\ny"}}, '"domain"'),
         (
             {"name": "a", "type": "ptp", "dns": {"nameservers": ["1.1.1.1\noptions x"]}},
-            'x.conf: "dns": "nameservers"',
+            'x.conf": "dns": "nameservers"',
         ),
         ({"name": "a", "type": "ptp", "runtimeConfig": 5}, '"runtimeConfig"'),
         ({"name": "a", "type": "ptp", "ipam": 5}, '"ipam"'),
@@ -89,7 +89,7 @@ def test_stronger_directories(tmp_path: Path) -> None:
             {"name": "a", "type": "macvlan", "ociruntime": {"builtin": True}},
             '"macvlan"',
         ),
-        ('{"name": "a", "type": "ptp", "x": ' + "[" * 5000, "x.conf: "),
+        ('{"name": "a", "type": "ptp", "x": ' + "[" * 5000, 'x.conf": '),
     ],
 )
 def test_refused(tmp_path: Path, value: object, text: str) -> None:
@@ -101,5 +101,5 @@ def test_refused(tmp_path: Path, value: object, text: str) -> None:
 def test_a_network_twice_in_a_directory(tmp_path: Path) -> None:
     for file in ("1.conf", "2.conf"):
         write(tmp_path, file, {"name": "a", **PTP})
-    with pytest.raises(NetworkError, match=r'2\.conf: network "a" .*1\.conf'):
+    with pytest.raises(NetworkError, match=r'2\.conf": network "a" .*1\.conf'):
         load([str(tmp_path)])

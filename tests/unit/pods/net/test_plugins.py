@@ -138,7 +138,7 @@ def test_a_failure_undoes_what_was_made(host: NetworkHost, fakes: Fakes) -> None
     fakes.make("bad", more=fails)
     host.configure("10.conf", {"name": "a", "type": "good"})
     host.configure("20.conflist", conflist({"type": "good"}, {"type": "bad"}))
-    with pytest.raises(NetworkError, match=r'"lan".*/bad: ADD: no luck: at all$'):
+    with pytest.raises(NetworkError, match=r'"lan".*/bad": ADD: no luck: at all$'):
         host.join(host.pod(), "a", "lan", "default-restricted")
     assert [(one.plugin, one.command) for one in fakes.calls()] == [
         ("good", "ADD"),
@@ -180,7 +180,7 @@ def test_one_that_hangs_is_ended(
     pids = tmp_path / "pids"
     fakes.make("hangs", more=f"[ $CNI_COMMAND = DEL ] || {{ echo $$ > {pids}; sleep 600; }}")
     host.configure("10.conf", {"name": "lan", "type": "hangs"})
-    with pytest.raises(NetworkError, match=r"run .*/hangs: timeout after 3 seconds"):
+    with pytest.raises(NetworkError, match=r'run .*/hangs": timeout after 3 seconds'):
         host.join(host.pod(), "lan", "default")
     assert not Path(f"/proc/{pids.read_text().strip()}").exists()
     host.assert_clean()
@@ -193,7 +193,7 @@ def test_one_that_hangs_is_ended(
         ("exit 0", "invalid JSON .*empty"),
         ("echo '[1]'; exit 0", "its result must"),
         ("echo '{\"ips\": 5}'; exit 0", '"ips"'),
-        ("echo '{\"ips\": [{}]}'; exit 0", 'lacks "address"'),
+        ("echo '{\"ips\": [{}]}'; exit 0", 'must have "address"'),
         ("echo '{\"dns\": 5}'; exit 0", '"dns"'),
         ('echo \'{"dns": {"search": [5]}}\'; exit 0', '"search"'),
         ("echo oh dear >&2; exit 7", "ADD: exit status 7: oh dear"),
@@ -227,7 +227,7 @@ def test_a_problem_does_not_stop_the_others(host: NetworkHost, fakes: Fakes) -> 
     pod = host.pod()
     host.join(pod, "lan", "default")
     (problem,) = host.leave(pod)
-    assert "/sticky: DEL: exit status 4" in problem
+    assert '/sticky": DEL: exit status 4' in problem
     assert host.leases() == [f".pods/{pod.uuid}"]
     assert host.links() == ["lo"]
     fakes.make("sticky")
@@ -237,7 +237,7 @@ def test_a_problem_does_not_stop_the_others(host: NetworkHost, fakes: Fakes) -> 
 
 def test_missing_plugin(host: NetworkHost) -> None:
     host.configure("10.conf", {"name": "lan", "type": "nosuch"})
-    with pytest.raises(NetworkError, match=r'"nosuch" not found .*/opt/cni/bin'):
+    with pytest.raises(NetworkError, match=r'"nosuch": not found .*/opt/cni/bin'):
         host.join(host.pod(), "lan")
     host.assert_clean()
 

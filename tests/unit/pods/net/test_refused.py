@@ -25,6 +25,6 @@ def test_names(search: list[str], options: list[str], domain: str, text: str) ->
 
 def test_addresses() -> None:
     with pytest.raises(NetworkError, match="no address"):
-        ipam.read({"cniVersion": "1.0.0", "ips": []})
+        ipam.read({"cniVersion": "1.0.0", "ips": []}, "lan")
     with pytest.raises(NetworkError, match="IPAM plugin"):
-        ipam.read({"ips": [{"address": "nowhere"}]})
+        ipam.read({"ips": [{"address": "nowhere"}]}, "lan")

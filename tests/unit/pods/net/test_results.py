@@ -31,7 +31,7 @@ def test_a_result_without_addresses_in_another_version() -> None:
 )
 def test_addresses_that_are_none(result: dict[str, Any]) -> None:
     with pytest.raises(NetworkError, match="IPAM plugin: "):
-        ipam.read(result)
+        ipam.read(result, "lan")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_addresses_that_are_none(result: dict[str, Any]) -> None:
 def test_addresses_that_forge_lines(address: str) -> None:
     """They are shown, recorded, and written into /etc/hosts."""
     with pytest.raises(
-        NetworkError, match=r"plugin x: invalid address '.*' in its result"
+        NetworkError, match=r"plugin \"x\": invalid address '.*' in its result"
     ) as caught:
         check_result({"ips": [{"address": address}]}, "x")
     assert str(caught.value).isprintable()
@@ -66,8 +66,8 @@ def test_addresses_of_both_families(address: str) -> None:
 @pytest.mark.parametrize("name", ["dataDir", "resolvConf"])
 @pytest.mark.parametrize("path", ["relative", 5, "/a\0b", "/\ud800", ["/x"]])
 def test_paths_that_are_none(name: str, path: object) -> None:
-    with pytest.raises(NetworkError, match=f'ipam: "{name}"'):
-        ranges_of({**SUBNET, name: path})
+    with pytest.raises(NetworkError, match=f'network "lan": "ipam.{name}"'):
+        ranges_of({**SUBNET, name: path}, "lan")
 
 
 def call(**configuration: object) -> PluginCall:
@@ -78,5 +78,5 @@ def call(**configuration: object) -> PluginCall:
 def test_configurations_that_are_not_carried_out() -> None:
     with pytest.raises(NetworkError, match='network "net": "ips"'):
         add(call(ipam=SUBNET, runtimeConfig={"ips": True}))
-    with pytest.raises(NetworkError, match='"dataDir"'):
+    with pytest.raises(NetworkError, match=r'"ipam\.dataDir"'):
         delete(call(ipam={**SUBNET, "dataDir": "\0"}))
