@@ -58,9 +58,9 @@ class AppFacts:
     ``namespaces`` maps a type (``pid``, ``network``, ``ipc``, ``uts``, ``user``) to the path of the
     pod's namespace; the app shares all other namespaces with the caller.  ``shared_memory`` is the
     host directory to mount at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's
-    name to its directory on the host, ``devices`` a volume's name to (``b`` or ``c``, major,
-    minor).  ``host_devices`` lists the app's devices, as ``host_devices.find_devices`` returns
-    them.  ``binds`` lists (host path, path in the app) of files made for the pod.
+    name to its directory on the host, ``devices`` maps it to (``b`` or ``c``, major, minor) if the
+    volume is a device.  ``host_devices`` lists the app's devices, as ``host_devices.find_devices``
+    returns them.  ``binds`` lists (host path, path in the app) of files made for the pod.
     ``private_users`` is (first host id, number of ids), or None without a user namespace.
     """
 
@@ -162,7 +162,7 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
         ]
     sysctls = dict(isolators.sysctls(manifest.get("isolators", [])))
     if facts.domainname and "uts" in facts.namespaces:
-        sysctls["kernel.domainname"] = facts.domainname  # runc knows no member domainname
+        sysctls["kernel.domainname"] = facts.domainname  # runc rejects the member "domainname"
     if sysctls:
         linux["sysctl"] = sysctls
     app_isolators = app.get("isolators", [])
@@ -182,7 +182,7 @@ def _is_privileged(app_isolators: list[Json], facts: AppFacts) -> bool:
 
 
 def _is_unfiltered(app_isolators: list[Json], facts: AppFacts) -> bool:
-    """Return whether the app is privileged and ``app_isolators`` contain no seccomp filter."""
+    """Return whether the app is privileged and its isolators contain no seccomp filter."""
     filters = {isolators.RETAIN_SECCOMP, isolators.REMOVE_SECCOMP}
     if not _is_privileged(app_isolators, facts):
         return False
@@ -238,7 +238,8 @@ def _process(app: Json, facts: AppFacts, granted: list[str]) -> Json:
 def _no_new_privileges(app_isolators: list[Json], facts: AppFacts) -> bool:
     if isolators.value_of(app_isolators, isolators.NO_NEW_PRIVILEGES):
         return True
-    # Otherwise a user could run a setuid program under a filter that breaks its assumptions.
+    # Without no_new_privs, a program with setuid root would gain its privileges under the user's
+    # filter, in which system calls that it relies on may fail.
     names = {isolator["name"] for isolator in app_isolators}
     filtered = names & {isolators.RETAIN_SECCOMP, isolators.REMOVE_SECCOMP}
     return bool(filtered) and facts.uid != 0 and facts.flavour.confined
@@ -257,7 +258,7 @@ def _namespaces(facts: AppFacts) -> list[Json]:
 def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
     """Return ``mounts`` of the app's config.json, parent directories first.
 
-    These are kernel filesystems such as /proc, files made for the pod, volumes and tmpfs mounts.
+    They include kernel filesystems such as /proc, files made for the pod, volumes and tmpfs mounts.
     """
     tmpfs = [tmpfs_mount(row["path"], row.get("options", [])) for row in entry.get("tmpfs", [])]
     replaced = {mount["destination"] for mount in tmpfs}
@@ -297,7 +298,7 @@ def volume_mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
     for mount in entry.get("mounts", []):
         volume = volumes.get(mount["volume"])
         if volume is None:
-            raise PodError(f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"')
+            raise PodError(f'app "{entry["name"]}": mount an unknown volume: "{mount["volume"]}"')
         mounts.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
     mounts.sort(key=lambda mount: mount["destination"].count("/"))
     return mounts
@@ -309,15 +310,17 @@ def _writable(mount: Json) -> Json:
 
 def _is_possible(row: Mount, facts: AppFacts) -> bool:
     if row[1] == "cgroup":
-        return facts.cgroup_namespace  # without one, the mount would show the host's cgroups
+        return (
+            facts.cgroup_namespace
+        )  # without a namespace, the mount would show the host's cgroups
     # A user namespace cannot mount the host's mqueue, and the host may have none to bind.
     return row[1] != "mqueue" or not _is_of_host("ipc", facts)
 
 
 def _is_of_host(kind: str, facts: AppFacts) -> bool:
-    """Return whether the pod has a user namespace, but uses the host's namespace of type ``kind``.
+    """Return whether the pod has a user namespace, but no own namespace of type ``kind``.
 
-    ``kind`` is an OCI type such as "network".
+    ``kind`` is an OCI type such as "network"; the pod then uses the host's namespace.
     """
     return facts.private_users is not None and kind not in facts.namespaces
 
@@ -373,7 +376,8 @@ def _resources(manifest: Json, app_isolators: list[Json], facts: AppFacts) -> Js
 
 
 def _annotations(entry: Json, facts: AppFacts, image_config: Json) -> dict[str, str]:
-    # Copy no other labels: some annotations configure a runtime, which an image must not do.
+    # Copy no other labels to annotations: some annotations configure the runtime, which an image
+    # must not do.
     labels = (image_config.get("config") or {}).get("Labels") or {}
     annotations = {name: str(labels[name]) for name in labels if name.startswith(IMAGE_ANNOTATION)}
     for member in ("os", "architecture", "variant", "author", "created"):

@@ -17,11 +17,11 @@ _NOBODY = 65534
 
 
 def owner_on_host(id: int, private_users: PrivateUsers) -> int:
-    """Return the host id of the UID or GID ``id`` of an image.
+    """Return the host id for ``id``, a UID or GID in an image.
 
     ``private_users`` is (first host id, number of ids) of the pod's user namespace, or None.  An
-    ``id`` outside the range becomes the pod's nobody (65534), as in an id-mapped overlay: the host
-    id past the range may belong to another pod.
+    ``id`` outside this range becomes the pod's nobody (65534), as in an id-mapped overlay: the host
+    id beyond the range may belong to another pod.
     """
     if private_users is None:
         return id
@@ -37,8 +37,8 @@ def copy_tree(
 ) -> None:
     """Copy the directory ``source`` to ``target``, mapping owners with ``owner_on_host``.
 
-    Symbolic links are copied, never followed.  ``budget`` is called with the status of each file
-    before the file is copied, and may raise an exception to end the copying.  Raises HostError.
+    Symbolic links are copied, never followed.  ``budget`` is called with the stat result of each
+    file before the file is copied; an exception that it raises ends the copying.  Raises HostError.
     """
     try:
         if not os.path.isdir(target):
@@ -47,7 +47,7 @@ def copy_tree(
             _copy_inside(source, to, private_users, budget or _allow)
         copy_metadata(source, target, os.stat(source), private_users)
     except OSError as error:
-        raise HostError(f"copy {source} to {target}", error) from error
+        raise HostError(f'copy "{source}" to "{target}"', error) from error
 
 
 def _allow(status: os.stat_result) -> None:
@@ -115,7 +115,7 @@ def _file(source: str, target: str, status: os.stat_result) -> None:
             while end < size:
                 try:
                     begin = os.lseek(read, end, os.SEEK_DATA)
-                except OSError:  # ENXIO: no data, only a hole remains
+                except OSError:  # ENXIO: only a hole remains
                     break
                 end = os.lseek(read, begin, os.SEEK_HOLE)
                 os.lseek(read, begin, os.SEEK_SET)

@@ -4,10 +4,10 @@
     PARENT/.copying-NAME   an incomplete copy, locked by the process that makes it
     PARENT/.filling-NAME   a complete copy, whose entries are being moved to the volume
 
-The copy is made beside the volume, where no program can replace its files by links.  Its entries
-are moved to the volume by rename(2), relative to descriptors, so that a program which changes the
-volume meanwhile cannot redirect a write to a file outside.  A process that finds ``.filling-NAME``
-finishes the move.
+The copy is made beside the volume, where no program can replace its files by links.  Then its
+entries are moved to the volume by rename(2) relative to descriptors: a program that changes the
+volume meanwhile cannot redirect a write to a file outside.  If a process is killed during the move,
+the next one that fills or settles the volume finishes it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def fill(
         if os.fstat(volume_fd).st_dev == os.fstat(parent_fd).st_dev:
             _fill(parent_fd, volume_fd, name, source, users, budget)
     except OSError as error:
-        raise HostError(f"fill volume {volume}", error) from None
+        raise HostError(f'fill volume "{volume}"', error) from None
     finally:
         for fd in opened:
             os.close(fd)
@@ -95,7 +95,7 @@ def _fill(
         _finish_other(parent_fd, volume_fd, name)
         if os.listdir(volume_fd):
             return
-        for entry in os.listdir(copy):  # stale: from a process that was killed
+        for entry in os.listdir(copy):  # stale files of a process that was killed
             remove_tree(copy, entry)
         copy_tree(f"/proc/self/fd/{source}/.", f"/proc/self/fd/{copy}/.", users, budget)
         fault("volume.before-complete")
@@ -140,7 +140,7 @@ def _is_named(parent_fd: int, name: str, fd: int) -> bool:
 
 
 def _finish_other(parent_fd: int, volume_fd: int, name: str) -> None:
-    """Move the files of a complete copy, left by a killed process, to the volume ``name``.
+    """Finish the move to the volume ``name`` that a killed process has left.
 
     Does nothing if there is no complete copy.
     """
@@ -149,7 +149,7 @@ def _finish_other(parent_fd: int, volume_fd: int, name: str) -> None:
     except FileNotFoundError:
         return
     try:
-        fcntl.flock(copy, fcntl.LOCK_EX)  # the process may be alive, and still moving entries
+        fcntl.flock(copy, fcntl.LOCK_EX)  # wait: the process may still be moving files
         if _is_named(parent_fd, _FILLING + name, copy):
             _finish(parent_fd, volume_fd, name, copy)
     finally:
@@ -163,7 +163,7 @@ def _finish(parent_fd: int, volume_fd: int, name: str, copy: int) -> None:
     """
     from ociruntime._shim import lib
 
-    # Through /proc: listing by path returns names as bytes.
+    # By path and not by descriptor: only then does listdir() return names as bytes.
     for entry in os.listdir(b"/proc/self/fd/%d" % copy):
         error = -lib.oci_rename_noreplace(copy, entry, volume_fd, entry)
         if error == errno.EINVAL:  # a filesystem without RENAME_NOREPLACE
@@ -192,7 +192,7 @@ def settle(parent: str) -> None:
         finally:
             os.close(parent_fd)
     except OSError as error:
-        raise HostError(f"finish copying files to the volumes in {parent}", error) from None
+        raise HostError(f'finish copying files to the volumes in "{parent}"', error) from None
 
 
 def _settle(parent_fd: int, name: str) -> None:

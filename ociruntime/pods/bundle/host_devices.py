@@ -1,4 +1,4 @@
-"""Look up the host's devices that an app may use, by their paths."""
+"""Find the host devices that an app may use, by their paths."""
 
 from __future__ import annotations
 
@@ -19,42 +19,39 @@ _OWN = ("pts", "shm", "fd", "mqueue", "console", "ptmx")
 
 
 def check_source(source: str) -> None:
-    """Check that the host path ``source`` is a device or a directory with devices.
-
-    Raises PodError if not.
-    """
+    """Raise PodError unless the host path ``source`` is a device or a directory with devices."""
     find_devices(source, source, "rwm")
 
 
 def find_devices(source: str, target: str, access: str) -> list[Json]:
-    """Return a list of the device ``source``, or of all devices below the directory ``source``.
+    """Return the device ``source``, or all devices below the directory ``source``, as a list.
 
-    Each device is ``{"path", "type", "major", "minor", "fileMode", "uid", "gid", "access",
-    "source"}``; its ``path`` in the container is ``target``, or a path below ``target``.  A
-    symbolic link ``source`` is followed, links below a directory are skipped.  Raises PodError.
+    Each is ``{"path", "type", "major", "minor", "fileMode", "uid", "gid", "access", "source"}``;
+    its ``path`` in the container is ``target``, or a path below ``target``.  ``source`` may be a
+    symbolic link; links below a directory are skipped.  Raises PodError if there is no device.
     """
     try:
         status = os.stat(source)
         if not stat.S_ISDIR(status.st_mode):
             if device := _device(source, target, status):
                 return [device | {"access": access}]
-            raise PodError(f"device {source}: neither a device nor a directory of devices")
+            raise PodError(f'use device "{source}": neither a device nor a directory of devices')
         devices = [
             device | {"access": access}
             for path, status in _below(source)
             if (device := _device(path, target + path.removeprefix(source), status))
         ]
     except OSError as error:
-        raise PodError(f"device {source}: {reason(error)}") from None
+        raise PodError(f'use device "{source}": {reason(error)}') from None
     if not devices:
-        raise PodError(f"device {source}: no device in this directory")
+        raise PodError(f'use device "{source}": no device in this directory')
     return devices
 
 
 def all_devices() -> list[Json]:
-    """Return the host's devices in /dev for a privileged app, as ``find_devices`` returns them.
+    """Return the host's devices in /dev for a privileged app, as ``find_devices`` does.
 
-    Devices that every container has anyway, such as /dev/null, are left out.  Raises PodError.
+    Leaves out the devices that every container has, such as /dev/null.  Raises PodError.
     """
     devices = find_devices(DIRECTORY, DIRECTORY, "rwm")
     return [device for device in devices if device["path"] not in DEFAULT_DEVICES]
@@ -63,8 +60,8 @@ def all_devices() -> list[Json]:
 def _below(top: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield (path, stat result) of each file below the directory ``top``, not following links.
 
-    Raises PodError if there are more than MOST files, so that a directory such as "/" does not
-    block the caller for long.
+    Raises PodError if there are more than MOST files: a directory such as "/" must not block the
+    caller for long.
     """
     directories, count = [top], 0
     while directories:
@@ -72,7 +69,7 @@ def _below(top: str) -> Iterator[tuple[str, os.stat_result]]:
             for entry in sorted(entries, key=lambda file: file.name):
                 count += 1
                 if count > MOST:
-                    raise PodError(f"device {top}: more than {MOST} files in this directory")
+                    raise PodError(f'use device "{top}": more than {MOST} files in this directory')
                 if entry.name in _OWN and os.path.dirname(entry.path) == DIRECTORY:
                     continue
                 if entry.is_dir(follow_symlinks=False):

@@ -1,4 +1,4 @@
-"""Facts about the host's kernel on which an app's ``config.json`` depends."""
+"""Look up the facts about the host's kernel on which an app's ``config.json`` depends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _mounted() -> set[str]:
 
 
 def filesystems(*, cgroups: bool) -> tuple[str, ...]:
-    """Return the paths of the directories in /sys/fs, to mask them: they show the host's mounts.
+    """Return the paths of the directories in /sys/fs to mask: they show the host's mounts.
 
     Includes /sys/fs/cgroup only if ``cgroups`` is True.  Returns () if /sys/fs cannot be read.
     """

@@ -1,7 +1,7 @@
 """Mount an app's root filesystem: an overlay on its image's tree.
 
-The directories are passed as descriptors (``/proc/self/fd/N``), so that no character of a path acts
-as a separator of mount options.
+The directories are passed as ``/proc/self/fd/N``, because commas and colons in a path would be
+separators of mount options.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ def mount_rootfs(
     """Mount an overlay, the root filesystem of an app, at ``home/bundle/rootfs``.
 
     Does nothing if it is mounted already, or if the pod does not use overlays.  ``home`` is the
-    app's directory, ``tree`` the root of its unpacked image, ``settings`` the pod's runtime-config,
-    ``user_namespace`` the path of the pod's user namespace.
+    app's directory, ``tree`` the root directory of its unpacked image, ``settings`` the pod's
+    runtime-config, ``user_namespace`` the path of the pod's user namespace, or None.
 
     Raises PodError if the app's files are still being copied after COPY_TIMEOUT, HostError if the
     mount fails.
     """
     if not settings.get("overlay"):
         return
-    # A process that copies the app's files may still have the overlay of the last run mounted.
+    # A process that copies the app's files may still have its overlay mounted: do not mount
+    # it twice.
     lock = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         if not lock_within(lock, COPY_TIMEOUT):
@@ -59,18 +60,19 @@ def _mount_once(home: str, tree: str, settings: dict[str, Any], user_namespace: 
 def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -> None:
     """Mount an overlay of ``home/upper`` on ``tree`` at ``target``; ``home/work`` is its workdir.
 
-    ``user_namespace`` is a descriptor of a user namespace, with which the mount maps the owners of
-    files in ``tree``, or -1 to not map them.  Raises HostError, OSError.
+    ``user_namespace`` is a descriptor of the user namespace that maps the owners of the files in
+    ``tree``, or -1 to leave the owners as they are.  Raises HostError, or OSError if a directory
+    cannot be opened.
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     opened = [os.open(tree, flags) if user_namespace < 0 else _clone(tree, user_namespace)]
     try:
         for name in ("upper", "work"):
             opened.append(os.open(f"{home}/{name}", flags))
-        # The upper directory must hold every change completely: export reads nothing else.
+        # Keep every change complete in the upper directory, because export reads nothing else.
         options = ["redirect_dir=off,metacopy=off"]
-        for word, fd in zip(("lowerdir", "upperdir", "workdir"), opened, strict=True):
-            options.append(f"{word}=/proc/self/fd/{fd}")
+        for option, fd in zip(("lowerdir", "upperdir", "workdir"), opened, strict=True):
+            options.append(f"{option}=/proc/self/fd/{fd}")
         mount("overlay", target, "overlay", 0, ",".join(options))
     finally:
         for fd in opened:
@@ -82,15 +84,15 @@ def _clone(tree: str, user_namespace: int) -> int:
 
     fd: int = lib.oci_clone_mount(ffi.from_buffer(os.fsencode(tree) + b"\0"), user_namespace)
     if fd < 0:
-        raise HostError(f"create an id-mapped mount of {tree}", OSError(-fd, os.strerror(-fd)))
+        raise HostError(f'create an id-mapped mount of "{tree}"', OSError(-fd, os.strerror(-fd)))
     return fd
 
 
 def mount_error(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
-    """Mount and unmount an overlay of ``home/upper`` on ``tree``; return the error message or "".
+    """Try to mount an overlay of ``home/upper`` on ``tree``; return the error message or "".
 
-    Only this shows reliably whether overlayfs supports the two directories.  ``private_users`` is
-    (first host id, number of ids) of a user namespace, or None.  The caller must be in a private
+    No other test shows reliably whether overlayfs supports the two directories.  ``private_users``
+    is (first host id, number of ids) of a user namespace, or None.  The caller must be in a private
     mount namespace.
     """
     target = f"{home}/bundle/rootfs"
@@ -112,8 +114,8 @@ def mount_error(tree: str, home: str, private_users: tuple[int, int] | None) -> 
 class UserNamespace:
     """Context manager: create a user namespace, and yield a descriptor of it.
 
-    The namespace maps ids 0 to ``count`` - 1 to host ids from ``first`` on.  The kernel removes it
-    when the context ends, unless a mount uses it.
+    It maps ids 0 to ``count`` - 1 to host ids from ``first`` on.  The kernel removes it when the
+    context ends, unless a mount uses it.
     """
 
     __slots__ = ("_count", "_fd", "_first")
@@ -124,7 +126,7 @@ class UserNamespace:
         self._fd = -1
 
     def __enter__(self) -> int:
-        """Create the user namespace in a child and return its descriptor.  Raises OSError."""
+        """Create the user namespace in a child process; return its descriptor.  Raises OSError."""
         ready, ready_end = os.pipe2(os.O_CLOEXEC)
         done_end, done = os.pipe2(os.O_CLOEXEC)
         child = os.fork()
@@ -156,9 +158,9 @@ class UserNamespace:
 
 
 def unshare(kinds: int) -> None:
-    """Move this thread to new namespaces.  Raises OSError.
+    """Move this thread to new namespaces.
 
-    ``kinds`` is a combination of flags ``CLONE_NEW*``.
+    ``kinds`` is a combination of flags ``CLONE_NEW*``.  Raises OSError.
     """
     from ociruntime._shim import lib
 

@@ -1,4 +1,4 @@
-"""Pod context: what a running pod's apps share, and how their containers are created."""
+"""The pod context: what a running pod's apps share, and how their containers are created."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PodContext:
     hierarchies.  ``namespaces`` maps OCI namespace types, which apps join, to paths.
     """
 
-    can_hibernate = True  # whether the apps' state can be serialised for hibernation
+    can_hibernate = True  # whether the monitor may hibernate while apps run
     __slots__ = (
         *("cgroups", "has_terminal", "is_clean", "log_limit", "loop", "namespaces", "path"),
         *("private", "runtime"),
@@ -41,13 +41,13 @@ class PodContext:
         self.namespaces: dict[str, str] = {}
         self.log_limit = 0
         self.has_terminal = False
-        self.is_clean = True  # False if the clean-up failed to remove something from the host
+        self.is_clean = True  # False if cleanup has left something on the host
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
         """Mount the pod's /dev/shm and set the resource limits of its cgroup; called once.
 
         ``config`` is the pod's runtime-config.  Returns warnings about limits that this host cannot
-        enforce.  Raises HostError.
+        enforce.  Raises HostError if a mount or a limit fails.
         """
         if config.get("ipc") != "parent":
             owner = (config.get("private_users") or {}).get("shift", 0)
@@ -65,15 +65,15 @@ class PodContext:
         return oci_resources.skipped(isolators, known)
 
     def begin(self) -> None:
-        """Hook, called once before the first app starts; does nothing.  Raises RuntimeFailure.
+        """Hook, called once before the first app starts; does nothing.
 
-        A kvm pod starts its virtual machine here.
+        The subclass for kvm pods starts the virtual machine here.  Raises RuntimeFailure.
         """
 
     def end(self, then: Callable[[], None]) -> None:
         """Hook, called when the last app has exited; calls ``then``.
 
-        A kvm pod stops its virtual machine before it calls ``then``.
+        The subclass for kvm pods stops the virtual machine before it calls ``then``.
         """
         then()
 
@@ -102,14 +102,15 @@ class PodContext:
         remove_file(f"apps/{app}/pid")
         argv = ["create", "--bundle", f"{directory}/bundle", "--pid-file", f"{directory}/pid"]
         if terminal:
-            # A relative path fits into sun_path; some runtimes change to the bundle first.
+            # An absolute path may be too long for sun_path; some runtimes change to the bundle
+            # first, so that the path is relative to the bundle.
             os.chdir(f"{directory}/bundle")
             argv += ["--console-socket", "console"]
         argv.append(self.runtime.container(app))
         self.runtime.become(f"{directory}/runtime.log", argv, streams)
 
     def call_runtime(self, app: str, argv: tuple[str, ...]) -> None:
-        """Replace this child process by the OCI runtime, executed with the arguments ``argv``.
+        """Replace this child process by the OCI runtime with the arguments ``argv``.
 
         The runtime writes its errors to the log of ``app``.  Raises RuntimeFailure.
         """
@@ -124,10 +125,13 @@ def apps_of(manifest: dict[str, object]) -> list[dict[str, object]]:
 
 
 def read_manifest() -> dict[str, object]:
-    """Return the manifest of the pod in the working directory.  Raises PodError, HostError."""
+    """Return the manifest of the pod in the working directory.
+
+    Raises PodError if it is damaged, HostError if it cannot be read.
+    """
     try:
         return json_files.parse(read_file("pod"), "the pod's manifest")
     except OSError as error:
         from ociruntime.base.errors import HostError
 
-        raise HostError("read the pod's manifest", error) from None
+        raise HostError(f'read the pod\'s manifest "{os.getcwd()}/pod"', error) from None

@@ -33,7 +33,7 @@ def is_host_network(config: dict[str, Any]) -> bool:
 def joins_networks(config: dict[str, Any]) -> bool:
     """Return whether a pod is connected to a network; ``config`` is its runtime-config.
 
-    A pod with only a loopback interface is not, nor is one in the host's network namespace.
+    It is not if it has only a loopback interface, or uses the host's network namespace.
     """
     return not is_host_network(config) and networks_of(config) != [("none", "")]
 
@@ -42,8 +42,8 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
     """Connect the pod to its networks, and write its resolv.conf, hosts and hostname.
 
     ``path`` is the pod's directory, ``config`` its runtime-config, ``namespace`` the path of its
-    network namespace.  net-info.json is written before any interface is created, so that
-    ``take_down`` works after a crash.  Raises RuntimeFailure.
+    network namespace.  Writes net-info.json before it creates an interface, so that ``take_down``
+    can clean up after a crash.  Raises RuntimeFailure.
     """
     from ociruntime.pods.net import networks
     from ociruntime.pods.net.network_configs import net_directories
@@ -90,7 +90,8 @@ def has_names(path: str) -> bool:
 def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
     """Return the names by which other pods on its networks find the pod.
 
-    These are --net-name or else the names of its apps, and last the hostname, which may be "".
+    These are the values of --net-name, or else the names of its apps; the last one is the hostname,
+    which may be "".
     """
     names = config.get("net_names") or [app["name"] for app in manifest.get("apps") or ()]
     return [*names, config.get("hostname") or ""]
@@ -125,7 +126,7 @@ def write_files(
 
 
 def _host_dns(is_host_network: bool) -> dict[str, Any]:
-    """Return the DNS settings in the host's resolv.conf, without servers out of the pod's reach.
+    """Return the DNS settings in the host's resolv.conf, without servers that a pod cannot reach.
 
     The result has the form of ``dns`` in CNI results.
     """

@@ -1,4 +1,7 @@
-"""Mount and unmount in a pod's private mount namespace, which ends with the monitor."""
+"""Mount and unmount in a pod's private mount namespace.
+
+The kernel removes the namespace with all its mounts when the pod's monitor exits.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ NOSUID, NODEV, NOEXEC = 1 << 1, 1 << 2, 1 << 3
 def enter_own_mounts() -> None:
     """Move this process to a new mount namespace, a slave of the host's.
 
-    Mounts of the host propagate to the namespace, but not vice versa.  Does nothing if this process
-    or an ancestor has called it before.  Raises HostError.
+    Mounts of the host propagate to the new namespace, but not vice versa.  Does nothing if this
+    process or an ancestor has called it before.  Raises HostError.
     """
     from ociruntime._shim import lib
 
@@ -36,7 +39,7 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
         for text in (source, target, kind, data)
     ]
     result = lib.oci_mount(texts[0], texts[1], texts[2], flags, texts[3])
-    check_call(result, f"mount {kind or source} at {target}")
+    check_call(result, f'mount {kind or source} at "{target}"')
 
 
 def share_memory(path: str, size: int, owner: int) -> None:
@@ -55,18 +58,18 @@ def share_memory(path: str, size: int, owner: int) -> None:
 
 
 def unmount(path: str) -> None:
-    """Unmount ``path`` lazily, if it is a mount point.  Raises HostError."""
+    """Unmount ``path`` lazily; do nothing if it is not a mount point.  Raises HostError."""
     from ociruntime._shim import ffi, lib
 
     result = lib.oci_detach_mount(ffi.from_buffer(path.encode("utf-8", "surrogateescape") + b"\0"))
     if result != -EINVAL:  # EINVAL: nothing is mounted there
-        check_call(result, f"unmount {path}")
+        check_call(result, f'unmount "{path}"')
 
 
 def check_call(result: int, action: str) -> None:
-    """Raise HostError if ``result`` is a negative errno, as C functions return it.
+    """Raise HostError if ``result``, returned by a C function, is a negative errno.
 
-    ``action`` says what was attempted, for the message.
+    The message begins with ``action``, what was attempted.
     """
     if result < 0:
         raise HostError(action, OSError(-result, os.strerror(-result)))

@@ -38,14 +38,14 @@ def find_runtime(name: str) -> str:
         return name if name.startswith("/") else f"{os.getcwd()}/{name}"
     if path := own_launcher(name) or find_program(name):
         return path
-    raise PodError(f'the OCI runtime "{name}" is not installed', "choose another with --runtime")
+    raise PodError(f'find the OCI runtime "{name}": not installed', "choose another with --runtime")
 
 
 class RuntimeCalls:
-    """Command lines of a pod's OCI runtime, the file ``program``.
+    """The command lines of a pod's OCI runtime, the file ``program``.
 
-    ``root`` is the runtime's ``--root``.  It is the same for all pods whose runtime has the same
-    file name, because runtimes cache files there.
+    ``root`` is the runtime's ``--root``, the same for all pods that use a runtime with this file
+    name: runtimes keep files there that containers share.
     """
 
     __slots__ = ("debug", "program", "root", "uuid")
@@ -61,7 +61,7 @@ class RuntimeCalls:
         return f"{self.uuid}-{app}"
 
     def command(self, log: str, arguments: Sequence[str]) -> list[str]:
-        """Return the runtime's argv, with its global options followed by ``arguments``.
+        """Return the runtime's argv: its global options, followed by ``arguments``.
 
         ``log`` is the path of its log file, or "" for none.
         """
@@ -75,9 +75,9 @@ class RuntimeCalls:
     def become(self, log: str, arguments: Sequence[str], streams: Sequence[int]) -> NoReturn:
         """Replace this process by the runtime.  Raises HostError.
 
-        ``streams`` are the descriptors of its stdin, stdout and stderr, -1 for a null device.  That
-        is a private one, because crun before 1.9 changes the owner of its standard streams to the
-        container's user.
+        ``streams`` are the descriptors of its stdin, stdout and stderr, -1 for a null device.  The
+        null device is a private one, because crun before 1.9 changes the owner of its standard
+        streams to the container's user.
         """
         null = -1
         for number, fd in enumerate(streams):
@@ -88,7 +88,7 @@ class RuntimeCalls:
         try:
             os.execve(self.program, self.command(log, arguments), os.environ)
         except OSError as error:
-            raise HostError(f"execute {self.program}", error) from None
+            raise HostError(f'execute "{self.program}"', error) from None
 
 
 def _is_null(fd: int) -> bool:
@@ -109,7 +109,7 @@ def _open_null() -> int:
     try:
         return os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        raise HostError("open /dev/null", error) from None
+        raise HostError('open "/dev/null"', error) from None
 
 
 def failure(log: str, fallback: str, program: str = "") -> str:
@@ -138,7 +138,7 @@ def failure(log: str, fallback: str, program: str = "") -> str:
 def failure_code(message: str) -> int:
     """Return the exit code of an app whose start failed with the runtime's error ``message``.
 
-    126: the program is not executable; 127: it was not found; 254: any other failure.
+    It is 126 if the program is not executable, 127 if it was not found, 254 for any other failure.
     """
     text = message.lower()
     if any(word in text for word in _EXECUTION):

@@ -1,7 +1,7 @@
 """Look up an app's user and groups in its root filesystem, without following links out of it.
 
-A user is a number, a name in ``/etc/passwd``, or the absolute path of a file, which stands for the
-owner of the file.  A group is a number, a name in ``/etc/group``, or the path of a file.
+A user is a number, a name in ``/etc/passwd``, or the absolute path of a file, whose owner is used.
+A group is a number, a name in ``/etc/group``, or the path of a file, whose group is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _IDS = 1 << 32
 class Account:
     """The UID and GIDs of an app's process, and its user's name, home and shell.
 
-    Name, home and shell are those in the image's /etc/passwd, or defaults.
+    Name, home and shell are those in the image's /etc/passwd; defaults if the user is not listed.
     """
 
     __slots__ = ("additional", "gid", "home", "name", "shell", "uid")
@@ -53,8 +53,8 @@ def account(root: str, user: str, group: str, supplementary: list[int]) -> Accou
         own: list[int] = []
         if row and not group:
             own = [int(line[2]) for line in groups if row[0] in line[3].split(",")]
-        # With the primary group, which a set-GID program gives up: a process must not get round
-        # permissions that a file denies to that group (CVE-2022-36109, CVE-2023-25173).
+        # Include the primary group: otherwise a process that executes a setgid program leaves this
+        # group, and so evades permissions that deny access to it (CVE-2022-36109, CVE-2023-25173).
         result = Account(uid, gid, sorted({gid, *own, *supplementary}))
         if row:
             result.name, result.home, result.shell = row[0], row[5], row[6]
@@ -94,7 +94,7 @@ def _is_id(text: str) -> bool:
 
 
 def _rows(root: int, path: str, columns: int) -> Iterator[list[str]]:
-    """Yield each valid line of a passwd or group file, split at colons; nothing if it is missing.
+    """Yield the fields of each valid line of a passwd or group file; nothing if it is missing.
 
     ``path`` is relative to the directory ``root`` (a descriptor).  A line with fewer than
     ``columns`` fields is invalid.
@@ -108,7 +108,7 @@ def _rows(root: int, path: str, columns: int) -> Iterator[list[str]]:
     for line in text.split("\n"):
         row = line.rstrip("\r").split(":")
         ids = row[2:4] if columns == 7 else row[2:3]
-        if len(row) >= columns and all(_is_id(word) for word in ids):
+        if len(row) >= columns and all(_is_id(text) for text in ids):
             yield row
 
 
@@ -117,7 +117,7 @@ def _owner(root: int, path: str) -> os.stat_result:
         fd = open_inside(root, path, os.O_PATH)
     except OSError as error:
         reason = (error.strerror or "").lower()
-        raise PodError(f'get the owner of "{path}" in the image: {reason}') from error
+        raise PodError(f'look up the owner of "{path}" in the image: {reason}') from error
     try:
         return os.fstat(fd)
     finally:

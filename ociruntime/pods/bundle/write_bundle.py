@@ -25,7 +25,7 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     ``namespaces`` maps ``pid``, ``network``, ``ipc``, ``uts`` and ``user`` to the paths of the
     pod's namespaces; the app shares the others with the caller.  The overlay is mounted in the
     caller's mount namespace.  Returns warnings about limits that the host cannot enforce.  Raises
-    PodError, HostError.
+    PodError if a setting is invalid, HostError if a file or mount cannot be made.
     """
     from ociruntime.pods.bundle.overlay import mount_rootfs
 
@@ -59,11 +59,11 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
 def _fill(
     facts: AppFacts, tree: str, pod_path: str, entry: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    """Set the attributes of ``facts`` that depend on the host, on ``entry`` and on ``settings``.
+    """Set the attributes of ``facts`` that depend on the host, the app and the pod's settings.
 
     ``entry`` is the app's entry in the pod's manifest, ``settings`` the pod's runtime-config.  The
-    app's user and groups are looked up in the root filesystem ``tree``.  Raises PodError,
-    HostError.
+    app's user and groups are looked up in the root filesystem ``tree``.  Raises PodError if one is
+    not found, HostError if a file cannot be read.
     """
     from ociruntime.base.linux import CAPABILITIES
     from ociruntime.pods.bundle.host_facts import controllers, filesystems, last_capability
@@ -115,14 +115,14 @@ def _find_volumes(facts: AppFacts, pod_path: str, manifest: dict[str, Any]) -> N
         try:
             status = os.stat(source)
         except OSError as error:
-            raise HostError(f'mount volume "{name}": open {source}', error) from error
+            raise HostError(f'mount volume "{name}": open "{source}"', error) from error
         for kind, test in (("b", stat.S_ISBLK), ("c", stat.S_ISCHR)):
             if volume["kind"] == "host" and test(status.st_mode):
                 facts.devices[name] = (kind, os.major(status.st_rdev), os.minor(status.st_rdev))
 
 
 def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
-    """Set ``facts.host_devices``: the host's devices that the app may use.  Raises PodError."""
+    """Set ``facts.host_devices``, the host devices of the app.  Raises PodError."""
     from ociruntime.pods.bundle import host_devices
 
     if not facts.flavour.confined:
@@ -140,7 +140,7 @@ def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
 def _make_reachable(facts: AppFacts, app_name: str) -> None:
     """Bind-mount the host paths in ``facts`` where the pod's root user can open them.
 
-    Replaces the paths by those of the bind mounts.  Raises HostError.
+    Replaces the paths in ``facts`` by those of the bind mounts.  Raises HostError.
     """
     facts.rootfs = reachable(f"app-{app_name}", facts.rootfs)
     for name, source in facts.volumes.items():
@@ -154,8 +154,8 @@ def _make_reachable(facts: AppFacts, app_name: str) -> None:
 def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tuple[str, str]]:
     """Return bind mounts of the pod's hostname, resolv.conf and hosts files to /etc.
 
-    Each is a pair (source, destination).  The hosts file is left out if the image has one and the
-    pod has neither --hosts-entry nor a name on a network.
+    Each is a pair (source, destination).  The hosts file is left out if the image has its own,
+    unless the pod has --hosts-entry or a name on a network.
     """
     from ociruntime.base.open_below_root import open_inside
     from ociruntime.pods.bundle.pod_network import has_names
@@ -184,7 +184,7 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
 def add_mtab(rootfs: str, owner: int) -> None:
     """Create /etc/mtab in ``rootfs``, a symbolic link to /proc/self/mounts, if it is missing.
 
-    ``owner`` is the host's uid and gid of the link.  Errors are ignored.
+    ``owner`` is the host uid and gid of the link.  Errors are ignored: few programs read the file.
     """
     from ociruntime.base.open_below_root import open_inside
 
@@ -204,18 +204,20 @@ def add_mtab(rootfs: str, owner: int) -> None:
 
 # Make host paths accessible to a pod with a user namespace.
 #
-# An OCI runtime opens the root filesystem and the sources of mounts as the pod's root user, which
-# lacks access to directories of the host's root.  So they are bind-mounted below a directory with
-# mode 711, in the monitor's mount namespace; on the host the directory stays empty.
+# An OCI runtime opens the root filesystem and the sources of mounts as the pod's root user, an
+# unprivileged user of the host, which may lack access to their parent directories.  So they are
+# bind-mounted below a directory with mode 711, in the monitor's mount namespace; on the host the
+# directory stays empty.
 
 REACHABLE = "/run/ocipod-users"
 _MS_BIND, _MS_REC = 1 << 12, 1 << 14
 
 
 def reachable(name: str, source: str) -> str:
-    """Bind-mount ``source``, a file or a directory, at REACHABLE/``name``; return the new path.
+    """Bind-mount ``source``, a file or directory, at REACHABLE/``name``; return the new path.
 
-    Raises HostError.
+    The pod's root user, to which the parent directories of ``source`` may be closed, can open the
+    new path.  Raises HostError.
     """
     target = f"{REACHABLE}/{name}"
     try:
@@ -238,7 +240,7 @@ def _mount_reachable() -> None:
     make_directory(REACHABLE, 0o711, "directory of pods with user namespaces")
     fd = os.open(REACHABLE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # The monitor creates apps concurrently: only one process may mount the tmpfs.
+        # The monitor creates apps concurrently: the lock lets only one process mount the tmpfs.
         fcntl.flock(fd, fcntl.LOCK_EX)
         if os.stat(REACHABLE).st_dev == os.stat(os.path.dirname(REACHABLE)).st_dev:
             mount("ocipod", REACHABLE, "tmpfs", 0, "mode=711,size=1m")

@@ -27,7 +27,7 @@ def test_what_is_no_device(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "link").symlink_to("/dev/null")
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(PodError, match=f"device .*/{name}: "):
+    with pytest.raises(PodError, match=f'device ".*/{name}": '):
         find_devices(str(tmp_path / name), "/dev/x", "r")
 
 
@@ -54,5 +54,5 @@ def test_all() -> None:
 
 
 def test_too_many_files() -> None:
-    with pytest.raises(PodError, match=r"device /: .*4096 files"):
+    with pytest.raises(PodError, match=r'device "/": .*4096 files'):
         find_devices("/", "/x", "r")

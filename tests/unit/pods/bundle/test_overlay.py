@@ -22,11 +22,11 @@ def home(tmp_path: Path) -> str:
 
 def test_a_tree_whose_owners_cannot_be_mapped(home: str) -> None:
     why = overlay.mount_error("/proc", home, (100000, 65536))
-    assert why.endswith(" /proc: invalid argument")
+    assert why.endswith(' "/proc": invalid argument')
 
 
 def test_an_upper_directory_that_cannot_be_one(home: str, tmp_path: Path) -> None:
     os.rmdir(f"{home}/upper")
     os.symlink("/proc", f"{home}/upper")
     why = overlay.mount_error("/usr", home, None)
-    assert why.startswith(f"mount overlay at {home}/bundle/rootfs: "), why
+    assert why.startswith(f'mount overlay at "{home}/bundle/rootfs": '), why
