@@ -1,13 +1,14 @@
-"""The control socket of a pod's monitor: JSON requests and answers, one message each.
+"""The control socket of a pod's monitor, on which clients send requests as JSON.
 
-The socket's type is SOCK_SEQPACKET.
+The socket has the type SOCK_SEQPACKET; each request and each answer is one message.  After the
+answer to the request ``attach``, messages are frames instead.  Their first byte is the type:
 
-After the answer to ``attach``, messages are frames; the first byte is the type:
-
-    to the monitor:    i bytes for the app's input     c end of input
-                       r ROWS COLUMNS, decimal
-    from the monitor:  o bytes of stdout or the terminal   e bytes of stderr
-                       x exit code, decimal: the last frame
+    to the monitor:    i  bytes for the app's input
+                       c  end of input
+                       r  new size of the terminal: ROWS COLUMNS, decimal
+    from the monitor:  o  bytes of stdout or the terminal
+                       e  bytes of stderr
+                       x  exit code, decimal: the last frame
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class ControlSocket:
         try:
             sock, _ = self._socket.accept()
         except (BlockingIOError, ConnectionAbortedError):
-            return  # the client has disconnected
-        except OSError:  # EMFILE: the client stays pending, and poll(2) would return at once
+            return  # the client has disconnected before it was accepted
+        except OSError:  # EMFILE: the client stays pending: without a pause, poll(2) would spin
             self._loop.forget(self._fd)
             self._retry = self._loop.after(RETRY_DELAY, self._listen)
             return
@@ -78,7 +79,7 @@ class ControlSocket:
     def close(self) -> None:
         """Stop listening, and close each connection as soon as its queued messages are sent.
 
-        Requests that are not answered yet will not be answered.
+        Pending requests will not be answered.
         """
         if self._retry is not None:
             self._retry.cancel()
@@ -100,9 +101,9 @@ class ControlSocket:
 class Connection:
     """A client's connection to a pod's control socket.
 
-    Messages from the client are requests for ``handler``.  Once a client is attached to an app and
-    ``on_frame`` is set, they are frames of input and passed to ``on_frame``.  ``on_close`` is
-    called when the connection is closed.
+    Messages from the client are requests, which are passed to ``handler``.  Once the client is
+    attached to an app, ``on_frame`` is set, and messages are frames of input, which are passed to
+    ``on_frame``.  ``on_close`` is called when the connection is closed.
     """
 
     __slots__ = (
@@ -120,7 +121,7 @@ class Connection:
         self._all = connections
         self._queue: list[bytes] = []
         self._held = 0
-        self._finishing = False  # ignore what the client sends; close once the queue is empty
+        self._finishing = False  # ignore further messages; close once the queue is empty
         self.dropped = 0  # bytes of output dropped because the client was too slow
         self.closed = False
         self.paused = False
@@ -210,7 +211,7 @@ class Connection:
         if not self._queue:
             self.close()
             return
-        self.pause(False)  # to notice that it disconnects
+        self.pause(False)  # read, to notice when the client disconnects
 
     def close(self) -> None:
         """Disconnect the client at once; queued messages are lost."""
@@ -226,7 +227,8 @@ class Connection:
 def ask(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
     """Send ``request`` to a monitor over the connected socket ``sock`` and return its answer.
 
-    Raises PodError with the monitor's error, HostError if the connection fails.
+    Raises PodError with the monitor's error message if the request failed, HostError if the
+    connection fails.
     """
     try:
         sock.send(json_files.text_of(request), socket.MSG_NOSIGNAL)
@@ -239,8 +241,8 @@ def ask(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
 def answer_of(message: bytes) -> dict[str, Any]:
     """Parse ``message``, a monitor's answer to a request, and return the JSON object.
 
-    Raises PodError with the monitor's error if the request failed; PodError if ``message`` is
-    empty, because the monitor has closed the connection.
+    Raises PodError with the monitor's error message if the request failed, or if ``message`` is
+    empty because the monitor has closed the connection.
     """
     if not message:
         raise PodError("send a request to the pod's monitor: it exited before it answered")

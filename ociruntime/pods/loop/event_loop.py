@@ -1,4 +1,4 @@
-"""The event loop of a pod's monitor, for descriptors, timers, signals and children.
+"""The event loop of a pod's monitor, for descriptors, timers, signals and child processes.
 
 Callbacks must not block.
 """
@@ -19,7 +19,7 @@ HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Timer:
-    """A function call scheduled by ``Loop.after``, for the time ``due`` of the monotonic clock."""
+    """A scheduled call, made by ``Loop.after``; ``due`` is its time on the monotonic clock."""
 
     __slots__ = ("call", "due")
 
@@ -36,9 +36,9 @@ class Loop:
     """An event loop based on poll(2), for descriptors, timers, signals and child processes.
 
     ``on_signal`` is called with the number of each signal, from the loop's creation until
-    ``close``.  Only the loop reaps children, so the pid of an expected child cannot be reused
-    before its callback runs.  An exception in a callback ends ``run``, which can be called again
-    without losing an event.
+    ``close``.  Only the loop reaps children, so the pid of a child cannot be reused before the
+    callback passed to ``expect`` runs.  An exception in a callback ends ``run``; after calling
+    ``run`` again, no event is lost.
     """
 
     __slots__ = (
@@ -82,7 +82,7 @@ class Loop:
         self._children[pid] = call
 
     def children(self) -> list[int]:
-        """Return the pids of all expected children."""
+        """Return the pids of all children that were passed to ``expect`` and have not exited."""
         return list(self._children)
 
     def run(self) -> None:
@@ -97,7 +97,7 @@ class Loop:
                 self.on_quiet()
             for fd, events in ready:
                 call = self._watched.get(fd)
-                if call is not None:  # skip what an earlier call of this round has unwatched
+                if call is not None:  # an earlier call of this round may have unwatched it
                     call(events)
 
     def _is_stopped(self) -> bool:
@@ -107,7 +107,7 @@ class Loop:
         return None if self.idle_timeout is None else int(self.idle_timeout * 1000)
 
     def descriptors(self) -> list[int]:
-        """Return the descriptors given to ``watch``."""
+        """Return the descriptors that the loop watches."""
         return [fd for fd in self._watched if fd != self._signals.fd]
 
     @property
@@ -143,12 +143,12 @@ class Loop:
                 break
             self._ended[pid] = status
             self._report_exits()
-        self._ended.clear()  # orphans that nothing expects
+        self._ended.clear()  # orphans, whose exit nothing waits for
         self._reaping = False
 
     def _report_exits(self) -> None:
-        # A callback may expect another child that has exited already: after the runtime's exit, its
-        # container becomes our child.
+        # A callback may expect a child that has been reaped already: once the runtime has exited,
+        # the container's init is our child, and may have exited, too.
         waiting = True
         while waiting:
             waiting = False

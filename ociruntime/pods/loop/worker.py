@@ -1,7 +1,7 @@
 """Run slow or memory-hungry functions in child processes, so that the monitor stays responsive.
 
-A child is a fork without exec: it starts fast, and modules that it imports take no memory after its
-exit.  It is killed when the monitor exits.
+A child is a fork without exec: it starts fast, and the memory of modules that it imports is freed
+when it exits.  It is killed when the monitor exits.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class Outcome:
         self.value = value
 
     def check(self, work: str) -> None:
-        """Raise PodError with ``error`` if the function or its process failed.
+        """Raise PodError with the message ``error`` if the function or its process failed.
 
-        Without ``error``, the message is made from ``work``, what was attempted, and ``status``.
+        If there is no ``error``, the message consists of ``work``, what was attempted, and the exit
+        status.
         """
         if self.status:
             raise PodError(
@@ -52,14 +53,14 @@ class Outcome:
 def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
     """Call ``work`` in a child process; return its pid, and call ``done`` once it has exited.
 
-    ``done`` gets the Outcome.  ``work`` returns a JSON object or None, raises an exception, or
-    executes another program.  The child first closes the descriptors ``private``.  Raises HostError
-    if the child cannot be started.
+    ``work`` returns a JSON object or None, raises an exception, or executes another program.
+    ``done`` is called with the Outcome.  The child first closes the descriptors ``private``.
+    Raises HostError if the child cannot be started.
     """
     try:
         result = os.memfd_create("result", os.MFD_CLOEXEC)
         parent = os.getpid()
-        # Until the child has left the foreground process group, ^C reaches it as well.
+        # Block SIGINT: ^C reaches the child, too, until it leaves the foreground process group.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         pid = os.fork()
     except OSError as error:
@@ -112,6 +113,6 @@ def _restore_signals() -> None:
     for number in signal.valid_signals():
         if signal.getsignal(number) not in (signal.SIG_DFL, None):
             signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # discards one that came before setpgid(2)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # discard a ^C that arrived before setpgid(2)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
