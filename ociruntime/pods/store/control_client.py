@@ -1,4 +1,4 @@
-"""Client of a running pod's control socket (server: ``pods/supervisor/control_requests.py``)."""
+"""Send requests to a running pod's monitor; ``pods/supervisor/control_requests.py`` handles them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.store.pod import RUN, Pod
 
 SOCKET = "ctl"
-# The pod has no socket (yet), no process listens at it, or the monitor exited during the request.
+# Errors if the pod has no socket (yet), no process listens on it, or the monitor exits meanwhile.
 _GONE = (errno.ENOENT, errno.ECONNRESET, errno.ECONNREFUSED, errno.EPIPE)
 
 
 def connect(pod: Pod, seconds: float | None = None) -> socket.socket:
     """Return a socket connected to the control socket of the pod's monitor.
 
-    Each operation on it times out after ``seconds``, or never if that is None.  Raises PodError if
+    Each operation on the socket times out after ``seconds``; None means never.  Raises PodError if
     the pod is not running, HostError if the connection fails.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
@@ -36,9 +36,9 @@ def connect(pod: Pod, seconds: float | None = None) -> socket.socket:
 def ask(pod: Pod, request: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
     """Send the JSON object ``request`` to the pod's monitor and return its reply.
 
-    ``request`` has a member ``op`` and the parameters of that operation; ``seconds`` limits each
-    operation on the socket.  Raises PodError with the monitor's error, or if the pod is not
-    running; HostError if the connection fails.
+    ``request`` has a member ``op`` and the parameters of that operation.  Each operation on the
+    socket times out after ``seconds``; None means never.  Raises PodError with the monitor's error
+    message if the request fails, or if the pod is not running; HostError if the connection fails.
     """
     sock = connect(pod, seconds)
     try:

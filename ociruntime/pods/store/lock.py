@@ -1,7 +1,7 @@
-"""Lock pods and the image trees that pods share, with flock(2).
+"""Lock pods, and the image trees that pods share, with flock(2).
 
-A pod is locked by its directory, the trees by the file ``locks/prepareLock``.  A lock belongs to
-the open file description, so that a process that inherits the descriptor holds the lock, too.
+A pod is locked by its directory, the trees by the file ``locks/prepareLock``.  A lock belongs to an
+open file description: each process that inherits the descriptor holds the lock, too.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def unlock(fd: int) -> None:
 def is_locked(fd: int) -> bool:
     """Return whether another process holds an exclusive lock on the file ``fd``.
 
-    This takes a shared lock for a moment, so ``fd`` must hold no lock.  Do not call it where
-    another process may try to take the exclusive lock without waiting, because that attempt would
-    fail.  Raises HostError if flock(2) fails.
+    ``fd`` must hold no lock.  The function takes a shared lock for a moment; at that moment,
+    another process that tries to take the exclusive lock without waiting fails.  Raises HostError
+    if flock(2) fails.
     """
     if not try_lock(fd, exclusive=False):
         return True
@@ -78,10 +78,10 @@ def _lock(fd: int, operation: int) -> None:
 
 
 def prepare_lock(directory: str, exclusive: bool) -> FileLock:
-    """Return the lock of the unpacked images in the data ``directory``, without taking it.
+    """Return a FileLock for the unpacked images in the data ``directory``, not yet locked.
 
-    A process that unpacks images for a pod takes it shared, one that removes unpacked images takes
-    it exclusively.  Raises HostError if the directory ``locks`` cannot be created.
+    Processes that unpack images for a pod lock it shared, processes that remove unpacked images
+    lock it exclusively.  Raises HostError if the directory ``locks`` cannot be created.
     """
     locks = f"{directory}/locks"
     try:

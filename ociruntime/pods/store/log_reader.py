@@ -18,7 +18,7 @@ LONGEST_ENTRY = (
 class Line:
     """A line of an app's output, written at ``time`` (RFC 3339).
 
-    ``stream`` is "stdout" or "stderr".  ``ended`` is False if the line has no line feed yet, or if
+    ``stream`` is "stdout" or "stderr".  ``ended`` is False if the line is not complete yet, or if
     it is longer than LONGEST_LINE and this is only a part of it.
     """
 
@@ -33,7 +33,7 @@ class Line:
 
 
 class Assembler:
-    """Joins the entries of an app's log, which may be parts of lines, to lines of its output."""
+    """Joins entries of an app's log, which may be parts of lines, to the lines of its output."""
 
     __slots__ = ("_app", "_open")
 
@@ -42,9 +42,9 @@ class Assembler:
         self._open: dict[str, tuple[Line, bytearray]] = {}
 
     def add(self, entries: Iterable[bytes]) -> Iterator[Line]:
-        """Yield the lines of output that are complete after ``entries``, lines of the log file.
+        """Yield the lines of output that the log ``entries`` complete.
 
-        Invalid entries are skipped.
+        An entry is a line of the log file.  Invalid entries are skipped.
         """
         for entry in entries:
             parts = entry.split(b" ", 3)
@@ -64,7 +64,7 @@ class Assembler:
                 self._open[stream] = line, text
 
     def rest(self) -> list[Line]:
-        """Return the unfinished lines of output, and forget them."""
+        """Return the incomplete lines of output, and forget them."""
         lines = []
         for line, text in self._open.values():
             line.text = bytes(text)
@@ -132,7 +132,7 @@ class LogReader:
         try:
             current = os.stat(f"{self._directory}/{self._name}")
         except FileNotFoundError:
-            return True  # between rotation's rename and the new file, or removed with the pod
+            return True  # the log is being rotated, or was removed with the pod
         ours = os.fstat(self._fd)
         return (current.st_dev, current.st_ino) == (ours.st_dev, ours.st_ino)
 
@@ -157,14 +157,14 @@ class LogReader:
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
-    """Return the lines sorted by time; lines with the same time keep their order."""
+    """Return ``lines`` sorted by time; lines with the same time keep their order."""
     return sorted(lines, key=lambda line: line.time)
 
 
 def form(line: Line, with_app: bool, with_time: bool) -> bytes:
     """Return ``line`` as it is printed, with the time and the app's name if requested.
 
-    The result ends with a line feed unless the line is unfinished.
+    The result ends with a line feed unless the line is incomplete.
     """
     prefix = f"{line.time} " if with_time else ""
     if with_app:
@@ -173,9 +173,9 @@ def form(line: Line, with_app: bool, with_time: bool) -> bytes:
 
 
 def check_app(names: list[str], app: str) -> list[str]:
-    """Return [``app``], or if ``app`` is "", ``names``, the names of all apps of a pod.
+    """Return [``app``], or ``names`` if ``app`` is "".
 
-    Raises PodError if ``app`` is not in ``names``.
+    ``names`` are the names of all apps of a pod.  Raises PodError if ``app`` is not among them.
     """
     if not app:
         return names

@@ -1,7 +1,7 @@
 """Read and write the JSON files in a pod's directory; the lock of the pod's manifest.
 
-Each file holds one object and is replaced as a whole.  ``pod`` is the manifest; ``runtime-config``
-has the settings that the pod runs with, and is private (mode 0600).
+Each file holds one JSON object and is replaced as a whole.  ``pod`` is the manifest;
+``runtime-config`` contains the settings that the pod runs with, and is private (mode 0600).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_runtime_config(pod: Pod) -> dict[str, Any]:
 
 
 def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
-    """Replace the pod's runtime-config, the settings that it runs with, by ``config``.
+    """Write ``config`` to the pod's runtime-config, replacing all settings that it runs with.
 
     Raises HostError.
     """
@@ -61,9 +61,9 @@ def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
 def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
     """Return the JSON object in the pod's file ``name``; None if the file does not exist.
 
-    An empty file counts as missing, because a power failure can leave one if it was not synced; but
-    not for ``pod`` and ``runtime-config``, which are synced.  Raises PodError for invalid content,
-    HostError if the file cannot be read.
+    An empty file counts as missing, because a power failure can leave one that was not synced.  For
+    ``pod`` and ``runtime-config``, which are synced, it is an error.  Raises PodError for invalid
+    content, HostError if the file cannot be read.
     """
     try:
         text = pod.read(name)
@@ -112,8 +112,9 @@ LOCK_FILE = "pod.lck"
 class manifest_lock:  # noqa: N801 - used like a function
     """Context manager: wait for the lock of a pod's manifest, and hold it.
 
-    The lock is a separate file, because the manifest is replaced by a rename.  Raises HostError,
-    and PodError for a pod in the phase garbage or exited-garbage, which must not be changed.
+    The lock is a separate file, because the manifest is replaced by a rename.  Raises HostError if
+    locking fails, PodError if the pod is in the phase garbage or exited-garbage: it must not be
+    changed.
     """
 
     __slots__ = ("_fd", "_pod")
@@ -125,7 +126,7 @@ class manifest_lock:  # noqa: N801 - used like a function
     def __enter__(self) -> manifest_lock:
         uuid = self._pod.uuid
         try:
-            # Do not create the file: every pod has it, and a pod without it is being removed.
+            # Do not create the file: only a pod that is being removed has none.
             flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
             fd = os.open(LOCK_FILE, flags, dir_fd=self._pod.fd)
         except FileNotFoundError:

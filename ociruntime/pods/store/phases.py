@@ -1,7 +1,7 @@
-"""Find pods, and move them from phase to phase; for the phases see ``pod.py``.
+"""Find pods, and move them from phase to phase; ``pod.py`` describes the phases.
 
-Each move is a single rename, so that after a crash a pod is in exactly one phase, and only one of
-several concurrent processes succeeds.
+Each move is a single rename: after a crash a pod is in exactly one phase, and of several concurrent
+processes only one succeeds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = (
     "to_run",
 )
 
-TIMEOUT = 1.0  # seconds to wait for the lock that ``is_locked`` of another process holds briefly
+TIMEOUT = 1.0  # seconds to wait for a lock that another process holds briefly, in ``is_locked``
 
 # Phases whose pods users can name by a prefix of the UUID; embryos and garbage are internal.
 _NAMED = (PREPARE, PREPARED, RUN, EXITED_GARBAGE)
@@ -63,7 +63,7 @@ _TRIES = 3
 def open_in(directory: str, phase: str, uuid: str) -> Pod | None:
     """Open the pod ``uuid`` if it is in ``phase``; otherwise return None.
 
-    Its lock is not checked, so its attribute ``state`` is "".  Raises HostError if its directory
+    Does not check its lock: its attribute ``state`` is "".  Raises HostError if its directory
     cannot be opened.
     """
     try:
@@ -98,7 +98,8 @@ def find(directory: str, uuid: str) -> Pod | None:
 def adopt(directory: str, uuid: str, lock_fd: int) -> Pod:
     """Return the running pod ``uuid``, whose lock this process holds by the descriptor ``lock_fd``.
 
-    The descriptor, of the pod's directory, was passed by the process that has locked the pod.
+    ``lock_fd``, a descriptor of the pod's directory, was inherited from the process that locked the
+    pod.
     """
     os.set_inheritable(lock_fd, False)
     pod = Pod(directory, uuid, RUN, lock_fd)
@@ -206,8 +207,8 @@ def _existing_paths(directory: str, phases: Collection[str], uuid: str) -> list[
 def list_pods(directory: str, states: Collection[str] | None = None) -> tuple[list[Pod], list[str]]:
     """Return (opened pods in ``states``, sorted by UUID; error messages).
 
-    If ``states`` is None, all pods are returned.  The messages are about pods that cannot be opened
-    and files that are not pods.  Raises HostError if a directory cannot be listed.
+    If ``states`` is None, returns pods in all states.  The messages are about pods that cannot be
+    opened and files that are not pods.  Raises HostError if a directory cannot be listed.
     """
     pods: list[Pod] = []
     problems: list[str] = []
@@ -222,14 +223,15 @@ def list_pods(directory: str, states: Collection[str] | None = None) -> tuple[li
 def new_pod(directory: str) -> Pod:
     """Create an empty pod in the phase prepare, locked by this process.
 
-    Raises HostError, and PodError if gc removes the pod before this process can lock it.
+    Raises HostError if it cannot be created, PodError if gc removes it before this process can lock
+    it.
     """
     for _ in range(_TRIES):
         pod = _embryo(directory)
         if pod is None:
             continue
         try:
-            # gc may have collected the embryo before we locked it: then try with a new one.
+            # gc may have removed the embryo before we locked it: then retry with a new one.
             if lock_within(pod, EMBRYO):
                 _write_marks(pod)
                 if pod.move(PREPARE, lasting=False):
@@ -281,14 +283,14 @@ def new_uuid() -> str:
 def to_prepared(pod: Pod) -> None:
     """Sync the pod's files to disk, move it to the phase prepared, and release its lock.
 
-    Raises HostError, and PodError if the pod was removed meanwhile.
+    Raises HostError if a step fails, PodError if the pod was removed meanwhile.
     """
     from ociruntime._shim import lib
 
     result = lib.oci_syncfs(pod.fd)
     if result < 0:
         raise HostError(f"sync the files of pod {pod.uuid}", OSError(-result, os.strerror(-result)))
-    # Move first: unlocked in phase prepare, the pod would look like an aborted prepare.
+    # Move before unlocking: an unlocked pod in the phase prepare counts as aborted.
     if not pod.move(PREPARED):
         raise PodError(f"move pod {pod.uuid} to the phase prepared: it was removed meanwhile")
     pod.release()
@@ -297,14 +299,15 @@ def to_prepared(pod: Pod) -> None:
 def to_run(pod: Pod) -> None:
     """Move the pod to the phase run, and hold its lock.
 
-    It must be in the phase prepare and locked by this process, or in the phase prepared.  Raises
-    PodError within a second if another process runs the pod or it is in another phase, HostError if
-    the pod cannot be locked or moved.
+    The pod must be in the phase prepare and locked by this process, or in the phase prepared.
+    Raises PodError, within a second, if the pod is in another phase or another process has locked
+    it; HostError if it cannot be locked or moved.
     """
     if pod.lock >= 0:
         sync_files(pod)
-        # Not durable: after a power failure both phases count as an ended pod.  From prepared,
-        # below, the move must be durable, or the pod would appear prepared although it has run.
+        # The move need not be durable: after a power failure, a pod in either phase counts as
+        # ended.  The move from prepared, below, must be: otherwise the pod could appear prepared
+        # although it has run.
         if not pod.move(RUN, lasting=False):
             raise PodError(f"move pod {pod.uuid} to the phase run: it was removed meanwhile")
         return
@@ -326,9 +329,9 @@ def to_run(pod: Pod) -> None:
 
 
 def require_prepared(pod: Pod) -> None:
-    """Check that the pod is in the phase prepared.
+    """Raise PodError, with the pod's state in the message, unless the pod is in the phase prepared.
 
-    Raises PodError with the pod's state if it is not, HostError.
+    Raises HostError if its state cannot be determined.
     """
     if pod.refresh() != STATES[PREPARED][0]:
         raise _not_prepared(pod)
@@ -343,11 +346,11 @@ def _not_prepared(pod: Pod) -> PodError:
 def lock_within(pod: Pod, phase: str, timeout: float = TIMEOUT) -> bool:
     """Lock the pod if it is in ``phase``; return whether this process holds the lock now.
 
-    If another process holds the lock, wait for it up to ``timeout`` seconds, because it may only
-    check whether the pod is locked.  Raises HostError if flock(2) fails.
+    If another process holds the lock, wait up to ``timeout`` seconds: that process may only be
+    checking whether the pod is locked.  Raises HostError if flock(2) fails.
     """
     deadline = time.monotonic() + timeout
-    # Check before locking, too: in later phases the lock has a meaning for others.
+    # Check the phase before locking, too: in a later phase, our lock would change the pod's state.
     while pod.is_in(phase):
         if pod.try_lock():
             if pod.is_in(phase):
@@ -363,13 +366,13 @@ def lock_within(pod: Pod, phase: str, timeout: float = TIMEOUT) -> bool:
 def mark_exited(pod: Pod) -> bool:
     """Move an exited pod from the phase run to exited-garbage; return whether it was moved.
 
-    It is not moved if it is running, or if another process has moved it.  Raises HostError, and
-    PodError if the phase exited-garbage has a pod with the same UUID.
+    A running pod, and one that another process has moved, is not moved.  Raises HostError if the
+    rename fails, PodError if the phase exited-garbage has a pod with the same UUID.
     """
-    # Look first: waiting for the lock of a running pod would take a second.
+    # Check the lock first: waiting for the lock of a running pod would take a second.
     if pod.phase != RUN or (pod.state != STATES[RUN][1] and is_locked(pod.fd)):
         return False
-    # Hold the lock, else ``lock_exited`` might take it between our check and the move.
+    # Hold the lock, so that ``lock_exited`` cannot take it between our check and the move.
     if not lock_within(pod, RUN):
         return False
     try:
@@ -381,7 +384,8 @@ def mark_exited(pod: Pod) -> bool:
 def lock_exited(pod: Pod) -> None:
     """Lock an exited pod, to run it again; with the lock, its state is running.
 
-    Raises PodError if the pod has not exited or is locked by another process, HostError.
+    Raises PodError if the pod has not exited or another process has locked it, HostError if it
+    cannot be locked.
     """
     exited = STATES[RUN][1]
     if pod.refresh() == exited and lock_within(pod, RUN):
@@ -394,9 +398,9 @@ def lock_exited(pod: Pod) -> None:
 def mark_aborted(pod: Pod) -> bool:
     """Move a pod whose creation was aborted from the phase prepare to garbage.
 
-    Returns whether it was moved: not if it is locked, and so still being created, or if another
-    process has moved it.  Raises HostError, and PodError if the phase garbage has a pod with the
-    same UUID.
+    Returns whether it was moved.  A locked pod, which is still being created, and one that another
+    process has moved, is not moved.  Raises HostError if the rename fails, PodError if the phase
+    garbage has a pod with the same UUID.
     """
     return pod.phase == PREPARE and not is_locked(pod.fd) and pod.move(GARBAGE)
 
@@ -408,7 +412,8 @@ def make_pod(directory: str, fill: Callable[[Pod], None]) -> Pod:
     """Create a pod and call ``fill`` to write its files; return it, locked by this process.
 
     The pod is in the phase prepare.  If ``fill`` raises an exception, the pod is removed and the
-    exception passed on, OSError as HostError.  Raises PodError, HostError.
+    exception raised again, an OSError as a HostError.  Raises PodError, HostError as ``new_pod``
+    does.
     """
     pod = new_pod(directory)
     try:

@@ -11,11 +11,13 @@ directory is locked exclusively:
     exited-garbage  exited deleting     exited garbage    has run; kept for a grace period
     garbage         deleting            garbage           has never run; can be removed at once
 
-Pods only move forward, by a rename that replaces nothing; a sandbox that has exited can be locked
-and run again in its phase.  A reader that looks through the phases
-in this order therefore misses none that moves meanwhile.  In embryo and prepared, the lock does not
-matter for the state: only the creator, ``run-prepared`` and gc take it there, without waiting, and
-an observer's lock would make them fail.
+Pods only move forward, by a rename that replaces nothing.  So a reader that looks through the
+phases in this order finds every pod, even one that moves meanwhile.  A sandbox that has exited can
+be locked and run again within its phase.
+
+In the phases embryo and prepared, the state does not depend on the lock, and observers must not
+test it: the test takes the lock for a moment, and the creator, ``run-prepared`` and gc, which lock
+pods in these phases without waiting, would fail.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ AT_FDCWD = -100
 
 
 class Pod:
-    """An open pod; ``fd`` is a descriptor of its directory, even after the directory is moved.
+    """An open pod; ``fd`` is a descriptor of its directory, and stays valid if that is moved.
 
     ``phase`` and ``state`` are as of the last ``refresh``.  ``lock`` is the descriptor that holds
     the pod's lock, or -1 if this process does not hold it.
@@ -106,7 +108,7 @@ class Pod:
         return False
 
     def is_in(self, phase: str) -> bool:
-        """Check the disk and return whether the pod is in ``phase`` now.  Raises HostError."""
+        """Return whether the pod is in ``phase`` on disk now.  Raises HostError."""
         try:
             current = os.lstat(phase_path(self.directory, phase, self.uuid))
             ours = os.fstat(self.fd)
@@ -118,9 +120,8 @@ class Pod:
 
     def refresh(self) -> str:
         """Determine the pod's current phase and state, and return the state.  Raises HostError."""
-        # Start at the last known phase, as pods only move forward.  The state counts only if the
-        # pod was in the phase both before and after the lock was checked, otherwise it has moved in
-        # between.
+        # Start at the last known phase, as pods only move forward.  Accept the state only if the
+        # pod was in the phase before and after its lock was checked: otherwise it has moved.
         for phase in PHASES[PHASES.index(self.phase) :]:
             if not self.is_in(phase):
                 continue

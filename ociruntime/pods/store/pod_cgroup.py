@@ -1,6 +1,6 @@
-"""A pod's cgroups: limits, processes, OOM kills and removal.
+"""A pod's cgroups: their limits, processes, OOM kills and removal.
 
-A pod has one cgroup per hierarchy, with a child cgroup for each app.
+A pod has one cgroup in each hierarchy, with a child cgroup for each app.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Write = tuple[str, str]
 
 
 def hierarchies() -> list[str]:
-    """Return the mount points of those cgroup hierarchies of the host that pods use."""
+    """Return the mount points of the cgroup hierarchies in which pods have cgroups."""
     return list(_controllers())
 
 
 def _controllers() -> dict[str, list[str] | None]:
-    """Return {mount point: controllers} of the cgroup hierarchies; None stands for cgroup v2."""
+    """Return {mount point: controllers} of the cgroup hierarchies; None means cgroup v2."""
     controllers: dict[str, list[str] | None] = {}
     for mount in reachable(parse_mountinfo(own_mountinfo()), "cgroup", "cgroup2"):
         v1 = mount.fstype == "cgroup"
@@ -30,7 +30,7 @@ def _controllers() -> dict[str, list[str] | None]:
 
 
 def directories(mounts: list[str], name: str) -> list[str]:
-    """Return the paths that the cgroup ``name`` has, or would have, in each hierarchy.
+    """Return the paths of the cgroup ``name`` in each hierarchy, whether it exists or not.
 
     ``mounts`` are the mount points of the hierarchies.
     """
@@ -38,7 +38,7 @@ def directories(mounts: list[str], name: str) -> list[str]:
 
 
 def limit(name: str, divided: list[Write], unified: list[Write]) -> None:
-    """Set resource limits of the pod's cgroup ``name``, and create it where it is needed for them.
+    """Set resource limits of the pod's cgroup ``name``, creating it in the hierarchies with limits.
 
     Limits are pairs (file name, text to write): ``divided`` for cgroup v1, ``unified`` for v2.
     Raises HostError if a cgroup cannot be created or a file cannot be written.
@@ -113,7 +113,7 @@ def processes(directories: list[str]) -> list[int]:
 
 
 def remove(directories: list[str]) -> list[str]:
-    """Remove the cgroups ``directories`` and all below them; return the paths that remain."""
+    """Remove the cgroups ``directories`` and all below them; return the paths that still exist."""
     remaining = []
     for directory in directories:
         for below in cgroup_tree(directory, errno.errorcode):

@@ -1,6 +1,6 @@
 """Describe a pod and its apps as JSON, for `status` and `list`; wait for a pod's state.
 
-The member names are rkt's; times are in seconds since 1970::
+The members have the names that rkt gave them; times are in seconds since 1970::
 
     {"name": UUID, "state", "mutable", "created_at", "started_at", "pid", "exited",
      "networks": [{"name", "interface", "ip4", "ip6"}], "app_names": [...],
@@ -37,7 +37,7 @@ def describe(pod: Pod) -> dict[str, Any]:
     try:
         return _describe(pod)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise PodError(f"read pod {pod.uuid}: a file is damaged: {error}") from None
+        raise PodError(f"read the status of pod {pod.uuid}: a file is damaged: {error}") from None
 
 
 def _describe(pod: Pod) -> dict[str, Any]:
@@ -126,8 +126,8 @@ def _created(pod: Pod) -> int | None:
 def _pid(monitor: dict[str, Any]) -> int | None:
     """Return the pid of the pod's init, or None if the init has exited.
 
-    ``monitor`` is the content of monitor.json, in which the init's start time tells it from a later
-    process with the same pid.
+    ``monitor`` is the content of monitor.json.  It contains the init's start time, so that another
+    process with a reused pid is not mistaken for the init.
     """
     pid, started = monitor.get("init_pid"), monitor.get("init_start_time")
     if isinstance(pid, int) and isinstance(started, int) and is_alive(pid, started):
@@ -162,7 +162,7 @@ def seconds(stamp: object) -> int | None:
 def try_describe(pod: Pod, problems: list[str]) -> dict[str, Any] | None:
     """Return the result of ``describe``, or None if the pod was removed or cannot be described.
 
-    In the latter case, append the error message to ``problems``.
+    If it cannot be described, append the error message to ``problems``.
     """
     try:
         description = describe(pod)
@@ -179,16 +179,17 @@ _BEFORE = {EMBRYO: "preparing", PREPARE: "preparing", PREPARED: "prepared"}
 def app_names(pod: Pod) -> list[str]:
     """Return the names of the pod's apps, in the manifest's order.
 
-    Raises PodError if the pod has no manifest (yet), HostError if it cannot be read.
+    Raises PodError if the pod's manifest is damaged or not written yet, HostError if it cannot be
+    read.
     """
     return [str(entry["name"]) for entry in read_manifest(pod).get("apps") or ()]
 
 
 def choose_app(pod: Pod, name: str) -> str:
-    """Return the name of an app of the pod: ``name``, or if that is "", the name of its only app.
+    """Return ``name``, or if that is "", the name of the pod's only app.
 
-    Raises PodError if the pod has no app ``name``, or if ``name`` is "" and it has no app or
-    several.
+    Raises PodError if the pod has no app ``name``, or if ``name`` is "" and the pod does not have
+    exactly one app.
     """
     names = app_names(pod)
     if name:
@@ -205,8 +206,9 @@ def choose_app(pod: Pod, name: str) -> str:
 def app_record(pod: Pod, name: str) -> dict[str, Any]:
     """Return the content of an app's state.json, with its member ``state`` brought up to date.
 
-    If the pod's monitor was killed, the app has exited without an exit code.  The caller must have
-    called ``pod.refresh()`` just before.  Raises PodError if the file is damaged, HostError.
+    If the pod's monitor was killed, the app counts as exited, without an exit code.  The caller
+    must have called ``pod.refresh()`` just before.  Raises PodError if the file is damaged,
+    HostError if it cannot be read.
     """
     record = read_object(pod, f"apps/{name}/state.json") or {}
     record["state"] = state_of(record.get("state"), pod.state, pod.phase)
@@ -216,7 +218,7 @@ def app_record(pod: Pod, name: str) -> dict[str, Any]:
 def state_of(recorded: object, pod_state: str, phase: str) -> str:
     """Return the state of an app, one of APP_STATES.
 
-    While the pod is running, it is ``recorded``, the state in the app's state.json.  Otherwise it
+    While the pod is running, this is ``recorded``, the state in the app's state.json.  Otherwise it
     follows from the pod's state and phase.
     """
     if phase in _BEFORE:
@@ -226,10 +228,10 @@ def state_of(recorded: object, pod_state: str, phase: str) -> str:
     return str(recorded) if recorded in APP_STATES else "unknown"
 
 
-# States of a pod that changes no more until it is removed.
+# States that a pod keeps until it is removed.
 SETTLED = ("aborted prepare", "exited", "exited garbage", "garbage", GONE)
 
-# How to wait for a pod's end: if the pod is locked, in flock(2), in a thread; a prepared pod is
+# How to wait for a pod's end: if the pod is locked, a thread waits in flock(2).  A prepared pod is
 # polled, because an observer must not lock it.
 _LOCKED = tuple(locked for locked, free in STATES.values() if locked != free)
 _POLL_INTERVAL = 0.05  # seconds
@@ -268,7 +270,7 @@ def wait_until_ready(pod: Pod, timeout: float) -> bool:
 def _wait_for_lock(pod: Pod, seconds: float) -> None:
     from threading import TIMEOUT_MAX, Thread
 
-    # Use a separate open file: ``pod.refresh`` unlocks the pod's own descriptor.
+    # Lock another open file: ``pod.refresh`` unlocks the pod's own descriptor.
     fd = open_directory(".", pod.fd)
     thread = Thread(target=_wait_and_close, args=(fd,), daemon=True)
     thread.start()

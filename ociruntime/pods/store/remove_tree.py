@@ -1,7 +1,7 @@
-"""Remove directory trees whose content may be hostile: written by programs in containers.
+"""Remove directory trees with hostile content, such as files that containers have written.
 
-Symbolic links are never followed and other filesystems never entered.  Names may be any bytes, and
-the tree may be deeper than the limit of open descriptors.
+Symbolic links are never followed, and other filesystems are never entered.  Names may be any bytes,
+and the tree may be deeper than the number of descriptors that a process can open.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def remove_tree(parent: int, name: str) -> None:
     """Remove the file or directory tree ``name`` in the directory ``parent`` (a descriptor).
 
     Does nothing if ``name`` does not exist.  Raises OSError at the first entry that cannot be
-    removed; a part of the tree may be removed by then.
+    removed; other entries may have been removed by then.
     """
     pending = [name.encode("utf-8", "surrogateescape")]
     device = os.fstat(parent).st_dev
@@ -40,12 +40,12 @@ def discard(pod: Pod) -> None:
         finally:
             os.close(fd)
     except OSError:
-        pass  # it remains as an aborted prepare, which gc removes
+        pass  # the rest counts as an aborted prepare, which gc removes
     pod.close()
 
 
 def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
-    """Remove the directory ``top`` in ``parent``, but only down to a depth of _DEEPEST.
+    """Remove the directory ``top`` in ``parent``, down to a depth of _DEEPEST levels.
 
     Deeper directories are moved to ``parent``; returns their new names, for the caller to remove.
     """
@@ -63,7 +63,7 @@ def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
                     again -= 1
                     if error.errno != ENOTEMPTY or again < 0:
                         raise
-                    # ENOTEMPTY: another process is still writing into it.
+                    # ENOTEMPTY: another process has created a file here meanwhile.
                     entries += _list(fd)
                     continue
                 stack.pop()
@@ -75,7 +75,7 @@ def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
             if len(stack) < _DEEPEST:
                 stack.append(_open(entry, fd, device))
                 continue
-            # An inode number is a unique name, even after an earlier attempt that was killed.
+            # Name it by its inode number: unique even if a killed attempt has left such names.
             number = os.stat(entry, dir_fd=fd, follow_symlinks=False).st_ino
             moved.append(b".deep-%d" % number)
             os.rename(entry, moved[-1], src_dir_fd=fd, dst_dir_fd=parent)
@@ -86,7 +86,7 @@ def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
 
 
 def _unlink(name: bytes, parent: int) -> bool:
-    """Remove the file ``name`` in ``parent``; if it is a directory, only return True."""
+    """Remove the file ``name`` in ``parent``; if it is a directory, do nothing and return True."""
     try:
         os.unlink(name, dir_fd=parent)
     except IsADirectoryError:
@@ -108,5 +108,5 @@ def _open(name: bytes, parent: int, device: int) -> tuple[int, bytes, list[bytes
 
 
 def _list(fd: int) -> list[bytes]:
-    # Through /proc, because listing by path returns names as bytes.
+    # By path and not by descriptor: only then does listdir() return names as bytes.
     return os.listdir(b"/proc/self/fd/%d" % fd)

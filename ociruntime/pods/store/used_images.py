@@ -1,4 +1,4 @@
-"""Find the images and unpacked images that pods use, for ``image gc`` and ``image rm``."""
+"""Find the images and unpacked images that pods use: ``image gc`` and ``image rm`` keep them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ociruntime.pods.store.manifest_file import read_object
 from ociruntime.pods.store.phases import each_pod
 from ociruntime.pods.store.pod import EMBRYO, PHASES, Pod
 
-# In every later phase a pod may be kept, inspected and exported; an embryo has no files yet.
+# Phases in which a pod uses images: all but embryo, in which it has no files yet.
 _HOLDING = tuple(phase for phase in PHASES if phase != EMBRYO)
 
 
@@ -44,7 +44,7 @@ def _used(directory: str, member: str, *, running: bool = False) -> set[str]:
                     ids.update(_ids_of_pod(pod, member))
     except RuntimeFailure as failure:
         raise _unknown(str(failure)) from None
-    # Files that are not pods (unexpected names) use no image; pods that cannot be opened might.
+    # Ignore problems with files that are not pods; a pod that cannot be opened may use images.
     unread = [line for line in problems if line.startswith("open pod ")]
     if unread:
         raise _unknown(unread[0])
@@ -52,7 +52,7 @@ def _used(directory: str, member: str, *, running: bool = False) -> set[str]:
 
 
 def _unknown(reason: str) -> PodError:
-    return PodError(f"find the images that pods use: {reason}")
+    return PodError(f"determine which images pods use: {reason}")
 
 
 def _ids_of_pod(pod: Pod, member: str) -> set[str]:
@@ -64,7 +64,7 @@ def _ids_of_pod(pod: Pod, member: str) -> set[str]:
         raise HostError(f"list the apps of pod {pod.uuid}", error) from None
     ids: set[str] = set()
     for app in apps:
-        # An app without the file is half created or half removed, and needs no image.
+        # An app without this file is being created or removed, and needs no image.
         image = read_object(pod, f"apps/{app}/image.json")
         value = image.get(member) if image is not None else None
         if isinstance(value, str) and value:

@@ -108,7 +108,7 @@ def test_references(tmp_path: Path, pod: Pod) -> None:
         assert used_images.used_images(directory) == {"sha256:1", "sha256:2"}
         assert used_images.used_trees(directory) == {"t1", "t2"}
         Path(other.path(), "apps", "b", "image.json").write_text("{")
-        with pytest.raises(PodError, match="images that pods"):
+        with pytest.raises(PodError, match="images pods use"):
             used_images.used_images(directory)
 
 
@@ -132,7 +132,7 @@ def test_a_log_that_is_none(tmp_path: Path) -> None:
 
 def test_a_monitor_without_a_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(HostError, match="pod's manifest: no such file or directory"):
+    with pytest.raises(HostError, match=r"pod's manifest .*/pod.: no such file"):
         pod_context.read_manifest()
 
 
@@ -195,5 +195,5 @@ def test_waiting_for_the_end_of_one_run_only(pod: Pod, monkeypatch: pytest.Monke
 def test_a_volume_that_is_gone(tmp_path: Path) -> None:
     facts = AppFacts("uuid", "/rootfs")
     volumes = [{"name": "v", "kind": "host", "source": f"{tmp_path}/gone"}]
-    with pytest.raises(HostError, match=f'mount volume "v": open {tmp_path}/gone: no such file'):
+    with pytest.raises(HostError, match=f'mount volume "v": open "{tmp_path}/gone": no such file'):
         write_bundle._find_volumes(facts, str(tmp_path), {"volumes": volumes})
