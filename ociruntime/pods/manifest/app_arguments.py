@@ -2,9 +2,10 @@
 
     [OPTION]... IMAGE [OPTION]... [-- ARG]... [--- IMAGE [OPTION]... [-- ARG]...]...
 
-An app option applies to the image before it; before the first image only if there is no other.
-What follows ``--``, up to ``---`` or the end, are the image's arguments.  ``---`` may also stand
-between images without arguments.  Pod options may stand anywhere except among arguments.
+An app option belongs to the image before it.  Before the first image, it is allowed only if there
+is a single image, and belongs to that.  The arguments of an image's program follow ``--``, and end
+at ``---`` or at the end of the command line.  ``---`` may also stand between images without
+arguments.  Pod options may stand anywhere except among arguments.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _FORM = f"{_SINGLE_FORM} --- IMAGE ..."
 class AppArguments:
     """An image on the command line, with the options and arguments of its app.
 
-    ``arguments`` are those after ``--``, or None without ``--``, when the image's Cmd is used.
+    ``arguments`` are the words after ``--``, or None if there is no ``--``: then the image's Cmd is
+    used.
     """
 
     __slots__ = ("arguments", "image", "options")
@@ -38,7 +40,7 @@ class AppArguments:
 class PodArguments:
     """A parsed command line that describes a pod.
 
-    It has the options of the pod, the pod's apps, and the positional arguments before the images.
+    It contains the options of the pod, its apps, and the positional arguments before the images.
     """
 
     __slots__ = ("apps", "options", "positional")
@@ -115,7 +117,7 @@ def pod_request(parsed: PodArguments) -> PodRequest:
 
 
 def app_request(app: AppArguments) -> AppRequest:
-    """Convert ``app``, an image on the command line with its options, to the request for an app.
+    """Convert ``app``, an image on the command line, to the request for an app.
 
     Raises UsageError for an invalid value of an option.
     """

@@ -34,7 +34,7 @@ def volume_of_path(path: str) -> str:
 
 
 def _spelled(text: str) -> str:
-    """Return ``text`` with a dash for each run of invalid characters, and none at its ends."""
+    """Return ``text`` with each run of invalid characters replaced by a dash, none at the ends."""
     parts: list[str] = []
     word = ""
     for character in text:

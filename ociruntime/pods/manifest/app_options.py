@@ -1,4 +1,4 @@
-"""Options of ``prepare``, ``run``, ``run-prepared`` and ``app add``, as data.
+"""The options of ``prepare``, ``run``, ``run-prepared`` and ``app add``.
 
 Options of a pod may stand anywhere; those of an app belong to the image before them.
 """

@@ -1,7 +1,7 @@
 """Build a pod's manifest from a request and images.
 
-The manifest has the form of ``schemas/pod-manifest.schema.json``.  Images are given by id, and
-every mount refers to a volume.
+The manifest has the form of ``schemas/pod-manifest.schema.json``.  It names images by id, and each
+mount refers to a volume of the pod.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ociruntime.pods.manifest.request import AppRequest, BaseRequest, PodRequest
 
 
 class ImageFacts(Protocol):
-    """What the manifest needs to know of an image; ``config`` is its OCI image configuration."""
+    """The facts about an image that a manifest contains; ``config`` is its OCI configuration."""
 
     @property
     def id(self) -> str: ...
@@ -37,8 +37,8 @@ STREAM_DEFAULTS = {"stdin": "null", "stdout": "log", "stderr": "log"}
 class Draft:
     """A pod's manifest under construction, with the volumes to fill and warnings for the user.
 
-    ``implicit`` lists, as (volume, app, path in the app's image), the volumes to which files of an
-    image are copied if they are empty.
+    ``implicit`` lists the volumes that are filled with files of an image if they are empty, as
+    (volume, app, path in the app's image).
     """
 
     __slots__ = ("implicit", "manifest", "warnings")
@@ -108,8 +108,8 @@ def add_app(
 ) -> dict[str, Any]:
     """Add an app, and the volumes that its image declares, to ``draft``.
 
-    ``common`` are the mounts of all apps (--mount before the first image); ``variables`` and
-    ``inherited`` are environment variables as for ``build``.  Returns the app's entry in the
+    ``common`` are the mounts of all apps (--mount before the first image).  ``variables`` and
+    ``inherited`` are environment variables, as for ``build``.  Returns the app's entry in the
     manifest.  Raises UsageError.
     """
     entry = new_entry(draft.manifest, request, image)
@@ -130,7 +130,8 @@ def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) 
     name = app_name(request, image)
     if any(app["name"] == name for app in manifest["apps"]):
         raise UsageError(
-            f'app "{name}": the pod has another app of that name', "choose another name with --name"
+            f'add app "{name}": the pod already has an app of this name',
+            "choose another name with --name",
         )
     entry: dict[str, Any] = {
         "name": name,
@@ -151,7 +152,7 @@ def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) 
 
 
 def app_name(request: AppRequest, image: ImageFacts) -> str:
-    """Return the app's name: that of --name, or one derived from the image's name.
+    """Return the app's name: the value of --name, or else a name derived from the image's.
 
     Raises UsageError if no name can be derived.
     """
@@ -162,7 +163,8 @@ def app_name(request: AppRequest, image: ImageFacts) -> str:
     name = name_of_image(image.name if by_id else reference) or name_of_image(image.name)
     if not name:
         raise UsageError(
-            f'image "{reference}": cannot derive an app name', "choose one with --name"
+            f'add an app of image "{reference}": cannot derive an app name',
+            "choose one with --name",
         )
     return name
 
@@ -170,8 +172,8 @@ def app_name(request: AppRequest, image: ImageFacts) -> str:
 def _app(name: str, request: AppRequest, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the member ``app`` of an app's manifest entry, without ``exec`` and ``environment``.
 
-    ``name`` is the app's name, for messages; ``settings`` is the member ``config`` of the image
-    configuration.
+    ``name`` is the app's name, for error messages; ``settings`` is the member ``config`` of the
+    image configuration.
     """
     user, _, group = (settings.get("User") or "").partition(":")
     limits = _isolators(request)
@@ -199,7 +201,7 @@ def _app(name: str, request: AppRequest, settings: dict[str, Any]) -> dict[str, 
 
 
 def _mounts(request: BaseRequest) -> list[dict[str, Any]]:
-    """Return the mounts in ``request`` as they are in a manifest: ``{"volume", "path", ...}``."""
+    """Return the mounts in ``request`` as a manifest has them: ``{"volume", "path", ...}``."""
     return [
         {"path" if key == "target" else key: value for key, value in mount.items()}
         | {"path": clean(mount["target"])}
@@ -240,7 +242,7 @@ def _sysctls(request: PodRequest) -> list[isolators.Isolator]:
 
 
 def _further_limits(request: AppRequest) -> list[isolators.Isolator]:
-    """Return isolators for the limits that the appc specification lacks: swap, quota, CPU sets.
+    """Return isolators for limits that the appc specification lacks: swap, CPU quota, CPU sets.
 
     Raises UsageError for limits that contradict each other.
     """
@@ -272,7 +274,7 @@ def _further_limits(request: AppRequest) -> list[isolators.Isolator]:
 
 
 def limits_of(request: AppRequest) -> list[isolators.Isolator]:
-    """Return isolators for those limits of an app that can be changed while it runs.
+    """Return isolators for the limits of an app that can be changed while it runs.
 
     Raises UsageError for limits that contradict each other.
     """
@@ -325,7 +327,7 @@ def _program(request: AppRequest, settings: dict[str, Any], name: str) -> list[s
 
 
 def with_clean_source(volume: dict[str, Any]) -> dict[str, Any]:
-    """Return ``volume`` with ``.``, ``..`` and ``//`` removed from its host path ``source``.
+    """Return ``volume`` with its host path ``source`` normalised: without ``.``, ``..`` and ``//``.
 
     A volume without ``source`` is returned unchanged.
     """
@@ -337,9 +339,10 @@ def add_mounts(
 ) -> None:
     """Set the mounts of the app ``entry``: those ``requested``, and the volumes its image declares.
 
-    Of several mounts at one path, the last is used.  Where the image declares a volume and no mount
-    is requested, the pod's volume of that name is mounted, or else a new empty volume, which is
-    filled with the image's files.  Raises UsageError, whose message begins with ``where``.
+    If several mounts have the same path, the last one is used.  A volume that the image declares is
+    mounted at its path unless a mount is requested there.  It is the pod's volume of the same name,
+    or else a new empty volume, which is filled with the image's files.  Raises UsageError, whose
+    message begins with ``where``.
     """
     name = entry["name"]
     known = {volume["name"]: volume for volume in draft.manifest["volumes"]}
@@ -385,7 +388,7 @@ def make_interactive(manifest: dict[str, Any]) -> None:
 
 
 def is_mutable(manifest: dict[str, Any]) -> bool:
-    """Return whether the pod with this manifest is a sandbox: apps can be added and removed."""
+    """Return whether the pod with this manifest is a sandbox, whose apps can be changed."""
     return {"name": MUTABLE, "value": "true"} in manifest.get("annotations", ())
 
 
@@ -399,7 +402,7 @@ def app_entry(manifest: dict[str, Any], name: str) -> dict[str, Any]:
             result: dict[str, Any] = entry
             return result
     names = ", ".join(entry["name"] for entry in manifest["apps"]) or "none"
-    raise PodError(f'the pod has no app "{name}"', f"its apps: {names}")
+    raise PodError(f'find app "{name}": the pod has no app of this name', f"its apps: {names}")
 
 
 def _annotations(request: BaseRequest) -> list[dict[str, str]]:
@@ -414,7 +417,7 @@ def _stop_signal(request: AppRequest) -> str:
 
 
 def ports_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the TCP and UDP ports that an image exposes, as they are in a manifest.
+    """Return the TCP and UDP ports that an image exposes, as entries of a manifest.
 
     ``settings`` is the member ``config`` of the image configuration.  Ports of other protocols are
     left out, because they cannot be forwarded.
@@ -473,6 +476,6 @@ def environment_of(settings: dict[str, Any]) -> dict[str, str]:
 
 
 def labels_of(config: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the platform of an image (os, arch ...) as labels: ``{"name", "value"}``."""
+    """Return the platform of an image (os, arch ...) as labels, each ``{"name", "value"}``."""
     kinds = (("os", "os"), ("architecture", "arch"), ("variant", "variant"))
     return [{"name": name, "value": config[key]} for key, name in kinds if config.get(key)]

@@ -1,7 +1,7 @@
 """The environment variables of apps: files of variables, precedence, defaults such as PATH.
 
-Precedence from lowest to highest: the caller's variables (--inherit-env), the image's,
---set-env-file, --set-env, --environment of the app.
+Later sources override earlier ones: the caller's variables (--inherit-env), those of the image, of
+--set-env-file, of --set-env, and of the app's --environment.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SHELL = "/bin/sh"
 
 
 def merged(*sources: Mapping[str, str]) -> dict[str, str]:
-    """Merge environment variables; for a name in several ``sources``, the last value wins."""
+    """Merge environment variables; later ``sources`` override earlier ones."""
     result: dict[str, str] = {}
     for source in sources:
         result.update(source)
@@ -25,14 +25,14 @@ def merged(*sources: Mapping[str, str]) -> dict[str, str]:
 def pod_variables(files: list[str], settings: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of a pod's options --set-env-file and --set-env.
 
-    ``files`` are paths of --set-env-file.  ``settings`` are variables of --set-env, which take
-    precedence.  Raises UsageError if a file cannot be read or parsed.
+    ``files`` are the paths given with --set-env-file.  ``settings`` are the variables of --set-env,
+    which take precedence.  Raises UsageError if a file cannot be read or parsed.
     """
     return merged(*(read_file(path) for path in files), settings)
 
 
 def read_file(path: str) -> dict[str, str]:
-    """Return the environment variables in the file ``path``, given by --set-env-file.
+    """Return the environment variables in the file ``path``, a value of --set-env-file.
 
     Raises UsageError if the file cannot be read or parsed.
     """
@@ -41,9 +41,9 @@ def read_file(path: str) -> dict[str, str]:
             text = file.read()
     except OSError as error:
         reason = (error.strerror or "").lower()
-        raise UsageError(f"--set-env-file {path}: cannot be read: {reason}") from error
+        raise UsageError(f'--set-env-file: read "{path}": {reason}') from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"--set-env-file {path}: must be UTF-8 text") from error
+        raise UsageError(f'--set-env-file: read "{path}": must be UTF-8 text') from error
     return parse_file(text, path)
 
 
@@ -61,9 +61,9 @@ def parse_file(text: str, path: str) -> dict[str, str]:
         name, equals, value = stripped.partition("=")
         name = name.strip()
         if not name or not equals or "\0" in stripped:
-            raise UsageError(f"--set-env-file {path}, line {number}: must be NAME=VALUE")
+            raise UsageError(f'--set-env-file: "{path}", line {number}: must be NAME=VALUE')
         if name in variables:
-            raise UsageError(f'--set-env-file {path}, line {number}: "{name}" is already set')
+            raise UsageError(f'--set-env-file: "{path}", line {number}: "{name}" is already set')
         variables[name] = value.strip()
     return variables
 
@@ -71,7 +71,7 @@ def parse_file(text: str, path: str) -> dict[str, str]:
 def completed(
     variables: Mapping[str, str], app_name: str, user: str, home: str, shell: str
 ) -> dict[str, str]:
-    """Return an app's ``variables``, and defaults for PATH, SHELL, USER, LOGNAME and HOME.
+    """Return an app's ``variables``, with defaults for PATH, SHELL, USER, LOGNAME and HOME.
 
     ``user``, ``home`` and ``shell`` are from the image's /etc/passwd; ``home`` and ``shell`` may be
     "".  AC_APP_NAME is set to ``app_name``, as the appc specification requires.
@@ -89,7 +89,7 @@ def completed(
 
 
 def completed_as_docker(variables: Mapping[str, str], home: str) -> dict[str, str]:
-    """Return an app's ``variables``, and defaults for PATH and HOME, as docker sets them.
+    """Return an app's ``variables``, with the defaults for PATH and HOME that docker sets.
 
     ``home`` is from the image's /etc/passwd; it may be "".
     """
@@ -97,10 +97,10 @@ def completed_as_docker(variables: Mapping[str, str], home: str) -> dict[str, st
 
 
 def with_term(variables: list[str]) -> list[str]:
-    """Return ``variables``, ``NAME=VALUE`` strings, and TERM=xterm if they do not set TERM.
+    """Return ``variables``, ``NAME=VALUE`` strings, with TERM=xterm added if TERM is not set.
 
-    For apps with a terminal, as with docker and podman: programs such as vi do not start without
-    TERM.
+    Apps with a terminal get this variable, as in docker and podman: programs such as vi do not
+    start without TERM.
     """
     if any(variable.startswith("TERM=") for variable in variables):
         return variables

@@ -1,6 +1,6 @@
-"""The flavours of pods, which say how strongly apps are isolated from the host.
+"""The flavours of pods: how strongly their apps are isolated from the host.
 
-``oci`` has namespaces and limits; ``fly`` is a chroot only, for programs that manage the host;
+``oci`` has namespaces and limits.  ``fly`` has only a chroot, for programs that manage the host.
 ``kvm`` is a virtual machine, inside which the apps share namespaces.
 """
 
@@ -16,9 +16,9 @@ class Flavour:
 
     ``joined`` are the types of namespaces that a pod's apps share, ``own`` the types of which each
     app has its own namespace, ``mounts`` the mounts in each app (destination, type, source,
-    options).  If ``confined``, apps are restricted by capabilities, seccomp, masked paths, device
-    rules and limits.  ``apps`` is the maximum number of apps in a pod.  If ``recursive``, volumes
-    include submounts by default.  ``ignored`` are the names of options without effect.
+    options).  ``confined`` apps are restricted by capabilities, seccomp, masked paths, device rules
+    and limits.  ``apps`` is the maximum number of apps in a pod.  If ``recursive``, volumes include
+    submounts by default.  ``ignored`` are the names of options without effect.
     """
 
     __slots__ = ("apps", "confined", "ignored", "joined", "mounts", "name", "own", "recursive")
@@ -71,7 +71,7 @@ _FLY_MOUNTS: tuple[Mount, ...] = (
     ("/tmp", "tmpfs", "tmpfs", ("nosuid", "nodev", "mode=1777")),
 )
 
-# A fly app has the host's namespaces and no limits.
+# Options without effect: a fly app has the host's namespaces and no limits.
 _FLY_IGNORES = (
     *(
         "net",
@@ -148,10 +148,7 @@ def flavour(name: str) -> Flavour:
 
 
 def check_number(kind: Flavour, apps: int) -> None:
-    """Check that a pod of the flavour ``kind`` can have as many as ``apps`` apps.
-
-    Raises UsageError if not.
-    """
+    """Raise UsageError if a pod of the flavour ``kind`` cannot have ``apps`` apps."""
     if apps > kind.apps:
         most = "one app only" if kind.apps == 1 else f"at most {kind.apps} apps"
         raise UsageError(f"a pod of flavour {kind.name} can have {most}")

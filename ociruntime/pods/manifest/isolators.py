@@ -1,7 +1,7 @@
 """Check and read isolators: the limits and privileges of apps and pods in a pod's manifest.
 
 The form is that of the appc specification: an isolator is ``{"name": ..., "value": ...}``.  Memory
-is stored as a string of bytes (``"134217728"``), CPU as a string of thousandths (``"750m"``).
+is stored in bytes, as a string (``"134217728"``); CPU in thousandths, as a string (``"750m"``).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ LIMITS = (
     *(CPUSET_MEMS, PIDS),
 )
 OF_PODS = (MEMORY, CPU, CPU_SHARES, PIDS, SYSCTL)
-# Isolators of a pair exclude each other.
+# Pairs of isolators that are mutually exclusive.
 EXCLUSIVE = (
     (RETAIN_CAPS, REMOVE_CAPS),
     (RETAIN_SECCOMP, REMOVE_SECCOMP),
@@ -113,29 +113,30 @@ def capability(word: str) -> str:
 
 
 def value_of(isolators: list[Isolator], name: str) -> Any:  # noqa: ANN401 - JSON
-    """Return the value of the last of ``isolators`` with the name ``name``; None if none has it."""
+    """Return the value of the last isolator with the name ``name``; None if there is none."""
     values = [isolator.get("value") for isolator in isolators if isolator.get("name") == name]
     return values[-1] if values else None
 
 
 def check_pod(isolators: list[Isolator]) -> None:
-    """Check the isolators of a whole pod, which can only be limits and kernel parameters.
+    """Check the isolators of a whole pod: only limits and kernel parameters are supported.
 
-    Raises PodError.
+    Raises PodError for another isolator, or for an invalid value.
     """
     for isolator in isolators:
         if isolator["name"] not in OF_PODS:
             raise PodError(
-                f"the pod: the isolator {isolator['name']} is supported for apps only",
+                f'the pod: the isolator "{isolator["name"]}" is supported for apps only',
                 f"supported for pods: {', '.join(OF_PODS)}",
             )
     check(isolators, "the pod")
 
 
 def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Check that none of a pod's kernel parameters (sysctls) would change a namespace of the host.
+    """Check that none of a pod's kernel parameters (sysctls) would change the host.
 
-    ``settings`` is the pod's runtime-config.  Raises UsageError if one would.
+    One would if the pod shares its namespace with the host; ``settings`` is the pod's
+    runtime-config.  Raises UsageError.
     """
     shared = {}
     if any(name == "host" for name, _ in settings["net"]):
@@ -148,17 +149,17 @@ def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
 def check_app(isolators: list[Isolator], owner: str) -> None:
     """Check the isolators of an app.
 
-    Raises PodError, whose message begins with ``owner``: 'app "NAME"'.
+    Raises PodError, whose message begins with ``owner``, such as 'app "web"'.
     """
     if any(isolator["name"] == SYSCTL for isolator in isolators):
-        raise PodError(f"{owner}: the isolator {SYSCTL} is supported for pods only")
+        raise PodError(f'{owner}: the isolator "{SYSCTL}" is supported for pods only')
     check(isolators, owner)
 
 
 def check(isolators: list[Isolator], owner: str) -> None:
     """Check the values of ``isolators``, and that no two are mutually exclusive.
 
-    Raises PodError, whose message begins with ``owner``: 'app "NAME"' or "the pod".
+    Raises PodError, whose message begins with ``owner``, such as 'app "web"' or "the pod".
     """
     names = {isolator["name"] for isolator in isolators}
     for first, second in EXCLUSIVE:
@@ -172,12 +173,12 @@ def check(isolators: list[Isolator], owner: str) -> None:
             raise PodError(f"{owner}: {error.message}", error.hint) from None
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise PodError(
-                f"{owner}: invalid value of the isolator {name}", f"for example {_FORMS[name]}"
+                f'{owner}: invalid value of the isolator "{name}"', f"for example {_FORMS[name]}"
             ) from None
 
 
 def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: ANN401 - JSON
-    """Check ``value``, the value of ``isolator``, whose name is ``name``.
+    """Check that ``value`` is valid for the isolator ``name``.
 
     Raises UsageError or BadRequest if the value is out of range; TypeError, KeyError, ValueError,
     AttributeError or OverflowError if it is malformed.

@@ -26,7 +26,7 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def check_ulimit(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    """Check ``value``, a ulimit ``{"name", "soft", "hard"}``, where -1 means unlimited.
+    """Check ``value``, a ulimit ``{"name", "soft", "hard"}``; -1 means unlimited.
 
     Raises BadRequest, whose message begins with ``where``.
     """
@@ -37,7 +37,7 @@ def check_ulimit(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JS
 
 
 def rlimits(ulimits: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Convert ulimits to ``process.rlimits`` of an OCI config; the last limit of a name wins."""
+    """Convert ulimits to ``process.rlimits`` of an OCI config; later ones override earlier ones."""
     last = {ulimit["name"]: ulimit for ulimit in ulimits}
     return [
         {
@@ -64,7 +64,8 @@ def namespace_of(sysctl: str) -> str:
 def check_sysctls(where: str, value: Any) -> None:  # noqa: ANN401
     """Check ``value``, kernel parameters ``{name: value}`` to set in a container's namespaces.
 
-    Raises BadRequest, whose message begins with ``where``, for a parameter of the whole host.
+    Raises BadRequest, whose message begins with ``where``, for a parameter that would change the
+    host.
     """
     checks.strings_by_name(where, value)
     for name, text in value.items():
@@ -78,8 +79,9 @@ def check_sysctls(where: str, value: Any) -> None:  # noqa: ANN401
 def check_owned(sysctls: dict[str, str], shared: dict[str, str], where: str) -> None:
     """Check that no kernel parameter belongs to a namespace that the pod shares with the host.
 
-    ``sysctls`` maps names of parameters to values, ``shared`` types of shared namespaces to the
-    options that share them.  Raises UsageError, whose message begins with ``where``.
+    ``sysctls`` maps the names of parameters to values, ``shared`` maps the types of shared
+    namespaces to the options that share them.  Raises UsageError, whose message begins with
+    ``where``.
     """
     for name in sysctls:
         option = shared.get(namespace_of(name))

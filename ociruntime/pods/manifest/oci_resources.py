@@ -32,8 +32,9 @@ CONTROLLERS = {
 def resources(limits: list[isolators.Isolator], most_cpu: int | None = None) -> Json:
     """Convert ``limits``, an app's isolators, to ``linux.resources`` of an OCI config.
 
-    ``most_cpu`` is the CPU limit of the pod in thousandths of a CPU, None without a limit.  An
-    app's CPU limit above it is reduced to it, because cgroup v1 would refuse it.
+    ``most_cpu`` is the CPU limit of the pod in thousandths of a CPU, None without a limit.  A
+    higher CPU limit of the app is reduced to it, because cgroup v1 refuses a limit above the
+    parent's.
     """
     made: Json = {}
     memory = isolators.memory_limit(limits)
@@ -70,7 +71,7 @@ def resources(limits: list[isolators.Isolator], most_cpu: int | None = None) -> 
 def enforceable(
     limits: list[isolators.Isolator], controllers: Collection[str] | None
 ) -> list[isolators.Isolator]:
-    """Return those of ``limits`` that the host can enforce with its cgroup ``controllers``.
+    """Return the ``limits`` that the host can enforce with its cgroup ``controllers``.
 
     If ``controllers`` is None, all limits are returned.
     """
@@ -82,7 +83,7 @@ def enforceable(
 
 
 def skipped(limits: list[isolators.Isolator], controllers: Collection[str]) -> list[str]:
-    """Return warnings, one for each limit that the host cannot enforce with its ``controllers``."""
+    """Return a warning for each limit that the host cannot enforce with its ``controllers``."""
     return [
         f"ignoring the limit {isolator['name']}: this host has no "
         f"{'accounting of swap' if needed == SWAP else f'{needed} cgroup controller'}"
@@ -92,11 +93,11 @@ def skipped(limits: list[isolators.Isolator], controllers: Collection[str]) -> l
 
 
 def divided(resources: Json) -> list[Write]:
-    """Convert ``linux.resources`` to pairs (file name, text) to write to a cgroup v1, in order."""
+    """Convert ``linux.resources`` to writes to a cgroup v1: (file name, text) in order."""
     writes = []
     memory = resources.get("memory", {}).get("limit")
     if memory:
-        # Before Linux 5.11, usage in child cgroups (the apps') is only charged with use_hierarchy.
+        # Before Linux 5.11, only use_hierarchy makes the pod's limit include its apps' cgroups.
         writes += [("memory.use_hierarchy", "1"), ("memory.limit_in_bytes", str(memory))]
     cpu = resources.get("cpu", {})
     if cpu.get("quota"):
@@ -108,7 +109,7 @@ def divided(resources: Json) -> list[Write]:
 
 
 def unified(resources: Json) -> list[Write]:
-    """Convert ``linux.resources`` to pairs (file name, text) to write to a cgroup v2, in order."""
+    """Convert ``linux.resources`` to writes to a cgroup v2: (file name, text) in order."""
     writes = []
     memory = resources.get("memory", {}).get("limit")
     if memory:

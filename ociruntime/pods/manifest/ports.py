@@ -1,4 +1,4 @@
-"""Host ports forwarded to a pod: add them to the pod's manifest, and check them."""
+"""Add the host ports that are forwarded to a pod to its manifest, and check them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str = "--port") -> None:
     """Add ``ports``, host ports to forward to the pod, to ``manifest``.
 
-    Each is ``{"name", "hostPort", "hostIP"}``; its name is that of an app's port, or ``80-tcp`` for
-    port 80.  If several apps have a port of that name, its number and protocol must be the same.
-    Raises UsageError, whose message begins with ``where``.
+    Each is ``{"name", "hostPort", "hostIP"}``.  Its name is that of an app's port, or ``80-tcp``
+    for port 80.  If several apps have a port of that name, these must be the same port.  Raises
+    UsageError, whose message begins with ``where``.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for entry in manifest["apps"]:
@@ -43,8 +43,8 @@ def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str 
 def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
     """Add the port ``name``, which no image exposes, to the manifest's first app; return the port.
 
-    It does not matter to which app, because all share a network namespace.  Raises ValueError if
-    ``name`` is not of the form ``80-tcp``.
+    The choice of app has no effect, because all apps share a network namespace.  Raises ValueError
+    if ``name`` is not of the form ``80-tcp``.
     """
     port = port_of_name(name)
     if manifest["apps"]:
@@ -98,7 +98,7 @@ def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def port_of_name(name: str) -> dict[str, Any]:
-    """Parse ``name`` (``80-tcp``, ``80/tcp`` or ``80``) to a port as it is in a manifest.
+    """Parse ``name`` (``80-tcp``, ``80/tcp`` or ``80``) to a port of a manifest.
 
     Raises ValueError for any other name.
     """
@@ -116,10 +116,7 @@ def port_of_name(name: str) -> dict[str, Any]:
 
 
 def check_network(manifest: dict[str, Any], networks: list[str]) -> None:
-    """Check that a pod with ``--net=none`` or ``--net=host`` has no forwarded ports.
-
-    Raises UsageError if it has.
-    """
+    """Raise UsageError if a pod with ``--net=none`` or ``--net=host`` has forwarded ports."""
     for name in ("none", "host"):
         if name in networks and manifest.get("ports"):
             raise UsageError(f"--net={name}: port forwarding is not possible", "leave out --port")

@@ -1,9 +1,9 @@
 """Requests for pods and apps, made from a command line or from JSON.
 
-Each field of a request that has a check is an option of ``ocipod`` and a member of the request in
-JSON: ``cpu_shares`` is ``--cpu-shares``.  Sizes are in bytes, CPUs in thousandths; volumes and
-ports have the manifest's form.  The text of an option is parsed; then the same check applies to
-values of options and of JSON members, and its errors name the option or the member.
+Most fields of a request are both an option of ``ocipod`` and a member of the JSON document:
+``cpu_shares`` is ``--cpu-shares``.  Sizes are in bytes, CPUs in thousandths; volumes and ports have
+the manifest's form.  The text of an option is parsed first.  Then the same check applies to the
+values of options and of JSON members; its errors name the option or the member.
 """
 
 # ruff: noqa: RUF009 - the functions that are called for a default return a dataclasses.field
@@ -56,10 +56,9 @@ def _integer(text: str, where: str) -> int:
 
 
 def pairs(texts: list[str], where: str) -> dict[str, str]:
-    """Parse ``texts``, ``NAME=VALUE`` strings, to {name: value}.
+    """Parse ``texts``, ``NAME=VALUE`` strings, to {name: value}; later ones override earlier ones.
 
-    Of several values of a name, the last counts.  Raises BadRequest, whose message begins with
-    ``where``.
+    Raises BadRequest, whose message begins with ``where``.
     """
     split = [text.partition("=") for text in texts]
     for text, (name, equals, _) in zip(texts, split, strict=True):
@@ -80,7 +79,8 @@ def _capabilities(texts: list[str], where: str) -> list[str]:
 def _seccomp(text: str, where: str) -> Json:
     """Parse ``text``, a --seccomp option: ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``.
 
-    Returns ``{"mode", "errno", "set": [...]}``, without members not given.  Raises UsageError.
+    Returns ``{"mode", "errno", "set": [...]}``, without the members that ``text`` lacks.  Raises
+    UsageError.
     """
     form = "mode=retain|remove[,errno=EPERM],NAME,..."
     made: Json = {"set": []}
@@ -97,7 +97,9 @@ def _seccomp(text: str, where: str) -> Json:
 
 def _networks(text: str, where: str) -> list[str]:
     del where
-    return [name for name in text.split(",") if name not in ("", "true")]  # "true": no value
+    return [
+        name for name in text.split(",") if name not in ("", "true")
+    ]  # "true" stands for an option without a value
 
 
 def _words(texts: list[str], where: str) -> list[str]:
@@ -159,7 +161,10 @@ def networks(where: str, value: list[str]) -> None:
 
 
 def network_name(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check that ``value`` is a valid name of a pod on its networks.  Raises BadRequest."""
+    """Check that ``value`` is a valid name for a pod on its networks.
+
+    Raises BadRequest, whose message begins with ``where``.
+    """
     nonempty(where, value)
     if not resolv_conf.is_pod_name(value):
         longest = resolv_conf.LONGEST_POD_NAME
@@ -168,7 +173,10 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
 
 
 def network_names(where: str, value: list[str]) -> None:
-    """Check that ``value`` is a list of names of a pod on its networks.  Raises BadRequest."""
+    """Check that ``value`` lists valid names for a pod on its networks.
+
+    Raises BadRequest, whose message begins with ``where``.
+    """
     list_of(nonempty)(where, value)
     for name in value:
         network_name(where, name)
@@ -240,7 +248,7 @@ def _is_set(request: BaseRequest, setting: Field[Any]) -> bool:
 
 @dataclass(kw_only=True)
 class BaseRequest:
-    """The settings in a request for a pod or for an app: limits, mounts and metadata.
+    """The settings that requests for pods and for apps have in common: limits, mounts and metadata.
 
     ``is_document`` is True if the request comes from JSON, False if from a command line.
     """
@@ -256,9 +264,10 @@ class BaseRequest:
     user_label: dict[str, str] = _table()
 
     def where(self, name: str) -> str:
-        """Return what messages call the setting ``name``: ``cpu_shares``, or ``--cpu-shares``.
+        """Return the name of the setting ``name`` for messages.
 
-        The former is a member of a JSON request, the latter an option.
+        It is the member, such as ``cpu_shares``, for a JSON request, otherwise the option, such as
+        ``--cpu-shares``.
         """
         return name if self.is_document else f"--{name.replace('_', '-')}"
 
@@ -270,7 +279,7 @@ class BaseRequest:
 
 @dataclass(kw_only=True)
 class AppRequest(BaseRequest):
-    """A request to create an app from an image; without ``arguments`` (None), run its Cmd."""
+    """A request to create an app from an image; ``arguments`` None means the image's Cmd."""
 
     image: str = _setting(nonempty, default=MISSING)
     arguments: list[str] | None = _setting(list_of(string), default=None)
@@ -358,7 +367,7 @@ class SandboxRequest(PodRequest):
     """A request for a sandbox, a pod to which apps can be added while it runs.
 
     A JSON document may list its first ``apps``, whose images must be in the store.  With
-    ``prepare`` the pod is created but not run.
+    ``prepare``, the pod is created but not run.
     """
 
     port: list[Json] = _setting(list_of(volumes.check_port), _each(volumes.sandbox_port), list)
@@ -371,8 +380,8 @@ class SandboxRequest(PodRequest):
 def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa: ANN401
     """Convert parsed command-line options to a request of the class ``kind``.
 
-    ``others`` are values of attributes for which there are no options.  Raises UsageError for an
-    invalid value.
+    ``others`` are the attributes for which there is no option.  Raises UsageError for an invalid
+    value.
     """
     values: Json = dict(others)
     try:
@@ -388,9 +397,9 @@ def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa
 
 
 def sandbox_from_document(document: object) -> SandboxRequest:
-    """Convert a JSON document to the request for a sandbox, which may have apps.
+    """Convert a JSON document to the request for a sandbox, with its first apps if it lists any.
 
-    Raises BadRequest with the JSON path of the invalid member.
+    Raises BadRequest with the JSON path of an invalid member.
     """
     if not isinstance(document, dict) or "apps" not in document:
         return from_document(SandboxRequest, document)
@@ -412,7 +421,7 @@ def _app_from(where: str, document: object) -> AppRequest:
 def from_document(kind: type[R], document: object) -> R:
     """Convert a JSON document to a request of the class ``kind``.
 
-    Raises BadRequest with the JSON path of the invalid member.
+    Raises BadRequest with the JSON path of an invalid member.
     """
     members = {each.name: each.metadata["check"] for each in fields(kind) if each.metadata}
     values = checks.check_object(document, members, "the request")
@@ -423,7 +432,7 @@ def from_document(kind: type[R], document: object) -> R:
 
 
 def document_of(request: BaseRequest) -> Json:
-    """Convert a request to a JSON document, which ``from_document`` can convert back.
+    """Convert a request to a JSON document, from which ``from_document`` makes the same request.
 
     Settings with default values are left out.
     """

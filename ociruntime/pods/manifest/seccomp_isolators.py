@@ -1,7 +1,7 @@
 """Convert a manifest's seccomp isolators to ``linux.seccomp`` of an OCI config.
 
-Isolators list names of system calls or of sets: ``@appc.io/all`` is every call,
-``@appc.io/empty`` none, ``@docker/...`` and ``@rkt/...`` are Docker's default lists.
+Isolators list names of system calls or of sets: ``@appc.io/all`` contains every call,
+``@appc.io/empty`` none; ``@docker/...`` and ``@rkt/...`` are Docker's default lists.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ociruntime.pods.manifest.isolators import REMOVE_SECCOMP, RETAIN_SECCOMP, v
 Profile = dict[str, Any]
 
 
-# Machine name of uname(2) -> seccomp architectures that its kernel can execute.
+# Machine name of uname(2) -> seccomp architectures of the programs that its kernel can execute.
 ARCHITECTURES = {
     "x86_64": ("SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"),
     "aarch64": ("SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"),
@@ -63,7 +63,7 @@ def profile(
 
 
 def check(isolators: list[dict[str, Any]]) -> None:
-    """Check that the seccomp isolators name only known sets of system calls.  Raises PodError."""
+    """Check that the seccomp isolators name no unknown set of system calls.  Raises PodError."""
     for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         for call in (value_of(isolators, name) or {"set": ()})["set"]:
             if call.startswith("@") and call not in SETS:
@@ -117,10 +117,10 @@ def _deny_all(value: Any, machine: str) -> Profile:  # noqa: ANN401 - JSON
 
 
 def _deny_action(value: Any) -> tuple[str, dict[str, int]]:  # noqa: ANN401 - JSON
-    """Return the seccomp action for denied system calls, and {"errnoRet": number} or {}.
+    """Return (seccomp action for denied system calls, {"errnoRet": number} or {}).
 
-    ``value`` is that of a seccomp isolator.  With its member ``errno``, a denied call fails with
-    this error; without it, the process is killed.
+    ``value`` is the value of a seccomp isolator.  If it has the member ``errno``, denied calls fail
+    with that error; otherwise the process is killed.
     """
     name = value.get("errno")
     if not name:

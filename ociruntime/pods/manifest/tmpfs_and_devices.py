@@ -10,7 +10,7 @@ from ociruntime.base.paths import clean
 from ociruntime.commandline.sizes import parse_size
 from ociruntime.pods.manifest.volumes import target
 
-# Option of a tmpfs -> the group of options that exclude one another; the last one wins.
+# Option of a tmpfs -> its group; of the options in a group, the last one is used.
 _FLAGS = {
     **dict.fromkeys(("ro", "rw"), "write"),
     **dict.fromkeys(("nosuid", "suid"), "suid"),

@@ -1,4 +1,4 @@
-"""Read a pod manifest written by a user: validate it, and complete it from the images."""
+"""Read a pod manifest that a user has written: validate it, and complete it from the images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
 
 
 class Images(Protocol):
-    """Looks up images: ``find`` returns the image in the store for a reference."""
+    """Looks up images: ``find(reference)`` returns an image in the store."""
 
     def find(self, reference: str) -> ImageFacts: ...
 
@@ -42,16 +42,16 @@ def read_input(path: str, images: Images) -> manifest.Draft:
     """Read the pod manifest at ``path`` and complete it from the images that it names.
 
     Raises UsageError if the manifest is invalid, ImageError if an image is not in the store,
-    PodError.
+    PodError if jsonschema is not installed.
     """
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
     except OSError as error:
         reason = (error.strerror or "").lower()
-        raise UsageError(f"--pod-manifest {path}: cannot be read: {reason}") from error
+        raise UsageError(f'--pod-manifest: read "{path}": {reason}') from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"--pod-manifest {path}: invalid JSON: {error}") from error
+        raise UsageError(f'--pod-manifest: read "{path}": invalid JSON: {error}') from error
     check(document, path)
     ids = [entry["image"]["id"] for entry in document["apps"]]
     return completed(document, {id: images.find(id) for id in ids})
@@ -82,7 +82,7 @@ def check(document: object, path: str) -> None:
     fault = best_match(validator.iter_errors(document))
     if fault is not None:
         where = fault.json_path.removeprefix("$").removeprefix(".") or "the manifest"
-        raise UsageError(f"--pod-manifest {path}: {where}: {fault.message}")
+        raise UsageError(f'--pod-manifest: "{path}": {where}: {fault.message}')
 
 
 def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manifest.Draft:

@@ -74,10 +74,10 @@ def port(text: str, where: str = "--port") -> dict[str, Any]:
 
 
 def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
-    """Parse ``text``, a --port option of ``ocipod app sandbox``, as ``port`` does.
+    """Parse ``text``, a --port option of ``ocipod app sandbox``, to a port as ``port`` returns it.
 
-    Also accepts rkt's form NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT.  Raises UsageError or BadRequest,
-    whose message begins with ``where``.
+    Accepts the forms of ``port``, and rkt's form NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT.  Raises
+    UsageError or BadRequest, whose message begins with ``where``.
     """
     fields = text.split(":", 3)
     if len(fields) < 4:
@@ -91,9 +91,9 @@ def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
 
 
 def _fields(where: str, text: str, form: str) -> dict[str, Any]:
-    """Parse ``text``, ``KEY=VALUE,...`` of a volume or mount, to {key: value}.
+    """Parse ``text``, the ``KEY=VALUE,...`` of a volume or mount, to {key: value}.
 
-    Raises UsageError, whose hint is ``form``, or BadRequest.
+    Raises UsageError, with the hint ``form``, or BadRequest.
     """
     fields: dict[str, Any] = {}
     for part in text.split(",") if text else ():
@@ -156,7 +156,7 @@ def _mode(where: str, value: str) -> None:
 
 
 def address(where: str, value: str) -> None:
-    """Check that ``value`` is an IP address or "", for all addresses.  Raises BadRequest."""
+    """Check that ``value`` is an IP address, or "" for all addresses.  Raises BadRequest."""
     checks.string(where, value)
     try:
         if value:
@@ -194,7 +194,7 @@ def check_volume(where: str, value: object) -> None:
 
 
 def check_added_volume(where: str, value: object) -> None:
-    """Check that ``value`` is a volume with a member ``target``, its mount point.
+    """Check that ``value`` is a volume with a member ``target``, the path of its mount point.
 
     Raises BadRequest.
     """
@@ -213,10 +213,10 @@ def _check_volume(
 
 
 def check_owners(volumes: list[dict[str, Any]], count: int) -> None:
-    """Check that the owner of each volume exists in the pod's user namespace.
+    """Check that the owners of ``volumes`` exist in the pod's user namespace.
 
-    ``volumes`` are those of the manifest, with members ``uid`` and ``gid``; the namespace has
-    ``count`` ids, from 0 on.  Raises UsageError.
+    ``volumes`` are entries of the manifest, with members ``uid`` and ``gid``.  The namespace has
+    the ids 0 to ``count`` - 1.  Raises UsageError.
     """
     for volume in volumes:
         for key in ("uid", "gid"):

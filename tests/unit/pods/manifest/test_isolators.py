@@ -53,7 +53,7 @@ def test_a_manifest_with_a_value_of_another_form(name: str, value: Any) -> None:
     cpus = name in (isolators.CPUSET_CPUS, isolators.CPUSET_MEMS) and value == "many"
     if not limit and not cpus:
         assert str(refused.value).startswith("it: ")
-        assert f" {name} (for example " in str(refused.value)
+        assert f' "{name}" (for example ' in str(refused.value)
 
 
 def test_kernel_parameters_belong_to_the_pod() -> None:

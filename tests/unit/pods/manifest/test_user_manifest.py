@@ -39,7 +39,7 @@ def test_a_volume_that_is_there_twice() -> None:
 def test_a_file_that_is_no_manifest(tmp_path: Path, text: str) -> None:
     file = tmp_path / "file"
     file.write_text(text)
-    with pytest.raises(UsageError, match=f"--pod-manifest {file}: invalid JSON: "):
+    with pytest.raises(UsageError, match=f'--pod-manifest: read "{file}": invalid JSON: '):
         manifest_input.read_input(str(file), Store(str(tmp_path / "data")))
 
 
