@@ -1,9 +1,9 @@
 """Confine a pod's qemu process: its own root directory, few capabilities, private namespaces.
 
-The guest may be hostile, and qemu is its attack surface. A guest that takes over qemu finds a
-read-only root with the system's libraries and the directories that the pod shares anyway. It cannot
-reach the host's network, mounts or sysctls, and has only the capabilities with which qemu acts as
-root on the shared directories (9p with security_model=passthrough).
+The guest may be hostile, and qemu is its attack surface.  A guest that takes over qemu finds a
+read-only root with the system's libraries and the directories that the pod shares anyway.  It
+cannot reach the host's network, mounts or sysctls.  It has only the capabilities that qemu needs to
+access the shared directories as root (9p with security_model=passthrough).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 
 
 def confine(machine: Hardware) -> None:
-    """Confine this process, which then executes qemu with the hardware ``machine``.
+    """Confine this process, which executes qemu afterwards with the hardware ``machine``.
 
     The working directory must be the pod's directory; it becomes the root directory of this
     process.  Raises HostError.
@@ -78,9 +78,9 @@ def confine(machine: Hardware) -> None:
 
 
 def _add_system_path(root: str, path: str) -> None:
-    """Make the host's directory ``path`` available below ``root``, by a read-only bind mount.
+    """Make the host's directory ``path`` visible below ``root`` by a read-only bind mount.
 
-    A symbolic link ``path`` is copied instead, and a missing one is skipped.
+    If ``path`` is a symbolic link, copy the link instead; if it is missing, do nothing.
     """
     if os.path.islink(path):
         os.symlink(os.readlink(path), root + path)
@@ -121,7 +121,7 @@ def _mount_proc(target: str) -> None:
     flags = RDONLY | NOSUID | NODEV | NOEXEC
     try:
         mount("proc", target, "proc", flags, "subset=pid,hidepid=invisible")
-    except HostError:  # subset=pid needs Linux 5.8
+    except HostError:  # before Linux 5.8, procfs does not know subset=pid
         mount("proc", target, "proc", flags, "hidepid=2")
 
 

@@ -1,6 +1,7 @@
 """Read kernel modules and their dependencies from a directory, in the order of loading them.
 
-Dependencies are read from the modules (modinfo ``depends``), so no ``depmod`` output is needed.
+Dependencies are read from the modules themselves (modinfo ``depends``), so that no output of
+``depmod`` is needed.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class Modules:
     def load_order(self, names: Iterable[str]) -> list[bytes]:
         """Return the decompressed contents of the modules ``names`` and of their dependencies.
 
-        A module comes after those that it depends on.  Modules built into the kernel are skipped.
-        Raises PodError if a module is not found or cannot be decompressed, HostError.
+        Each module comes after those that it depends on.  Modules built into the kernel are
+        skipped.  Raises PodError if a module is not found or cannot be decompressed, HostError if
+        it cannot be read.
         """
         loaded: dict[str, bytes] = {}
         for name in names:
@@ -46,8 +48,8 @@ class Modules:
         path = self._paths.get(name)
         if path is None:
             raise PodError(
-                f"the kernel of the virtual machine lacks the module {name}",
-                f"it is neither a module below {self.directory} nor built in",
+                f'start the virtual machine: its kernel lacks the module "{name}"',
+                f'it is neither built in nor below "{self.directory}"',
             )
         data = _read(path)
         match = _DEPENDENCIES.search(data)
@@ -58,12 +60,12 @@ class Modules:
 
 
 def _plain(name: str) -> str:
-    """Return the module name ``name`` with dashes replaced by underscores, as modprobe does."""
+    """Return the module name ``name`` with dashes replaced by underscores, like modprobe."""
     return name.replace("-", "_")
 
 
 def _builtin(directory: str) -> frozenset[str]:
-    """Return the names of the modules built into the kernel: modules.builtin in ``directory``."""
+    """Return the names of the modules built into the kernel, from ``modules.builtin``."""
     try:
         with open(f"{directory}/{_BUILTIN}", encoding="utf-8") as file:
             paths = file.read().split()
@@ -73,16 +75,19 @@ def _builtin(directory: str) -> frozenset[str]:
 
 
 def _read(path: str) -> bytes:
-    """Return the decompressed content of the module file ``path``.  Raises HostError, PodError."""
+    """Return the decompressed content of the module file ``path``.
+
+    Raises HostError if it cannot be read, PodError if it cannot be decompressed.
+    """
     try:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
-        raise HostError(f"read {path}", error) from error
+        raise HostError(f'read "{path}"', error) from error
     try:
         return _decompressor(path)(data)
     except (OSError, EOFError, ValueError) as error:
-        raise PodError(f"decompress the kernel module {path}: {error}") from error
+        raise PodError(f'decompress the kernel module "{path}": {error}') from error
 
 
 def _decompressor(path: str) -> Callable[[bytes], bytes]:
@@ -99,7 +104,7 @@ def _decompressor(path: str) -> Callable[[bytes], bytes]:
             import zstandard
         except ImportError:
             raise PodError(
-                f"decompress the kernel module {path}: zstd is not supported",
+                f'decompress the kernel module "{path}": zstd is not supported',
                 "pip install zstandard",
             ) from None
         return _with_value_error(

@@ -1,7 +1,7 @@
 """Run a pod's virtual machine: start qemu as a child of the monitor, and power it off.
 
-On the host, each app has a proxy: a process that has the app's streams, forwards signals to the
-app, and exits with its status.
+On the host, a proxy process represents each app: it has the app's streams, forwards signals to the
+app, and exits with the app's status.
 """
 
 from __future__ import annotations
@@ -50,17 +50,15 @@ class Machine(PodContext):
         self._kill_timer: Timer | None = None
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """Do nothing, and return [] (no warnings).
-
-        The guest mounts /dev/shm, and the size of the virtual machine limits the pod.
-        """
+        """Return [] (no warnings): the guest mounts /dev/shm, and its size limits the pod."""
         del config, manifest
         return []
 
     def begin(self) -> None:
         """Start qemu in a child process, without waiting until the guest has booted.
 
-        Raises PodError, HostError.
+        Raises PodError if the manifest is damaged, HostError if a file or process cannot be
+        created.
         """
         self._apps = [str(entry["name"]) for entry in apps_of(read_manifest())]
         for stale in _make_directory(PORTS):
@@ -101,7 +99,7 @@ class Machine(PodContext):
             self._ended()
             return
         why = outcome.error or _last_console_line()
-        # Deferred, so that apps that exited at the same time as qemu are handled first.
+        # Fail in the next iteration: apps that exited together with qemu are handled before.
         self.loop.after(
             0, lambda: self._fail(f"{virtio_port.GONE}: {why}" if why else virtio_port.GONE)
         )
@@ -113,8 +111,8 @@ class Machine(PodContext):
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
         """Start the app in the guest, and write the pid of its proxy process to ``apps/APP/pid``.
 
-        Runs in a child of the monitor, which is a subreaper and so adopts the proxy.  ``streams``
-        are the descriptors of stdin, stdout and stderr, -1 for /dev/null.  Raises RuntimeFailure.
+        Runs in a child of the monitor; the monitor, a subreaper, adopts the proxy.  ``streams`` are
+        the descriptors of stdin, stdout and stderr, -1 for /dev/null.  Raises RuntimeFailure.
         """
         if terminal:
             raise PodError(f'start app "{app}": a virtual machine has no terminal')
@@ -124,10 +122,10 @@ class Machine(PodContext):
         json_files.replace_text(f"apps/{app}/pid", str(pid).encode(), lasting=False)
 
     def call_runtime(self, app: str, argv: tuple[str, ...]) -> None:
-        """Stand in for the OCI runtime, which a machine lacks: "delete" kills the app's processes.
+        """Carry out a command of an OCI runtime in the guest.
 
-        The command "start" does nothing.
-        Raises PodError if the guest agent does not confirm in time that they have exited.
+        "delete" kills the app's processes; "start" does nothing.  Raises PodError if the guest
+        agent does not confirm in time that the processes have exited.
         """
         if argv[0] == "delete":
             virtio_port.end_app(f"{PORTS}/{self._apps.index(app) + 1}")
@@ -159,16 +157,16 @@ class Machine(PodContext):
         for number, fd in enumerate((null, log, log)):
             os.dup2(fd, number)
         confine(machine)
-        # Import nothing from here on: the root directory has changed.
+        # Import nothing from here on: the root directory no longer contains this package.
         try:
             os.execve(argv[0], argv, {"PATH": ":".join(DIRECTORIES)})
         except OSError as error:
-            raise HostError(f"execute {argv[0]}", error) from None
+            raise HostError(f'execute "{argv[0]}"', error) from None
 
     def _join_cgroup(self) -> None:
         """Move this process to a cgroup of the pod, so that the pod's lock holder can kill it.
 
-        With cgroup v1, a cgroup in one hierarchy is enough.  Raises PodError if none can be joined.
+        With cgroup v1, one hierarchy is enough.  Raises PodError if it can join none.
         """
         for directory in self.cgroups:
             try:
@@ -185,7 +183,9 @@ class Machine(PodContext):
             except OSError:
                 continue
             return
-        raise PodError("start the virtual machine: cannot move qemu to a cgroup of the pod")
+        raise PodError(
+            "start the virtual machine: move qemu to a cgroup of the pod: all attempts failed"
+        )
 
 
 def _make_directory(directory: str) -> list[str]:

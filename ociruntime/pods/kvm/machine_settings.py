@@ -61,26 +61,28 @@ def settings(local_config: str, kernel: str = "") -> Settings:
     kvm = _read(f"{local_config}/{FILE}")
     if os.uname().machine != "x86_64":
         raise PodError(
-            f"flavour kvm: architecture {os.uname().machine} is not supported", "supported: x86_64"
+            f'flavour kvm: architecture "{os.uname().machine}" is not supported',
+            "supported: x86_64",
         )
     program = kvm.qemu if kvm.qemu.startswith("/") else find_program(kvm.qemu)
     if not os.access(program, os.X_OK):
         hint = f'install qemu, or set "qemu" in {FILE}'
-        raise PodError(f"flavour kvm: {kvm.qemu} is not installed", hint)
+        raise PodError(f'flavour kvm: "{kvm.qemu}" is not installed', hint)
     kvm.qemu = program
     _find_kernel(kvm, kernel)
     if kvm.accelerator == "auto":
         kvm.accelerator = "kvm" if _can_open(DEVICE) else "tcg"
     elif kvm.accelerator == "kvm" and not _can_open(DEVICE):
         hint = f'set "accelerator": "tcg" in {FILE} for emulation'
-        raise PodError(f"flavour kvm: {DEVICE} cannot be opened", hint)
+        raise PodError(f'flavour kvm: cannot open "{DEVICE}"', hint)
     return kvm
 
 
 def _find_kernel(kvm: Settings, kernel: str) -> None:
-    """Set the paths of the kernel and its modules in ``kvm``; ``kernel`` overrides the kernel.
+    """Set the paths of the kernel and its modules in ``kvm``.
 
-    Raises PodError if the kernel or the directory of modules is not found.
+    ``kernel`` (--kvm-kernel) overrides the kernel in ``kvm``; "" does not.  Raises PodError if the
+    kernel or the directory of modules is not found.
     """
     hint = f'set --kvm-kernel FILE, or "kernel" in {FILE}'
     release = os.uname().release
@@ -89,17 +91,17 @@ def _find_kernel(kvm: Settings, kernel: str) -> None:
     elif not kvm.kernel:
         kvm.kernel = f"/boot/vmlinuz-{release}"
         if not os.path.isfile(kvm.kernel):
-            raise PodError(f"flavour kvm: kernel {kvm.kernel} not found", hint)
+            raise PodError(f'flavour kvm: kernel "{kvm.kernel}" not found', hint)
     try:
         with open(kvm.kernel, "rb"):
             pass
     except OSError as error:
-        raise PodError(f"flavour kvm: open kernel {kvm.kernel}: {reason(error)}", hint) from None
+        raise PodError(f'flavour kvm: open kernel "{kvm.kernel}": {reason(error)}', hint) from None
     if not kvm.modules:
         kvm.modules = _modules_beside(kvm.kernel)
     elif not os.path.isdir(kvm.modules):
         hint = f'set "modules" in {FILE} to a directory such as /lib/modules/{release}'
-        raise PodError(f"flavour kvm: kernel modules {kvm.modules}: not a directory", hint)
+        raise PodError(f'flavour kvm: kernel modules "{kvm.modules}": not a directory', hint)
 
 
 def _modules_beside(kernel: str) -> str:
@@ -138,9 +140,9 @@ def _read(path: str) -> Settings:
     except FileNotFoundError:
         return kvm
     except OSError as error:
-        raise PodError(f"read {path}: {reason(error)}") from None
+        raise PodError(f'read "{path}": {reason(error)}') from None
     except ValueError as error:
-        raise PodError(f"{path}: invalid JSON: {error}") from None
+        raise PodError(f'read "{path}": invalid JSON: {error}') from None
     _fill(kvm, document, path)
     return kvm
 
@@ -151,7 +153,7 @@ def _fill(kvm: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JS
     Raises PodError if the document is invalid.
     """
     if not isinstance(document, dict):
-        raise PodError(f"{path}: must be a JSON object")
+        raise PodError(f'"{path}": must be a JSON object')
     for name, value in document.items():
         is_text = name in _TEXTS and isinstance(value, str) and value
         is_number = name in _NUMBERS and type(value) is int and value > 0
@@ -159,28 +161,28 @@ def _fill(kvm: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JS
             setattr(kvm, name, value)
         elif name in _TEXTS + _NUMBERS:
             kind = "string" if name in _TEXTS else "positive integer"
-            raise PodError(f'{path}: "{name}" must be a {kind}')
+            raise PodError(f'"{path}": "{name}" must be a {kind}')
         else:
             raise PodError(
-                f'{path}: unknown member "{name}"', f"supported: {', '.join(_TEXTS + _NUMBERS)}"
+                f'"{path}": unknown member "{name}"', f"supported: {', '.join(_TEXTS + _NUMBERS)}"
             )
     if kvm.accelerator not in ACCELERATORS:
         raise PodError(
-            f'{path}: unknown accelerator "{kvm.accelerator}"',
+            f'"{path}": unknown accelerator "{kvm.accelerator}"',
             f"supported: {', '.join(ACCELERATORS)}",
         )
     if kvm.memory and kvm.memory < LEAST_MEMORY:
-        raise PodError(f'{path}: "memory" must be at least {LEAST_MEMORY} (MiB)')
+        raise PodError(f'"{path}": "memory" must be at least {LEAST_MEMORY} (MiB)')
     if kvm.cpus > MOST_CPUS:
-        raise PodError(f'{path}: "cpus" must be at most {MOST_CPUS}')
+        raise PodError(f'"{path}": "cpus" must be at most {MOST_CPUS}')
 
 
 def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:
     """Return the memory of a pod's virtual machine in MiB.
 
-    It is taken from ``pod_limit``, or else from ``kvm.memory``, or else it is the sum of
-    ``limits``, the apps' memory limits, or 256 if an app has no limit.  Limits are in bytes; None
-    means no limit.
+    The first of these that is set determines it: ``pod_limit``, ``kvm.memory``, the sum of
+    ``limits``, the apps' memory limits.  It is 256 if none is set, or if an app has no limit.
+    Limits are in bytes; None means no limit.
     """
     if pod_limit is not None:
         return max(LEAST_MEMORY, OWN_MEMORY + -(-pod_limit // (1 << 20)))
@@ -195,9 +197,9 @@ def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = N
 def cpus_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:
     """Return the number of CPUs of a pod's virtual machine.
 
-    It is taken from ``pod_limit``, or else from ``kvm.cpus``, or else it is the sum of ``limits``,
-    the apps' CPU limits, or 1 if an app has no limit.  Limits are in thousandths of a CPU; None
-    means no limit.
+    The first of these that is set determines it: ``pod_limit``, ``kvm.cpus``, the sum of
+    ``limits``, the apps' CPU limits.  It is 1 if none is set, or if an app has no limit.  Limits
+    are in thousandths of a CPU; None means no limit.
     """
     if pod_limit is not None:
         limits = [pod_limit]
@@ -212,11 +214,11 @@ def cpus_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = Non
 def check_request(request: PodRequest, local_config: str) -> None:
     """Check that a pod in a virtual machine supports the options in ``request``.
 
-    Raises UsageError; PodError if this host cannot run virtual machines.
+    Raises UsageError if it does not; PodError if this host cannot run virtual machines.
     """
     if request.private_users:
         raise UsageError(
-            "--private-users: not supported by flavour kvm, whose guest has its own users"
+            "--private-users: not supported by flavour kvm: the guest has its own users"
         )
     check_run(request, local_config, request.kvm_kernel)
 
@@ -224,8 +226,8 @@ def check_request(request: PodRequest, local_config: str) -> None:
 def check_run(request: PodRequest, local_config: str, kernel: str) -> None:
     """Check the options with which a prepared pod is run in a virtual machine.
 
-    ``kernel`` is the path of its kernel, "" for the default.  Raises UsageError; PodError if this
-    host cannot run virtual machines.
+    ``kernel`` is the path of its kernel, "" for the default.  Raises UsageError if they are not
+    supported; PodError if this host cannot run virtual machines.
     """
     if request.interactive and os.isatty(0):
         raise UsageError(
@@ -242,29 +244,32 @@ def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
     for name, _ in networks:
         if name == "host":
             hint = "choose another network"
-            raise UsageError("--net=host: a virtual machine cannot have the host's network", hint)
+            raise UsageError(
+                "--net=host: a virtual machine cannot use the host's network namespace", hint
+            )
     if ipc == "parent":
-        message = "a virtual machine cannot share memory, processes or its name with the host"
-        raise UsageError(f"--ipc, --pid or --uts=parent: {message}")
+        message = "a virtual machine cannot share namespaces with the host"
+        raise UsageError(f"--ipc=parent, --pid=parent or --uts=parent: {message}")
 
 
 def check_manifest(manifest: dict[str, Any]) -> None:
     """Check that a pod with ``manifest`` can run in a virtual machine.
 
-    Not supported are some isolators, terminals, host devices, and host files as volumes.  Raises
-    UsageError.
+    Raises UsageError for what is not supported: some isolators, terminals, host devices, and host
+    files as volumes.
     """
     for isolator in manifest["isolators"]:
         if isolator["name"] not in (isolators.MEMORY, isolators.CPU):
             raise UsageError(
-                f"{isolator['name']}: not supported for a whole pod of flavour kvm",
+                f'isolator "{isolator["name"]}": not supported for a whole pod of flavour kvm',
                 "set it for each app, after its image",
             )
     for entry in manifest["apps"]:
         for isolator in entry["app"].get("isolators", ()):
             if isolator["name"] in _UNSUPPORTED_ISOLATORS:
                 raise UsageError(
-                    f'app "{entry["name"]}": {isolator["name"]}: not supported by flavour kvm'
+                    f'app "{entry["name"]}": isolator "{isolator["name"]}": '
+                    "not supported by flavour kvm"
                 )
         if entry.get("devices"):
             raise UsageError(
@@ -278,5 +283,5 @@ def check_manifest(manifest: dict[str, Any]) -> None:
         if volume["kind"] == "host" and not os.path.isdir(volume["source"]):
             name, source = volume["name"], volume["source"]
             raise UsageError(
-                f'volume "{name}": {source}: a virtual machine supports directories only'
+                f'volume "{name}": "{source}": a virtual machine supports directories only'
             )

@@ -1,7 +1,8 @@
 """Connect a pod's virtual machine to the networks of the pod's network namespace.
 
-In the namespace, each network interface of the pod is bridged with a tap device of the machine; the
-guest gets the interface's IPv4 addresses.  The kernel removes the devices with the namespace.
+In the namespace, each network interface of the pod is bridged with a tap device of the machine, and
+the guest gets the interface's IPv4 addresses.  The kernel removes the bridges and tap devices with
+the namespace.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _POINT_TO_POINT = "ptp"  # CNI plugin: the guest reaches every host through the 
 def lines(networks: list[dict[str, Any]]) -> list[str]:
     """Return the guest's addresses and routes, as lines in the format of ``csrc/guest/network.c``.
 
-    ``networks`` is the member of that name in the pod's net-info.json.  Raises PodError for a
-    network that has only IPv6 addresses.
+    ``networks`` is the member ``networks`` of the pod's net-info.json.  Raises PodError for a
+    network on which the pod has only IPv6 addresses.
     """
     guest_lines = []
     for number, network in enumerate(networks):
@@ -38,8 +39,8 @@ def lines(networks: list[dict[str, Any]]) -> list[str]:
         addresses = [ip["address"] for ip in result.get("ips") or ()]
         if addresses and all(parse_network(each).family != AF_INET for each in addresses):
             raise PodError(
-                f'network "{network["name"]}": no IPv4 address for the virtual machine',
-                f"it has {', '.join(addresses)}; IPv6 is not supported",
+                f'network "{network["name"]}": flavour kvm requires an IPv4 address',
+                f"the pod has only {', '.join(addresses)}; IPv6 is not supported",
             )
         kind = network["plugins"][0]["configuration"].get("type")
         for ip in result.get("ips") or ():
@@ -72,17 +73,18 @@ def _mask(prefix: int) -> str:
 def hardware_address(address: str, number: int) -> str:
     """Return a MAC address for the guest's interface on its network ``number``.
 
-    It is made from the interface's IP ``address``, and locally administered.
+    It is locally administered, and derived from the interface's IP ``address``.
     """
     packed = parse_address(address).packed[-4:] if address else bytes(4)
     return ":".join(f"{byte:02x}" for byte in (0x52, 0x54 ^ number, *packed))
 
 
 def connect_taps(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int, str]]:
-    """Create a tap device for each of ``networks``, bridged with the pod's interface on it.
+    """Create a tap device for each network, bridged with the pod's interface on the network.
 
-    This process enters the network namespace with the path ``namespace`` and stays there.  Returns
-    pairs (descriptor of the tap device, MAC address).  Raises HostError, NetworkError.
+    This process enters the network namespace with the path ``namespace``, and stays there.
+    ``networks`` is the member ``networks`` of net-info.json.  Returns pairs (descriptor of the tap
+    device, MAC address).  Raises HostError, NetworkError.
     """
     from ociruntime._shim import lib
 
@@ -90,7 +92,10 @@ def connect_taps(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[i
     result = lib.oci_setns(fd, CLONE_NEWNET)
     os.close(fd)
     if result < 0:
-        raise HostError("enter the pod's network namespace", OSError(-result, os.strerror(-result)))
+        raise HostError(
+            f'enter the pod\'s network namespace "{namespace}"',
+            OSError(-result, os.strerror(-result)),
+        )
     try:
         netlink = Rtnetlink()
         try:
@@ -106,7 +111,9 @@ def _connect_tap(netlink: Rtnetlink, number: int, network: dict[str, Any]) -> tu
     try:
         fd = os.open(DEVICE, os.O_RDWR)
     except OSError as error:
-        raise HostError(f"open {DEVICE}", error, "modprobe tun") from None
+        raise HostError(
+            f'open "{DEVICE}"', error, "load the kernel module with: modprobe tun"
+        ) from None
     fcntl.ioctl(fd, _TUNSETIFF, pack("16sH14x", tap.encode(), _TAP))
     device = devices.find(netlink, network["interface"])
     bridge = f"machine{number}"
@@ -129,5 +136,5 @@ def _remove_addresses(netlink: Rtnetlink, index: int) -> None:
 
 
 def _attributes(answer: bytes) -> bytes:
-    """Return the attributes in a reply to RTM_GETADDR; RTM_DELADDR accepts them unchanged."""
+    """Return the attributes of a reply to RTM_GETADDR, in the form that RTM_DELADDR accepts."""
     return answer[calcsize(ADDRESS) :]

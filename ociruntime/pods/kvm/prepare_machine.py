@@ -1,4 +1,4 @@
-"""Prepare a pod's virtual machine: its hardware, initramfs, and the apps' settings in the guest."""
+"""Prepare a pod's virtual machine: its hardware, its initramfs, and the settings of its apps."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ NET_MODULES = ("virtio_net",)
 def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple[Hardware, bytes]:
     """Return (hardware, content of the initramfs) of the pod's virtual machine.
 
-    The hardware has no ports and networks yet.  ``path`` is the pod's directory, ``config`` its
-    runtime-config.  Mounts the root filesystems of ``apps``, names in the manifest's order, which
-    qemu shares with the guest.  Raises RuntimeFailure.
+    The caller adds ports and networks to the hardware.  ``path`` is the pod's directory, ``config``
+    its runtime-config.  Mounts the root filesystems of ``apps``, names in the manifest's order;
+    qemu shares them with the guest.  Raises RuntimeFailure.
     """
     kvm = settings(str(config.get("local_config") or ""), str(config.get("kvm_kernel") or ""))
     configs = {}
@@ -63,7 +63,8 @@ def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple
 def networks_in(path: str) -> list[dict[str, Any]]:
     """Return the member ``networks`` of a pod's net-info.json, or [] if the file is missing.
 
-    ``path`` is the pod's directory.  Raises PodError, HostError.
+    ``path`` is the pod's directory.  Raises PodError if the file is damaged, HostError if it cannot
+    be read.
     """
     if not exists(f"{path}/{INFO}"):
         return []
@@ -76,7 +77,8 @@ def initial_files(
 ) -> dict[str, bytes]:
     """Return the files of the initramfs as {path: content}.
 
-    ``networks`` is the result of ``network.lines``.  Raises PodError, HostError.
+    ``networks`` is the result of ``network.lines``.  Raises PodError if a kernel module is missing,
+    HostError if a file cannot be read.
     """
     files = {INIT: _read(PROGRAM), "hostname": hostname.encode()}
     files["network"] = "".join(f"{line}\n" for line in networks).encode()
@@ -90,7 +92,7 @@ def initial_files(
 
 
 def _directories(configs: dict[str, dict[str, Any]]) -> frozenset[str]:
-    """Return those sources of the apps' bind mounts that are directories.
+    """Return the sources of the apps' bind mounts that are directories.
 
     ``configs`` maps each app's name to its ``config.json``.
     """
@@ -108,7 +110,7 @@ def _read(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise HostError(f"read {path}", error) from error
+        raise HostError(f'read "{path}"', error) from error
 
 
 _MAGIC = b"070701"
@@ -117,9 +119,9 @@ _ALIGNMENT = 4
 
 
 def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset()) -> bytes:
-    """Return a cpio archive (format newc) of ``files`` {relative path: content}.
+    """Return a cpio archive (format newc) of ``files``, {relative path: content}.
 
-    It also has their parent directories and /dev/console, for the guest's init.  The files whose
+    It also contains their parent directories, and /dev/console for the guest's init.  Files whose
     paths are in ``programs`` are executable.
     """
     parts: list[bytes] = []
@@ -182,7 +184,7 @@ _IGNORED = (
 
 
 class Description:
-    """What the guest agent needs to run a pod's apps.
+    """The settings with which the guest agent runs a pod's apps.
 
     ``apps`` are the apps' settings in the manifest's order, in the format of
     ``csrc/guest/become.c``.  ``files`` are paths of the pod's files to copy into the machine,
@@ -212,7 +214,7 @@ class Description:
 def describe(configs: dict[str, Json], pod_path: str, directories: frozenset[str]) -> Description:
     """Return the description of a pod's apps for the guest agent.
 
-    ``configs`` maps each app's name to its ``config.json``; ``directories`` are those sources of
+    ``configs`` maps each app's name to its ``config.json``.  ``directories`` are the sources of
     bind mounts that are directories.  Raises PodError for settings that a virtual machine does not
     support.
     """
@@ -285,4 +287,4 @@ def _mount(
         ]
     if source.startswith(f"{pod_path}/"):
         return [f"m{description.file(source)}", mount["destination"], kind, str(flags), ""]
-    raise PodError(f'app "{name}": volume {source}: a virtual machine supports directories only')
+    raise PodError(f'app "{name}": volume "{source}": a virtual machine supports directories only')

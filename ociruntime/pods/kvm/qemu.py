@@ -19,7 +19,7 @@ _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 
 
 class Share:
-    """A host directory ``path`` that qemu shares with the guest, which mounts the 9p ``tag``."""
+    """A host directory ``path``, shared with the guest, which mounts it by the 9p ``tag``."""
 
     __slots__ = ("path", "read_only", "tag")
 
@@ -32,7 +32,7 @@ class Share:
 class Hardware:
     """The hardware of a virtual machine.
 
-    ``ports`` are descriptors of listening sockets, one for the guest agent and then one per app.
+    ``ports`` are descriptors of listening sockets: one for the guest agent, then one per app.
     ``memory`` is in MiB.  ``program`` (qemu), ``kernel`` and ``initramfs`` are paths.  ``networks``
     are pairs (descriptor of a tap device, MAC address).
     """

@@ -1,7 +1,7 @@
-"""Start and kill apps in a virtual machine through virtio ports, Unix sockets on the host.
+"""Start and kill apps in a virtual machine through virtio ports, which are Unix sockets here.
 
 ``csrc/guest/guest.h`` defines the frames.  The functions run in children of the monitor, because
-the machine may stall; only ``power_off`` runs in the monitor, and does not wait.
+the machine may stall; only ``power_off``, which does not wait, runs in the monitor itself.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ PROGRAM = __file__.rpartition("/")[0] + "/_guest"
 START, RUNNING, FAILED, END = b"s", b"r", b"f", b"d"
 HEAD = "<cH"  # a frame's kind and size
 LARGEST = 3 + 4096  # maximum size of a frame in bytes
-BOOT_TIMEOUT = 180.0  # how long to wait for the guest to boot
-END_TIMEOUT = 20.0  # how long to wait until an app's processes are killed
+BOOT_TIMEOUT = 180.0  # seconds for the guest to boot
+END_TIMEOUT = 20.0  # seconds for the guest agent to kill an app's processes
 GONE = "the virtual machine has exited"
 _FIRST_FREE = 10  # above the descriptors passed to the proxy
 
@@ -28,7 +28,8 @@ def start_app(path: str, streams: list[int]) -> int:
     """Start an app in the guest; return the pid of its proxy process on the host.
 
     ``path`` is the socket of the app's virtio port, ``streams`` are the descriptors of its stdin,
-    stdout and stderr, -1 for /dev/null.  Raises PodError with the guest's error message; HostError.
+    stdout and stderr, -1 for /dev/null.  Raises PodError with the guest's error message, HostError
+    if the proxy cannot be started.
     """
     port = _connect(path, BOOT_TIMEOUT)
     deadline = monotonic() + BOOT_TIMEOUT
@@ -39,7 +40,7 @@ def start_app(path: str, streams: list[int]) -> int:
             raise PodError(data.decode(errors="replace"))
         if kind != RUNNING:
             raise PodError(
-                f"start an app in the virtual machine: unexpected reply {kind!r} from its agent"
+                f"start an app in the virtual machine: unexpected reply {kind!r} of its agent"
             )
         port.settimeout(None)
         return _spawn(port.fileno(), streams)
@@ -60,7 +61,9 @@ def end_app(path: str) -> None:
     mark = os.urandom(16)
     deadline = monotonic() + END_TIMEOUT
     try:
-        port.sendall(bytes(LARGEST))  # complete a frame that the proxy may have begun
+        port.sendall(
+            bytes(LARGEST)
+        )  # complete the frame that the proxy may have begun: the agent skips zeros
         _send(port, END, mark)
         received = b""
         while mark not in received:
@@ -116,8 +119,8 @@ def _send(port: socket.socket, kind: bytes, data: bytes) -> None:
 def _receive(port: socket.socket, deadline: float) -> tuple[bytes, bytes]:
     """Receive a frame from the guest agent; return its (kind, data).
 
-    Leaves what follows the frame to the app's proxy.  Raises PodError if the machine has exited or
-    ``deadline`` (monotonic clock) has passed.
+    Reads no byte beyond the frame: the app's proxy reads what follows.  Raises PodError if the
+    machine has exited or ``deadline`` (monotonic clock) has passed.
     """
     kind, size = unpack(HEAD, _exactly(port, 3, deadline))
     return kind, _exactly(port, size, deadline)
@@ -126,8 +129,8 @@ def _receive(port: socket.socket, deadline: float) -> tuple[bytes, bytes]:
 def _part(port: socket.socket, size: int, deadline: float) -> bytes:
     """Receive up to ``size`` bytes; return b"" at the end of the stream.
 
-    Raises TimeoutError once ``deadline`` (monotonic clock) has passed, because a hostile guest
-    could send one byte at a time for ever; OSError.
+    Raises OSError, TimeoutError once ``deadline`` (monotonic clock) has passed.  A timeout per
+    operation would not do: a hostile guest could send one byte at a time for ever.
     """
     remaining = deadline - monotonic()
     if remaining <= 0:
@@ -143,7 +146,8 @@ def _exactly(port: socket.socket, size: int, deadline: float) -> bytes:
             part = _part(port, size - len(data), deadline)
         except TimeoutError:
             raise PodError(
-                f"the virtual machine has not started within {BOOT_TIMEOUT:.0f} s"
+                f"start an app in the virtual machine: timeout after {BOOT_TIMEOUT:.0f} s: "
+                "the guest has not booted"
             ) from None
         except OSError:
             part = b""
@@ -156,8 +160,8 @@ def _exactly(port: socket.socket, size: int, deadline: float) -> bytes:
 def _spawn(port: int, streams: list[int]) -> int:
     """Start the proxy process that relays between ``streams`` and ``port``; return its pid.
 
-    ``streams`` are the app's stdin, stdout and stderr, ``port`` is the connection to its virtio
-    port; all are descriptors.
+    All are descriptors: ``streams`` the app's stdin, stdout and stderr, ``port`` the connection to
+    its virtio port.
     """
     import fcntl
 
@@ -173,4 +177,4 @@ def _spawn(port: int, streams: list[int]) -> int:
     try:
         return os.posix_spawn(PROGRAM, ["ocipod-app"], {}, file_actions=actions, setsid=True)
     except OSError as error:
-        raise HostError(f"start {PROGRAM}", error) from None
+        raise HostError(f'start "{PROGRAM}"', error) from None

@@ -63,7 +63,7 @@ def test_modules_and_what_they_need(tmp_path: Path) -> None:
         data.split(b"name=")[1] for data in Modules(str(tmp_path)).load_order(["top", "other"])
     ]
     assert names == [b"base\0", b"middle\0", b"top\0", b"other\0"]
-    with pytest.raises(PodError, match="lacks the module 9p"):
+    with pytest.raises(PodError, match='lacks the module "9p"'):
         Modules(str(tmp_path)).load_order(["9p"])
     (tmp_path / "kernel" / "bad.ko.xz").write_bytes(b"nothing")
     with pytest.raises(PodError, match="decompress"):
@@ -73,7 +73,7 @@ def test_modules_and_what_they_need(tmp_path: Path) -> None:
 def test_a_module_that_nothing_unpacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
     (tmp_path / "packed.ko.zst").write_bytes(b"anything")
-    with pytest.raises(PodError, match=r"packed\.ko\.zst: zstd") as caught:
+    with pytest.raises(PodError, match=r'packed\.ko\.zst": zstd') as caught:
         Modules(str(tmp_path)).load_order(["packed"])
     assert caught.value.hint == "pip install zstandard"
     (tmp_path / "lost.ko").symlink_to("nowhere")
@@ -122,9 +122,9 @@ def test_settings(host: Path) -> None:
         ({"kernel": ""}, '"kernel"'),
         ({"accelerator": "xen"}, 'unknown accelerator "xen"'),
         ({"ram": 1}, 'unknown member "ram"'),
-        ({"qemu": "/no/qemu"}, "/no/qemu is not installed"),
+        ({"qemu": "/no/qemu"}, '"/no/qemu" is not installed'),
         ({"kernel": "/no/kernel"}, "no such file"),
-        ({"accelerator": "kvm", "kernel": "/dev/null"}, "cannot be opened"),
+        ({"accelerator": "kvm", "kernel": "/dev/null"}, "cannot open .*/no-device"),
         ({"modules": "/no/modules", "kernel": "/dev/null"}, "not a directory"),
     ],
 )
@@ -137,7 +137,7 @@ def test_wrong_settings(host: Path, said: dict[str, object], message: str) -> No
 def test_another_machine(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     say(host)
     monkeypatch.setattr("os.uname", lambda: type("Name", (), {"machine": "s390x", "release": "r"}))
-    with pytest.raises(PodError, match="flavour kvm: architecture s390x is not supported"):
+    with pytest.raises(PodError, match='architecture "s390x" is not supported'):
         settings(str(host))
 
 
@@ -145,7 +145,7 @@ def test_a_file_of_settings_that_cannot_be_read(host: Path) -> None:
     file = host / "kvm.json"
     for text, message in (("{", "invalid JSON"), ("[]", "JSON object")):
         file.write_text(text)
-        with pytest.raises(PodError, match=f"{file}: .*{message}"):
+        with pytest.raises(PodError, match=f'"{file}": .*{message}"):
             settings(str(host))
     file.unlink()
     file.mkdir()

@@ -40,7 +40,7 @@ def test_lines() -> None:
 
 def test_a_network_without_ipv4() -> None:
     alone = {"name": "six", **network("bridge", ips=[{"address": "fd00::2/64"}])}
-    with pytest.raises(PodError, match=r'"six": no IPv4 address .*it has fd00::2/64'):
+    with pytest.raises(PodError, match=r'"six": .*IPv4 address .*only fd00::2/64'):
         lines([alone])
 
 
@@ -51,7 +51,7 @@ def test_hardware_addresses() -> None:
 
 @needs_root
 def test_a_namespace_that_is_none() -> None:
-    with pytest.raises(HostError, match="namespace: invalid argument"):
+    with pytest.raises(HostError, match=r'namespace .*": invalid argument'):
         connect_taps("/proc/self/ns/uts", [])
 
 
@@ -59,7 +59,7 @@ def test_a_namespace_that_is_none() -> None:
 @pytest.mark.parametrize(
     ("device", "message"),
     [
-        ("tun", "open .*/tun: no such file or directory [(]modprobe tun[)]"),
+        ("tun", 'open ".*/tun": no such file or directory .*modprobe tun'),
         ("/dev/null", "network: inappropriate ioctl for device"),
     ],
 )

@@ -116,7 +116,7 @@ def test_limits_and_restrictions() -> None:
 
 
 def test_what_an_app_cannot_have() -> None:
-    with pytest.raises(PodError, match=r"/etc/passwd: .*directories only"):
+    with pytest.raises(PodError, match=r'/etc/passwd": .*directories only'):
         describe({"a": config(bind("/etc/passwd"))}, "/pod", frozenset())
     one = config()
     one["process"]["args"] = ["a\0b"]
@@ -128,7 +128,7 @@ def test_refusals() -> None:
     check_networks([("none", "")], "private")
     for networks, ipc, message in (
         ([("host", "")], "private", "the host's network"),
-        ([("none", "")], "parent", "cannot share memory"),
+        ([("none", "")], "parent", "cannot share namespaces"),
     ):
         with pytest.raises(UsageError, match=message):
             check_networks(networks, ipc)
