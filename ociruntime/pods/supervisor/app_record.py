@@ -1,4 +1,4 @@
-"""The record of an app, its state as a JSON object, and the file state.json that it is kept in."""
+"""The record of an app: its state, a JSON object, stored in the file state.json."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def new_record() -> Record:
 
 
 def record_start(record: Record) -> None:
-    """Reset the exit code and similar members of an app's ``record`` before it is started.
+    """Reset the exit code and the like in an app's ``record`` before the app is started.
 
-    If it was started before, ``restarts`` is increased.
+    If the app was started before, increment ``restarts``.
     """
     is_restart = record["started"] is not None
     record.update(
@@ -52,7 +52,7 @@ def record_start(record: Record) -> None:
 def record_exit(record: Record, wait_status: int, oom_killed: bool) -> None:
     """Set ``exit_code``, ``signal`` and ``oom_killed`` in an app's ``record``.
 
-    ``wait_status`` is the status of its process from waitpid(2).
+    ``wait_status`` is the wait status of its process (waitpid(2)).
     """
     killed = os.WIFSIGNALED(wait_status)
     record.update(
@@ -65,7 +65,7 @@ def record_exit(record: Record, wait_status: int, oom_killed: bool) -> None:
 class RecordFile:
     """Writes an app's record to the file state.json, and its exit code to the file status.
 
-    A write that fails, for example because the disk is full, does not stop the app: it is retried.
+    A failed write, for example because the disk is full, does not stop the app: it is retried.
     """
 
     __slots__ = ("_code", "_directory", "_loop", "_record", "_timer")
@@ -74,18 +74,18 @@ class RecordFile:
         self._loop = loop
         self._directory = directory
         self._record = record
-        self._code = b""  # content of ``status`` that is not written yet
-        self._timer: Timer | None = None  # set while the files are behind the record
+        self._code = b""  # content of the file ``status``, until it is written
+        self._timer: Timer | None = None  # set while a failed write waits to be retried
 
     def save(self) -> None:
         """Write the record before an action, such as the start of the app.
 
-        Raises HostError; then the caller must not perform the action.
+        Raises HostError; the caller must not perform the action then.
         """
         if self._code:
             json_files.replace_text(f"{self._directory}/status", self._code)
             self._code = b""
-        # The exit status must survive a power failure for as long as the pod exists.
+        # Only an exit must survive a power failure: it cannot be determined again.
         ended = self._record["state"] == "exited"
         json_files.replace(f"{self._directory}/state.json", self._record, lasting=ended)
         self.give_up()

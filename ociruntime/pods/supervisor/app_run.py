@@ -36,9 +36,9 @@ NOT_STARTED = "not started"  # the reason of an app that was stopped before its 
 class AppRun:
     """An app of a pod, in the pod's monitor: its container, streams, log and record (state.json).
 
-    Requests to start, stop and remove it are carried out one at a time, in the order of arrival.
-    ``busy`` is True from the start of the app until its container is deleted, and during its
-    removal.
+    Requests to start, stop and remove the app are carried out one at a time, in the order of
+    arrival.  ``busy`` is True from the start of the app until its container is deleted, and during
+    its removal.
     """
 
     __slots__ = (
@@ -61,8 +61,8 @@ class AppRun:
     def __init__(self, context: PodContext, entry: App, snapshot: App | None = None) -> None:
         """Create an app that is not started yet; ``entry`` is its entry in the pod's manifest.
 
-        With ``snapshot``, the result of the method ``snapshot`` before the monitor's hibernation,
-        the app may be running and is taken over.  Raises HostError if the app's record or log
+        After the monitor's hibernation, ``snapshot`` is what the method ``snapshot`` returned
+        before it; an app that is running continues.  Raises HostError if the app's record or log
         cannot be written.
         """
         self.context = context
@@ -119,8 +119,8 @@ class AppRun:
     def stop(self, by: str, seconds: float, done: Callable[[], None]) -> None:
         """Stop the app, after all earlier requests for it, and call ``done`` once it has exited.
 
-        ``seconds`` is the time between the stop signal and SIGKILL.  ``by``, which is "stop",
-        "halt" or "pod stop", is stored in the app's record as what stopped it.
+        ``seconds`` is the time between the stop signal and SIGKILL.  ``by`` is "stop", "halt" or
+        "pod stop", and is stored in the app's record.
         """
         if self._cancelled and not self._queue:
             self.halt(by, seconds, done)  # already stopping: the new timeout may be shorter
@@ -206,7 +206,8 @@ class AppRun:
         if outcome.status:
             text = outcome.error or failure(
                 self.context.runtime_log(self.name),
-                f"the runtime exited with status {outcome.status}",
+                f'start app "{self.name}": the OCI runtime exited with status {outcome.status} '
+                "and logged no error",
                 self._program,
             )
             if master >= 0:
@@ -236,7 +237,7 @@ class AppRun:
         self._starting = True
 
     def _watch_process(self, pid: int) -> None:
-        """Make ``pid`` the app's process: call ``_exited`` when the event loop has reaped it."""
+        """Make ``pid`` the app's process, for whose exit the event loop calls ``_exited``."""
         self.pid = pid
         self.label = f"{self.name}[{pid}]"
         self.context.loop.expect(pid, self._exited)
@@ -246,7 +247,8 @@ class AppRun:
         if outcome.status:
             text = outcome.error or failure(
                 self.context.runtime_log(self.name),
-                f"the runtime exited with status {outcome.status}",
+                f'start app "{self.name}": the OCI runtime exited with status {outcome.status} '
+                "and logged no error",
                 self._program,
             )
             self._failure = PodError(text)
@@ -286,7 +288,7 @@ class AppRun:
             self._kill_timer = None
         stopped_early = self._cancelled and self.record["state"] == "prepared"
         self.record.update(state="exited", finished=json_files.now(), pid=None)
-        if stopped_early:  # SIGKILL ended the init before it executed the app's program
+        if stopped_early:  # the init was killed before it executed the app's program
             self.record.update(exit_code=OWN_FAILURE, reason=NOT_STARTED)
         elif self._failure is not None:
             text = str(self._failure)
@@ -325,10 +327,7 @@ class AppRun:
         error, self._failure = self._failure, None
         self.busy = self._cancelled = False
         done, self._start_done = self._start_done, _nothing
-        done(
-            error
-            or PodError(f'start app "{self.name}": the app was stopped before its program ran')
-        )
+        done(error or PodError(f'start app "{self.name}": it was stopped before its program ran'))
         callbacks, self._stop_done = self._stop_done, []
         for callback in callbacks:
             callback()
@@ -338,8 +337,8 @@ class AppRun:
     def halt(self, by: str, seconds: float, done: Callable[[], None]) -> None:
         """Stop the app at once, before its queued requests; call ``done`` once it has exited.
 
-        ``seconds`` is the time between the stop signal and SIGKILL; 0 sends only SIGKILL.  ``by``
-        is stored in the app's record as what stopped it.
+        ``seconds`` is the time between the stop signal and SIGKILL; with 0, only SIGKILL is sent.
+        ``by`` ("stop", "halt" or "pod stop") is stored in the app's record.
         """
         if not self.busy:
             done()
@@ -374,7 +373,7 @@ class AppRun:
         """Return the app's state for the monitor's hibernation, a JSON object.
 
         Its members are "entry" and "record"; for a running app also "pid", "streams" and "log" (a
-        descriptor).  Only valid while ``is_quiet``.
+        descriptor).  Call it only while ``is_quiet``.
         """
         options = {"streams": self.kinds, "stopSignal": str(self._stop_signal)}
         entry = {"name": self.name, "app": options}

@@ -1,7 +1,7 @@
-"""An app's standard streams: pipes or a terminal, of which the monitor has the other ends.
+"""An app's standard streams: pipes or a terminal, whose other ends the monitor holds.
 
-The monitor copies output to the log, the foreground and attached clients; a slow one does not block
-the app.  Input is buffered until the app reads it.
+The monitor copies output to the log, the foreground and attached clients; a slow reader does not
+block the app.  Input is buffered until the app reads it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class AppStreams:
     """The standard streams of an app, from its start to its exit.
 
     ``app_ends`` are the descriptors that become the app's stdin, stdout and stderr, -1 for
-    /dev/null.  Each function in ``sinks`` is called with the stream's name and its output.  Each
+    /dev/null.  Output is passed to each function in ``sinks``, as (stream's name, bytes).  Each
     function in ``on_room`` is called when more input can be buffered again.
     """
 
@@ -51,10 +51,10 @@ class AppStreams:
         self.app_ends = [-1, -1, -1]
 
     def make(self, kinds: dict[str, str], terminal: bool) -> None:
-        """Create pipes for the app's streams, or nothing if it has a ``terminal``.
+        """Create pipes for the app's streams; do nothing for an app with a ``terminal``.
 
         ``kinds`` is the object ``streams`` in the manifest: {stream name: "stream", "null",
-        "interactive" or "log"}.  Output is not read before ``read`` is called.  Raises HostError.
+        "interactive" or "log"}.  Output is read only after ``read`` is called.  Raises HostError.
         """
         if terminal:
             return
@@ -70,7 +70,7 @@ class AppStreams:
                     self._make_reader(number, name)
         except OSError as error:
             self.close()
-            raise HostError("create the pipes for an app's streams", error) from None
+            raise HostError("create pipes for the streams of an app", error) from None
 
     def _make_reader(self, number: int, name: str) -> None:
         reader, self.app_ends[number] = os.pipe2(os.O_CLOEXEC)
@@ -78,7 +78,10 @@ class AppStreams:
         self._readers[reader] = name
 
     def read(self) -> None:
-        """Begin to read output; called once the runtime, which may write to it, has succeeded."""
+        """Begin to read output.
+
+        Called once the runtime's ``create`` has succeeded, which has the same stdout and stderr.
+        """
         for reader in self._readers:
             self._watch(reader)
 
@@ -87,19 +90,20 @@ class AppStreams:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether the app has been created and no input for it is buffered."""
+        """Return whether the app was created and no input for it is buffered."""
         return self._app_ends_closed and not self._pending
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state of the streams for the monitor's hibernation, a JSON object.
 
-        {"readers": [[descriptor, stream name]], "input": descriptor, "terminal": descriptor or -1}
+        It is {"readers": [[descriptor, stream name]], "input": descriptor, "terminal": descriptor
+        or -1}.
         """
         readers = [list(reader) for reader in self._readers.items()]
         return {"readers": readers, "input": self._input, "terminal": self._terminal}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Use the descriptors in ``snapshot``, the result of the method of that name."""
+        """Take over the descriptors in ``snapshot``, which the method ``snapshot`` returned."""
         self._app_ends_closed = True
         self._readers = dict(snapshot["readers"])
         self._input, self._terminal = snapshot["input"], snapshot["terminal"]
@@ -125,7 +129,7 @@ class AppStreams:
 
     @property
     def terminal(self) -> int:
-        """The descriptor of the master of the app's terminal, or -1."""
+        """The descriptor of the master of the app's terminal; -1 if it has none."""
         return self._terminal
 
     @property
@@ -221,7 +225,7 @@ class AppStreams:
     def drain(self) -> None:
         """Read the remaining output of an app that has exited, at most a full pipe per stream.
 
-        The limit is needed because orphans may write faster than the monitor reads.
+        Without the limit, orphans of the app that keep writing could occupy the monitor for ever.
         """
         for fd in list(self._readers):
             remaining = PIPE_CAPACITY
@@ -239,7 +243,7 @@ class AppStreams:
 
 
 class ConsoleListener:
-    """A console socket (``--console-socket``), on which a runtime sends the terminal's master."""
+    """A socket on which a runtime sends the master of a terminal (``--console-socket``)."""
 
     __slots__ = ("_path", "_socket")
 

@@ -48,7 +48,7 @@ class Attachment:
 
     If the request has the member ``wait`` and the app is not running, the client is attached at the
     app's next start, before the app can write anything.  ``size`` in the request, (rows, columns),
-    is the size that the app's terminal gets.
+    becomes the size of the app's terminal.
     """
 
     __slots__ = ("_app", "_attached", "_connection", "_size", "_streams")
@@ -70,7 +70,7 @@ class Attachment:
         elif request.get("wait") and not app.is_active:
             available = _future_streams(app)
         else:
-            raise PodError(f"{where} is not running: it is {state}")
+            raise PodError(f"attach to {where}: the app is not running: it is {state}")
         requested = request.get("streams") or available
         if not isinstance(requested, list):
             raise PodError(f'attach to {where}: "streams" of the request must be a list')

@@ -45,12 +45,14 @@ class Requests:
         """
         operation = self._operations.get(str(request.get("op")))
         if operation is None:
-            raise PodError(f'{self._name}: unknown request "{request.get("op")}"')
+            raise PodError(
+                f'send a request to {self._name}: unknown operation "{request.get("op")}"'
+            )
         operation(connection, request)
 
     @property
     def _name(self) -> str:
-        """The pod's name in error messages."""
+        """The name of the pod for error messages."""
         return f"pod {self._pod.uuid}"
 
     def _app(self, request: Request) -> AppRun:
@@ -74,7 +76,7 @@ class Requests:
     def _must_be_mutable(self) -> None:
         if not self._pod.mutable:
             raise PodError(
-                f"{self._name} is immutable", "only pods of `app sandbox` can be changed"
+                f"change {self._name}: it is immutable", "only pods of `app sandbox` can be changed"
             )
         self._must_be_ready()
 
@@ -89,7 +91,7 @@ class Requests:
         self._must_be_mutable()
         name = str(request.get("app"))
         if name in self._pod.apps:
-            raise PodError(f'{self._name} already has an app "{name}"')
+            raise PodError(f'add app "{name}" to {self._name}: it already has an app of this name')
         for entry in apps_of(read_manifest()):
             if entry["name"] == name:
                 self._pod.add_app(entry)
@@ -109,7 +111,7 @@ class Requests:
     def _remove(self, connection: Connection, request: Request) -> None:
         self._must_be_mutable()
         app = self._pod.apps.get(str(request.get("app")))
-        if app is None:  # `app add` was killed before it sent its request
+        if app is None:  # `app add` was killed before it sent its request to add the app
             connection.answer({})
             return
         app.remove(_seconds(request), lambda error: self._removed(connection, app, error))
@@ -145,12 +147,12 @@ def _answer(connection: Connection, error: RuntimeFailure | None) -> None:
 def _seconds(request: Request) -> float:
     """Return the member ``seconds`` of ``request``: the time between stop signal and SIGKILL.
 
-    The default is 10.  Raises PodError if it is invalid.
+    The default is 10.  Raises PodError if the value is invalid.
     """
     value = request.get("seconds", 10)
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1e6:
         operation = request.get("op")
         raise PodError(
-            f"{operation} request: invalid number of seconds: {value}", "must be from 0 to 1000000"
+            f'request "{operation}": "seconds" is {value!r}', "must be a number from 0 to 1000000"
         )
     return float(value)

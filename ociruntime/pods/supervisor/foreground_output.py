@@ -1,4 +1,4 @@
-"""Write the output of a pod in the foreground, and relay the terminal of --interactive."""
+"""Write the output of a pod in the foreground, and relay the user's terminal (--interactive)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNK = 4096
 class LocalTerminal:
     """The user's terminal for a pod run with --interactive, relayed to the app's terminal.
 
-    From ``connect`` to ``close``, it is in raw mode, and the app gets its input.
+    From ``connect`` to ``close``, the terminal is in raw mode, and its input goes to the app.
     """
 
     __slots__ = ("_input", "_loop", "_output", "_streams", "_terminal")
@@ -68,7 +68,7 @@ class LocalTerminal:
         return self._output.is_empty
 
     def signal(self, number: int) -> None:
-        """Handle the signal ``number``, SIGWINCH or SIGCONT; do nothing for another signal.
+        """Handle SIGWINCH or SIGCONT; ignore another signal ``number``.
 
         Both copy the terminal's size to the app's terminal; SIGCONT also sets raw mode again.
         """
@@ -158,7 +158,7 @@ class ForegroundCopy:
             self._loop.watch(self._fd, WRITABLE, lambda _: self._flush())
             return
         except OSError:
-            self._reader_gone = True  # EPIPE, for example: the reader has closed the pipe
+            self._reader_gone = True  # such as EPIPE: the reader has closed the pipe
             self._pending = b""
         self._loop.forget(self._fd)
 
@@ -170,13 +170,13 @@ class ForegroundCopy:
     def snapshot(self) -> tuple[str, int]:
         """Return the state of this object for the monitor's hibernation.
 
-        It is (prefix of the unfinished line or "", number of bytes dropped), and only valid while
+        It is (prefix of the unfinished line or "", number of bytes dropped).  Call it only while
         ``is_empty``.
         """
         return self._open_line, self._dropped
 
     def restore(self, snapshot: tuple[str, int]) -> None:
-        """Set the state of this object to ``snapshot``, the result of the method of that name."""
+        """Set the state of this object to ``snapshot``, which the method ``snapshot`` returned."""
         self._open_line, self._dropped = snapshot
 
     def close(self) -> None:
@@ -190,7 +190,7 @@ def _without_blocking(fd: int) -> tuple[int, bool]:
     """Return (non-blocking descriptor of the same file as ``fd``, whether it is a new descriptor).
 
     A pipe or terminal is reopened: O_NONBLOCK on ``fd`` itself would affect other processes that
-    share its open file.  For any other file, ``fd`` is returned, which may block.
+    share the open file.  For any other file, returns ``fd`` itself, which may block.
     """
     try:
         mode = os.fstat(fd).st_mode
@@ -198,7 +198,7 @@ def _without_blocking(fd: int) -> tuple[int, bool]:
             flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
             return os.open(f"/proc/self/fd/{fd}", flags), True
     except OSError:
-        pass  # closed, or owned by another user: use the descriptor itself
+        pass  # it is closed, or owned by another user: use the descriptor itself
     return fd, False
 
 

@@ -1,9 +1,9 @@
 """Hibernation: an idle monitor re-executes itself as a small C program until the next event.
 
 The monitor writes its snapshot to a memory file and executes ``csrc/hibernation`` (the stub), which
-keeps its pid, children and descriptors.  At the first event the stub executes the interpreter
-again, which restores the snapshot.  Signals are blocked from before the first execve(2) to after
-the second, so that no signal is lost and no signal kills the process.
+keeps its pid, children and descriptors.  At the first event, the stub executes the interpreter
+again, which restores the snapshot.  Signals stay blocked from before the first execve(2) until
+after the second, so that no signal is lost or kills the process.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def first_timeout() -> float:
 def next_timeout(before: float, slept: float) -> float:
     """Return how many seconds a monitor must be without an event before it hibernates again.
 
-    ``before`` was the last such timeout, ``slept`` the duration of the last hibernation in seconds.
+    ``before`` is the last such timeout, ``slept`` the duration of the last hibernation in seconds.
     """
     if variable_for_tests(VARIABLE):
         return before
@@ -55,14 +55,14 @@ def hibernate(
 ) -> None:
     """Replace this process by the hibernation stub, a small C program.
 
-    Returns if an event is pending.  At the next event the stub executes ``command``, a Python file
-    and its arguments, with ``--resume-fd N``, a descriptor to load ``snapshot`` from.
-    ``descriptors``, to which the snapshot refers, stay open.  ``title`` is the stub's name in
-    ``ps``.  Raises HostError, OSError; then the monitor can continue.
+    Returns at once if an event is pending.  At the next event, the stub executes ``command``, a
+    Python file and its arguments, with the option ``--resume-fd N``, a descriptor from which to
+    load ``snapshot``.  ``descriptors``, to which the snapshot refers, stay open.  ``title`` is the
+    stub's name in ``ps``.  If this raises HostError or OSError, the monitor continues.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
-        # A signal received before it was blocked has left a byte in the loop's wakeup pipe.
+        # A signal that arrived before the block has made the loop's wakeup pipe readable.
         if loop.is_quiet and not signal.sigpending():
             snapshot = {
                 **snapshot,
@@ -97,7 +97,7 @@ def _execute_stub(
             fault("monitor.before-sleep")
             os.execve(PROGRAM, argv, os.environ)
     except OSError as error:
-        raise HostError(f"execute {PROGRAM}", error) from None
+        raise HostError(f'execute "{PROGRAM}"', error) from None
     finally:
         if memory >= 0:
             os.close(memory)
@@ -121,7 +121,7 @@ def load_snapshot(memory: int) -> Snapshot:
     """Read the monitor's snapshot after hibernation from the descriptor ``memory``, and close it.
 
     The result has the member "slept", the duration of the hibernation in seconds.  Signals are
-    still blocked afterwards.  Raises HostError, PodError.
+    still blocked afterwards.  Raises HostError if it cannot be read, PodError if it is damaged.
     """
     try:
         os.lseek(memory, 0, 0)
@@ -131,7 +131,7 @@ def load_snapshot(memory: int) -> Snapshot:
             data += os.read(memory, size)
         os.close(memory)
     except OSError as error:
-        raise HostError("read the monitor's snapshot", error) from None
+        raise HostError("resume the pod's monitor: read its snapshot", error) from None
     snapshot = json_files.parse(data, "the monitor's snapshot")
     os.close(snapshot["watched"])
     for fd in snapshot["kept"]:
@@ -142,7 +142,7 @@ def load_snapshot(memory: int) -> Snapshot:
 
 
 def restore_signal_mask(snapshot: Snapshot) -> None:
-    """Restore the signal mask in ``snapshot``; call it once signal handlers are installed."""
+    """Restore the signal mask in ``snapshot``; call it after installing signal handlers."""
     signal.pthread_sigmask(signal.SIG_SETMASK, snapshot["mask"])
 
 

@@ -1,8 +1,9 @@
 """An app's log file, in the Kubernetes (CRI) log format.
 
-An entry is a line ``TIME stdout|stderr F|P TEXT``.  P marks a part of a line that continues in the
+An entry is a line ``TIME stdout|stderr F|P TEXT``.  P (partial) marks text that continues in the
 next entry of its stream: it was written without a line feed, or is longer than ``LONGEST``.  A file
-that reaches its limit is renamed to NAME.1, and the earlier NAME.1 to NAME.2, the oldest one kept.
+that reaches its limit is renamed to NAME.1.  The earlier NAME.1 becomes NAME.2, which is the oldest
+file kept.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class AppLog:
     def __init__(self, path: str, limit: int = LIMIT, fd: int = -1) -> None:
         """Open the log file ``path``, or use its descriptor ``fd`` if that is not -1.
 
-        The file is rotated before it would exceed ``limit`` bytes.  Raises HostError.
+        The file is rotated before it exceeds ``limit`` bytes.  Raises HostError.
         """
         self._path = path
         self._limit = limit
@@ -47,7 +48,8 @@ class AppLog:
     def write(self, stream: str, data: bytes) -> None:
         """Append ``data``, output of the app on ``stream``, to the log.
 
-        Raises nothing, so that a full disk does not stop the app, but adds to ``lost``.
+        Never raises an exception, so that a full disk does not stop the app; counts the bytes in
+        ``lost`` instead.
         """
         lines = format_lines(json_files.now(), stream, data)
         if self._size and self._size + len(lines) > self._limit:
@@ -58,14 +60,14 @@ class AppLog:
             self.lost += len(data)
 
     def _try_to_rotate(self) -> None:
-        # On failure the file grows past its limit, and the next write tries again.
+        # If rotation fails, the file exceeds its limit, and the next write tries again.
         try:
             self._rotate()
         except (OSError, HostError):
             pass
 
     def _rotate(self) -> None:
-        if self._exists():  # otherwise an earlier attempt has already renamed it to NAME.1
+        if self._exists():  # if not, an interrupted rotation has renamed it already
             self._rename_files()
         fd, size = self._open()
         os.close(self._fd)
@@ -89,7 +91,7 @@ class AppLog:
 
     @property
     def descriptor(self) -> int:
-        """The descriptor of the log file, to which all output has been written."""
+        """The descriptor of the log file; no output is buffered."""
         return self._fd
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The main object of a pod's monitor: it runs the pod, from starting its init to the cleanup."""
+"""The supervisor, the main object of a pod's monitor: it runs the pod from start to cleanup."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 class Supervisor:
     """Runs the pod in the working directory; ``run`` returns when the pod has ended.
 
-    ``report_start`` is called once: with "" when the pod is ready, or with the error that prevented
-    its start.
+    ``report_start`` is called once: with "" when the pod is ready, or with the error message if it
+    could not be started.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Supervisor:
     def run(self) -> int:
         """Run the pod until it has ended and is cleaned up; return its exit code.
 
-        Raises the RuntimeFailure that prevented its start or ended it.
+        If an error prevented its start or ended it, raises this RuntimeFailure after the cleanup.
         """
         become_subreaper()
         self.attempt(self._enter)
@@ -181,8 +181,8 @@ class Supervisor:
     def add_app(self, entry: dict[str, Any], snapshot: dict[str, Any] | None = None) -> AppRun:
         """Add an app to the pod, without starting it, and return it.  Raises HostError.
 
-        ``entry`` is its entry in the pod's manifest.  With ``snapshot``, its state before the
-        monitor's hibernation, the app may be running.
+        ``entry`` is its entry in the pod's manifest.  ``snapshot`` is its state before the
+        monitor's hibernation, if there was one; the app may be running then.
         """
         app = AppRun(self.context, entry, snapshot)
         app.on_end = self._app_ended
@@ -213,7 +213,7 @@ class Supervisor:
         for app in list(self.apps.values()):
             app.start(self._app_started)
         if not self.apps:
-            raise PodError(f"start pod {self.uuid}: the pod has no apps")
+            raise PodError(f"start pod {self.uuid}: it has no apps")
 
     def _app_started(self, error: RuntimeFailure | None) -> None:
         self._starting -= 1
@@ -275,8 +275,8 @@ class Supervisor:
     def end_if_done(self) -> None:
         """End the pod if no app is active and none will be started.
 
-        The latter holds if the pod is being stopped, or if it is immutable and all apps have been
-        started.
+        An immutable pod ends when all of its apps have been started and have exited, a sandbox when
+        it is being stopped.
         """
         if self._network_running or self._has_active_apps():
             return
@@ -286,8 +286,8 @@ class Supervisor:
     def halt(self, by: str, seconds: float = GRACE) -> None:
         """Stop all apps, the last added first, and then end the pod.
 
-        ``seconds`` is the time between an app's stop signal and SIGKILL.  ``by`` is stored in the
-        apps' records as what stopped them.
+        ``seconds`` is the time between an app's stop signal and SIGKILL.  ``by`` ("halt" or "pod
+        stop") is stored in the apps' records.
         """
         first = not self.halting
         self.halting = self.halting or by
@@ -305,7 +305,7 @@ class Supervisor:
             self.failure = error
             self.code = OWN_FAILURE
             self.reason = str(error)
-            # Do not wait for long: the callback that an app depends on may be the one that failed.
+            # Wait only for a limited time: the failed callback may be the one that stops an app.
             self.loop.after(FAILURE_LIMIT, self._wind_down)
         if self._winding_down:
             self.loop.stopped = True
@@ -317,9 +317,9 @@ class Supervisor:
         self.end_if_done()
 
     def _handle_init_exit(self) -> None:
-        """Handle the exit of the pod's init: end the pod, unless that is in progress.
+        """Handle the exit of the pod's init: end the pod, unless it is being ended.
 
-        With the init, the kernel kills all processes in its PID namespace.
+        When the init exits, the kernel kills all processes in its PID namespace.
         """
         if not self._winding_down:
             self.code = self.code or 137
@@ -411,7 +411,7 @@ def _namespace_kinds(config: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _init_only(config: dict[str, Any]) -> tuple[str, ...]:
-    """Return the OCI types of those namespaces of a pod that its init is in, but not its apps.
+    """Return the OCI types of the pod's namespaces that its init is in, but not its apps.
 
     ``config`` is its runtime-config.
     """

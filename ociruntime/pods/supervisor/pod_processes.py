@@ -1,7 +1,7 @@
 """Start and watch a pod's two helper processes: its init, and the holder of its lock.
 
 Both execute csrc/init from a sealed copy in memory, because apps can open the init's program as
-/proc/1/exe.  The lock holder inherits the lock's descriptor, and runs until the last process in the
+/proc/1/exe.  The lock holder inherits the lock's descriptor.  It exits when the last process in the
 init's PID namespace has exited.
 """
 
@@ -64,8 +64,9 @@ class PodProcesses:
     def start(self, kinds: tuple[str, ...], hostname: str, id_map: str) -> None:
         """Start the pod's lock holder, and its init in new namespaces.
 
-        ``kinds`` are the OCI types of the namespaces; ``id_map`` is the content of uid_map and
-        gid_map if there is a "user" namespace, else "".  Raises HostError, PodError.
+        ``kinds`` are the OCI types of the namespaces.  ``id_map`` is the content of uid_map and
+        gid_map, "" if ``kinds`` does not contain "user".  Raises HostError if a system call fails,
+        PodError if the init exits early.
         """
         self._alive, self._control = os.pipe2(os.O_CLOEXEC)
         report, report_end = os.pipe2(os.O_CLOEXEC)
@@ -85,19 +86,19 @@ class PodProcesses:
 
     @property
     def pids(self) -> set[int]:
-        """Return the pids of the init and the lock holder, without those that have exited."""
+        """Return the pids of the init and of the lock holder, if they are running."""
         return {self.pid, self._lock_holder} - {0}
 
     def snapshot(self) -> dict[str, int]:
-        """Return pids and descriptors by name, for the monitor's hibernation.
+        """Return the pids and descriptors by name, for the monitor's hibernation.
 
-        Only valid while the init and the lock holder are running.
+        Call it only while the init and the lock holder are running.
         """
         pids = {"pid": self.pid, "lock_holder": self._lock_holder}
         return {**pids, "control": self._control, "alive": self._alive, "pidfd": self._pidfd}
 
     def restore(self, snapshot: dict[str, int]) -> None:
-        """Take over the processes in ``snapshot``, which were running before hibernation."""
+        """Take over the processes in ``snapshot``, which were started before hibernation."""
         self.pid, self._lock_holder = snapshot["pid"], snapshot["lock_holder"]
         self._control, self._alive = snapshot["control"], snapshot["alive"]
         self._pidfd = snapshot["pidfd"]
@@ -117,7 +118,10 @@ class PodProcesses:
             line += byte
         pid = int(line)
         if not pid:
-            raise PodError("create the pod's namespaces: clone failed", "see dmesg and ulimit -u")
+            raise PodError(
+                "create the pod's namespaces: clone(2) failed",
+                "dmesg may tell why; ulimit -u limits the number of processes",
+            )
         self.pid = pid
         self._loop.expect(pid, self._init_ended)
         self._pidfd = os.pidfd_open(pid)
@@ -140,7 +144,9 @@ class PodProcesses:
                 finally:
                     os.close(fd)
             except OSError as error:
-                raise HostError(f"write the pod's {name}", error) from None
+                raise HostError(
+                    f'write "/proc/{self.pid}/{name}" of the pod\'s init', error
+                ) from None
 
     def _spawn(self, arguments: list[str], descriptors: tuple[int, ...]) -> None:
         """Start the lock holder with ``arguments``.
@@ -160,7 +166,7 @@ class PodProcesses:
                 f"/proc/self/fd/{program}", ["ocipod-lock", *arguments], {}, file_actions=actions
             )
         except OSError as error:
-            raise HostError(f"start {PROGRAM}", error) from None
+            raise HostError(f'start "{PROGRAM}"', error) from None
         finally:
             os.close(program)
         self._loop.expect(self._lock_holder, self._lock_holder_ended)

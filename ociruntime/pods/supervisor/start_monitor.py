@@ -41,8 +41,8 @@ def run_monitor(pod: Pod, warn: HandleMessage, on_ready: Callable[[], object] | 
 def start_monitor(pod: Pod, warn: HandleMessage) -> None:
     """Start the monitor of ``pod`` in the background, and wait until the pod is ready.
 
-    The pod must be in the phase run, and locked by this process; afterwards the monitor holds its
-    lock, and ``pod`` is closed.  The monitor's stderr is the file monitor.log, and it calls
+    The pod must be in the phase run, and locked by this process.  Afterwards the monitor holds its
+    lock, and ``pod`` is closed.  The monitor writes its stderr to the file monitor.log, and calls
     ``warn`` with warnings.  Raises PodError if the pod does not become ready, HostError if fork(2)
     fails.
     """
@@ -67,7 +67,7 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
 
 
 def _no_report(pod: Pod, status: int) -> PodError:
-    """Return the error for a monitor that exited without a report of its start.
+    """Return the error for a monitor that exited without reporting whether the pod is ready.
 
     ``status`` is its wait status.
     """
@@ -110,7 +110,7 @@ def _run_in_background(pod: Pod, warn: HandleMessage, report_end: int) -> NoRetu
         os.close(null)
         os.close(log)
         for fd in inheritable_descriptors():
-            os.close(fd)  # inherited: a reader may await the hangup of a pipe
+            os.close(fd)  # close inherited pipes: their readers may wait for the end of file
         monitor = _monitor(pod, warn)
         monitor.report_start = report_start
         status = monitor.run()
@@ -127,10 +127,10 @@ def _run_in_background(pod: Pod, warn: HandleMessage, report_end: int) -> NoRetu
 
 
 def _start_reporter(fd: int) -> HandleMessage:
-    """Return a function that reports the start of a pod: writes its argument to the pipe ``fd``.
+    """Return a function that reports to the pipe ``fd`` whether a pod has started.
 
-    The argument is an error message, or "", written as a newline, if the pod is ready.  Calls after
-    the first one do nothing.
+    Its argument is an error message, or "", written as a newline, if the pod is ready.  Only the
+    first call has an effect.
     """
     open_descriptors = [fd]
 

@@ -83,7 +83,7 @@ def test_nothing_to_execute(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys, "orig_argv", [sys.executable, "-I", sys.argv[0]])
     reader, writer = os.pipe()
     before = open_descriptors()
-    with pytest.raises(HostError, match=r"execute /nowhere/_hibernation: no such file"):
+    with pytest.raises(HostError, match='execute "/nowhere/_hibernation": no such file'):
         hibernation.hibernate(loop, "title", ["main.py"], {"a": 1}, [reader])
     assert open_descriptors() == before
     assert not os.get_inheritable(reader)
