@@ -1,7 +1,7 @@
 """Clean up after an exited pod: containers, cgroups, mounts and networks, then its directory.
 
-Each part can be repeated, and nothing needs to exist: after a reboot only the directory is left,
-and a failed attempt leaves some of the state.
+Each step can be repeated, and succeeds if there is nothing to remove: after a reboot only the
+directory exists, and a failed attempt leaves some of the state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ociruntime.pods.store.remove_tree import remove_tree
 
 NET_INFO = "net-info.json"
 
-# Remove these last, in this order: a repeated attempt needs them; the manifest makes it a pod.
+# Remove these last, in this order: an attempt that is repeated after a crash needs them.
 _LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
 
 
@@ -33,8 +33,8 @@ def clean_up(pod: Pod) -> list[str]:
     """Remove the containers, cgroups, mounts and networks of an exited pod.
 
     The caller holds the pod's lock.  Returns messages about errors that do not prevent the removal
-    of the pod's directory.  Raises PodError if it must not be removed yet, because it contains
-    mounts or killed processes have not exited.
+    of the pod's directory.  Raises PodError if the directory must not be removed yet: something is
+    mounted in it, or killed processes have not exited.
     """
     problems = delete_containers(pod.uuid, _runtime(pod))
     remaining = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
@@ -46,10 +46,10 @@ def clean_up(pod: Pod) -> list[str]:
 
 
 def forget_run(pod: Pod) -> list[str]:
-    """Remove what the last run of a sandbox has left on the host, so that it can be run again.
+    """Remove what the last run of a sandbox has left on the host, so that it can run again.
 
     The caller holds the pod's lock.  Returns messages about errors that do not prevent the next
-    run.  Raises PodError, HostError.
+    run.  Raises PodError, HostError for errors that do.
     """
     ended = read_object(pod, "exit") or {}
     problems = [] if ended.get("clean") else clean_up(pod)
@@ -59,7 +59,7 @@ def forget_run(pod: Pod) -> list[str]:
         for name in ("ready", "ctl", NET_INFO, *_state_files(pod), "monitor.json", "exit"):
             remove_tree(pod.fd, name)
     except OSError as error:
-        raise HostError(f"prepare pod {pod.uuid} to run again", error) from None
+        raise HostError(f"remove the state of the last run of pod {pod.uuid}", error) from None
     return problems
 
 
@@ -70,7 +70,7 @@ def _state_files(pod: Pod) -> list[str]:
 def remove(pod: Pod) -> None:
     """Remove the pod's directory: root filesystems first, the manifest last.
 
-    The caller has called ``clean_up``.  Raises PodError if the directory cannot be removed.
+    The caller has called ``clean_up``.  Raises PodError if an entry cannot be removed.
     """
     directory = f"/proc/self/fd/{pod.fd}"
     try:
@@ -83,7 +83,7 @@ def remove(pod: Pod) -> None:
         os.rmdir(pod.path())
         sync_directory(phase_path(pod.directory, pod.phase))
     except OSError as error:
-        raise PodError(f"remove {_path_in(error, pod)}: {reason(error)}") from None
+        raise PodError(f'remove "{_path_in(error, pod)}": {reason(error)}') from None
 
 
 def _path_in(error: OSError, pod: Pod) -> str:
@@ -105,7 +105,7 @@ def _hierarchies() -> list[str]:
     try:
         return pod_cgroup.hierarchies()
     except OSError as error:
-        raise HostError(f"read {OWN}", error) from None
+        raise HostError(f'read "{OWN}"', error) from None
 
 
 def mountinfo() -> str:
@@ -113,13 +113,14 @@ def mountinfo() -> str:
     try:
         return own_mountinfo()
     except OSError as error:
-        raise HostError(f"read {OWN}", error) from None
+        raise HostError(f'read "{OWN}"', error) from None
 
 
 def _unmount_below(path: str) -> None:
     """Unmount all mounts at and below ``path``.
 
-    Raises PodError if one is still mounted afterwards, HostError.
+    Raises PodError if something is still mounted afterwards, HostError if the mounts cannot be
+    listed.
     """
     from ociruntime._shim import ffi, lib
 
@@ -134,7 +135,7 @@ def _unmount_below(path: str) -> None:
 def mounts_below(path: str, mountinfo: str) -> list[str]:
     """Return the mount points at and below ``path``, the last mounted first.
 
-    They are taken from ``mountinfo``, the text of /proc/PID/mountinfo.
+    ``mountinfo`` is the text of /proc/PID/mountinfo.
     """
     targets = [mount.target for mount in parse_mountinfo(mountinfo)]
     return [each for each in targets if f"{each}/".startswith(f"{path}/")][::-1]
@@ -149,7 +150,9 @@ def _leave_networks(pod: Pod) -> list[str]:
         return []
     from ociruntime.pods.net.networks import tear_down
 
-    return [f"leave the networks: {problem}" for problem in tear_down(info)]
+    return [
+        f"disconnect pod {pod.uuid} from its networks: {problem}" for problem in tear_down(info)
+    ]
 
 
 # Remove a dead pod's cgroups, ``/ocipod-UUID`` in every hierarchy, with all processes in them.
@@ -175,10 +178,10 @@ def remove_cgroups(paths: list[str]) -> list[str]:
 
 
 def _kill(paths: list[str], left: list[str]) -> None:
-    """Send SIGKILL to each process in the cgroups; the caller repeats this for new processes.
+    """Send SIGKILL to the processes in the cgroups, once; the caller repeats this for new ones.
 
-    ``paths`` are cgroups to kill at once (cgroup v2), ``left`` those whose processes are killed
-    one by one.
+    ``paths`` are cgroups that can be killed as a whole (cgroup v2), ``left`` the cgroups whose
+    processes are killed one by one.
     """
     for path in paths:
         _write(f"{path}/cgroup.kill", b"1")
@@ -190,7 +193,7 @@ def _kill(paths: list[str], left: list[str]) -> None:
         if fd < 0:
             continue
         try:
-            # Check again now that the pidfd is open: the pid could have been reused before.
+            # Check again with the pidfd open: before, another process could have got the pid.
             if pid in pod_cgroup.processes(left):
                 send_signal(fd, SIGKILL, pid)
         finally:
@@ -214,9 +217,9 @@ def _write(path: str, data: bytes) -> None:
 #
 #     /run/ocipod/RUNTIME    the ``--root`` of the runtime with that program name, for all pods
 #
-# The name of a container's entry begins with its id, which is UUID-APP, after a prefix of
-# ociruntime's (``state_directory.py``) for a command that was killed.  An app may be named like
-# another pod's UUID, so the UUID elsewhere in a name means nothing.
+# The name of a container's entry begins with its id, UUID-APP.  If a command of ociruntime was
+# killed, a prefix precedes the id (``state_directory.py``).  A UUID elsewhere in a name means
+# nothing: an app may have the UUID of another pod as its name.
 
 _DELETE_SECONDS = 30
 _PREFIXES = (".creating-", ".deleting-")
@@ -248,14 +251,14 @@ def _entries(path: str) -> list[str]:
     try:
         return sorted(os.listdir(path))
     except OSError:
-        return []  # nothing has run since the host was booted
+        return []  # no pod has run since the host was booted
 
 
 def _id_in(entry: str) -> str:
-    """Return the container id from the name of a state directory, by removing its prefix.
+    """Return the container id in the name of a state directory: the name without its prefix.
 
-    A state directory whose deletion was interrupted has a prefix, and may have a suffix, which is
-    not removed.
+    Only a directory whose deletion was interrupted has a prefix.  It may also have a suffix, which
+    is not removed.
     """
     for prefix in _PREFIXES:
         entry = entry.removeprefix(prefix)
@@ -268,7 +271,7 @@ def _delete(root: str, entries: list[str], runtime: str) -> list[str]:
         program = find_runtime(runtime)
         for container in sorted(set(map(_id_in, entries))):
             if problem := _delete_container(program, root, container):
-                problems.append(f"delete container {container}: {problem}")
+                problems.append(f'delete container "{container}": {problem}')
     except PodError as failure:
         problems.append(str(failure))
     return problems
@@ -291,16 +294,18 @@ def _delete_container(program: str, root: str, container: str) -> str:
             timeout=_DELETE_SECONDS,
         )
     except OSError as error:
-        return f"{program}: {reason(error)}"
+        return f'execute "{program}": {reason(error)}'
     except subprocess.TimeoutExpired:
-        return f"{program} delete timed out after {_DELETE_SECONDS} s"
+        return f'"{program} delete": timeout after {_DELETE_SECONDS} s'
     if done.returncode == 0:
         return ""
-    return " ".join(done.stderr.decode(errors="replace").split()) or f"status {done.returncode}"
+    return (
+        " ".join(done.stderr.decode(errors="replace").split()) or f"exit status {done.returncode}"
+    )
 
 
 def _remove(root: str, entries: list[str]) -> list[str]:
-    """Remove the state directories ``entries``, which the runtime has left in ``root``.
+    """Remove the state directories ``entries`` that the runtime has left in ``root``.
 
     Returns error messages.
     """
@@ -312,5 +317,5 @@ def _remove(root: str, entries: list[str]) -> list[str]:
         finally:
             os.close(fd)
     except OSError as error:
-        return [f"remove stale state in {root}: {reason(error)}"]
+        return [f'remove stale state in "{root}": {reason(error)}']
     return []

@@ -1,8 +1,8 @@
 """Garbage collection of pods: mark exited pods by a rename, remove them after a grace period.
 
-The grace period starts with the mark; its age is the ctime of the pod's directory, which does not
-change afterwards.  Several processes may collect at the same time: each skips the pods that another
-process has locked.
+The grace period begins when a pod is marked; the ctime of its directory, which does not change
+afterwards, is the time of the mark.  Several processes may collect garbage at the same time: each
+skips the pods that another process has locked.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Event = tuple[str, str, str]  # kind, UUID, message
 GRACE = 30 * 60.0  # seconds between mark and sweep of an exited pod
 EXPIRY = 24 * 3600.0  # seconds until a prepared pod that was not run is removed
 
-MOVED = "moved"  # kinds of events; "moved" is "marked as garbage"
+MOVED = "moved"  # kinds of events; moved: the pod was marked as garbage
 COLLECTING = "collecting"
 FREED = "freed"  # removed; the message is the number of bytes on disk that it had
 KEPT = "kept"
@@ -50,9 +50,9 @@ def collect(
 ) -> Iterator[Event]:
     """Mark exited and expired pods in the data ``directory`` as garbage, and remove old garbage.
 
-    Yields an event (kind, UUID, message) for each pod handled; an error about a pod is an event,
-    too.  ``grace`` is the age in seconds at which garbage is removed, ``expiry`` the age at which a
-    prepared pod expires.  Raises HostError if the pods cannot be listed.
+    Yields an event (kind, UUID, message) for each pod that it marks, keeps or removes, and for each
+    error about a pod.  ``grace`` is the age in seconds at which garbage is removed, ``expiry`` the
+    age at which a prepared pod expires.  Raises HostError if the pods cannot be listed.
     """
     yield from _mark(directory, RUN, _mark_exited)
     yield from _mark(directory, PREPARE, phases.mark_aborted)
@@ -74,18 +74,18 @@ def _expire(pod: Pod, expiry: float) -> bool:
 
 
 def _is_kept(pod: Pod) -> bool:
-    """Return whether the pod was created with ``keep``, so that ``gc`` must not remove it."""
+    """Return whether the pod was created with ``keep``: ``gc`` must not remove it."""
     try:
         return (read_object(pod, RUNTIME_CONFIG) or {}).get("keep") is True
     except PodError:
-        return False  # damaged: of no use to the manager either
+        return False  # a pod with a damaged file is of no use to the manager
 
 
 def discard(pod: Pod) -> Iterator[Event]:
     """Remove a pod that is not running, without a grace period.
 
     Yields events (kind, UUID, message), as ``collect`` does.  Raises PodError if the pod is running
-    or locked by another process, HostError.
+    or another process has locked it, HostError if a file or mount cannot be removed.
     """
     marks: dict[str, Callable[[Pod], bool]] = {
         STATES[RUN][1]: phases.mark_exited,
@@ -100,11 +100,11 @@ def discard(pod: Pod) -> Iterator[Event]:
     if pod.phase not in MARKED or pod.state == GONE:
         raise PodError(f"remove pod {pod.uuid}: it is {pod.state}", _hint(pod.state))
     if pod.state in _DELETING or not phases.lock_within(pod, pod.phase):
-        # Between our mark and our sweep another process may have removed it.
+        # Another process, such as gc, may remove the pod as soon as it is marked.
         if pod.refresh() == GONE or (marked and pod.state in _DELETING):
             return
         busy = "being deleted" if pod.state in _DELETING else "locked"
-        raise PodError(f"remove pod {pod.uuid}: it is {busy} by another process")
+        raise PodError(f"remove pod {pod.uuid}: it is {busy} by another process", "try again")
     yield COLLECTING, pod.uuid, ""
     for problem in _remove(pod):
         yield PROBLEM, pod.uuid, problem
@@ -131,9 +131,9 @@ def _mark(directory: str, phase: str, mark: Callable[[Pod], bool]) -> Iterator[E
 
 
 def _discard(pod: Pod, period: float, point: str, timeout: float = 0) -> bool:
-    """Move a pod that was never run to garbage if it has been in its phase for ``period`` seconds.
+    """Move a pod that never ran to garbage if it has been in its phase for ``period`` seconds.
 
-    Returns whether it was moved.  It is not moved while another process, which is about to use it,
+    Returns whether it was moved.  It is not moved if another process, which is about to use it,
     holds its lock for more than ``timeout`` seconds.  ``point`` names a fault injection point.
     """
     if _remaining(pod, period) > 0 or not phases.lock_within(pod, pod.phase, timeout):
@@ -151,9 +151,9 @@ def _discard_prepared(pod: Pod) -> bool:
 
 
 def _remaining(pod: Pod, period: float) -> float:
-    """Return the seconds that are left until the pod has been in its phase for ``period`` seconds.
+    """Return in how many seconds the pod will have been in its phase for ``period`` seconds.
 
-    The result is 0 or less if it has been in this phase that long already.
+    The result is 0 or less if it has been there that long already.
     """
     if period <= 0:
         return 0
@@ -182,7 +182,7 @@ def _sweep(directory: str, phase: str, uuid: str, grace: float) -> Iterator[Even
 def _remove(pod: Pod) -> list[str]:
     """Remove the pod; return messages about problems that did not prevent the removal.
 
-    Raises PodError or HostError if the pod remains; the removal can then be repeated.
+    If this raises PodError or HostError, the pod still exists, and the call can be repeated.
     """
     fault("gc.sweep.after-lock")
     problems = clean_up.clean_up(pod)

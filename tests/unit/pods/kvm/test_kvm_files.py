@@ -77,7 +77,7 @@ def test_a_module_that_nothing_unpacks(tmp_path: Path, monkeypatch: pytest.Monke
         Modules(str(tmp_path)).load_order(["packed"])
     assert caught.value.hint == "pip install zstandard"
     (tmp_path / "lost.ko").symlink_to("nowhere")
-    with pytest.raises(HostError, match=f"read {tmp_path}/lost.ko: no such file"):
+    with pytest.raises(HostError, match=f'read "{tmp_path}/lost.ko": no such file'):
         Modules(str(tmp_path)).load_order(["lost"])
 
 
@@ -145,11 +145,11 @@ def test_a_file_of_settings_that_cannot_be_read(host: Path) -> None:
     file = host / "kvm.json"
     for text, message in (("{", "invalid JSON"), ("[]", "JSON object")):
         file.write_text(text)
-        with pytest.raises(PodError, match=f'"{file}": .*{message}"):
+        with pytest.raises(PodError, match=f'"{file}": .*{message}'):
             settings(str(host))
     file.unlink()
     file.mkdir()
-    with pytest.raises(PodError, match=f"read {file}: is a directory"):
+    with pytest.raises(PodError, match=f'read "{file}": is a directory'):
         settings(str(host))
 
 

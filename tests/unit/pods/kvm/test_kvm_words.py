@@ -133,7 +133,7 @@ def test_refusals() -> None:
         with pytest.raises(UsageError, match=message):
             check_networks(networks, ipc)
     for name in ("resource/pids", "os/linux/cpu-shares"):
-        with pytest.raises(UsageError, match=f"{name}: "):
+        with pytest.raises(UsageError, match=f'"{name}": '):
             check_manifest({"apps": [], "volumes": [], "isolators": [{"name": name}]})
     entry: dict[str, Any] = {"name": "a", "app": {"streams": {"stdout": "tty"}}}
     with pytest.raises(UsageError, match="has no terminal"):
