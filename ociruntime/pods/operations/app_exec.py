@@ -19,9 +19,9 @@ from ociruntime.pods.store.pod_status import app_record
 class Command:
     """A command to execute in an app.
 
-    ``env`` are variables ``NAME=VALUE``, which are added to the app's environment.  ``user`` is
-    ``USER[:GROUP]``, names or numbers.  If ``user`` or ``cwd`` is "", the command gets the user or
-    working directory of the app's process.
+    ``env`` are variables ``NAME=VALUE`` that are added to the app's environment.  ``user`` is
+    ``USER[:GROUP]``, names or numbers.  With ``user`` or ``cwd`` "", the command runs with the user
+    or working directory of the app's process.
     """
 
     __slots__ = ("argv", "cwd", "env", "tty", "user")
@@ -55,7 +55,8 @@ def become_command(pod: Pod, app: str, command: Command, log: str = "") -> NoRet
 def start_command(pod: Pod, app: str, command: Command) -> None:
     """Start ``command`` in ``app`` in the background, its streams connected to a null device.
 
-    Raises PodError if the app is not running or the command cannot be executed; UsageError.
+    Raises PodError if the app is not running or the command cannot be executed, UsageError for an
+    invalid user.
     """
     runtime = _runtime_of(pod, app)
     arguments = ["exec", "--detach", *_exec_arguments(runtime, pod, app, command)]
@@ -77,17 +78,21 @@ def start_command(pod: Pod, app: str, command: Command) -> None:
 def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
     """Return the OCI runtime that runs the app.
 
-    Raises PodError if no command can be executed in the app, such as if it is not running.
+    Raises PodError if no command can be executed in the app, for example because it is not running.
     """
     if pod.state != "running":
-        raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
+        raise PodError(
+            f"run a command in pod {pod.uuid}: the pod is not running: it is {pod.state}"
+        )
     state = app_record(pod, app)["state"]
     if state != "running":
-        raise PodError(f'app "{app}" of pod {pod.uuid} is not running: it is {state}')
+        raise PodError(
+            f'run a command in app "{app}" of pod {pod.uuid}: the app is not running: it is {state}'
+        )
     config = read_runtime_config(pod)
     if config.get("flavor") == "kvm":
         hint = "use attach or logs"
-        raise PodError(f"pod {pod.uuid}: exec is not supported for flavour kvm", hint)
+        raise PodError(f"run a command in pod {pod.uuid}: not supported for flavour kvm", hint)
     return RuntimeCalls(find_runtime(str(config.get("runtime") or "ociruntime")), pod.uuid)
 
 
@@ -105,8 +110,8 @@ def _exec_arguments(runtime: RuntimeCalls, pod: Pod, app: str, command: Command)
 def _root_of(pod: Pod, app: str) -> str:
     """Return ``/proc/PID/root``, the path of the root directory of a running app.
 
-    If the app exits, another process may get the PID.  That is harmless, because the runtime's exec
-    fails then.
+    If the app exits, another process may get the PID.  That is harmless: the exec of the runtime
+    then fails.
     """
     return f"/proc/{app_record(pod, app).get('pid') or 0}/root"
 
@@ -114,9 +119,10 @@ def _root_of(pod: Pod, app: str) -> str:
 def process_with(own: Mapping[str, Any], command: Command, root: str = "") -> dict[str, Any]:
     """Return the OCI ``process`` object for ``command``, derived from ``own``, that of the app.
 
-    Options of the runtime's exec are not used for this, because runtimes differ: with --env, runc
-    adds to the app's variables, crun replaces them.  The user of ``command`` is looked up in
-    ``root``, the app's root directory.  Raises UsageError, PodError.
+    The options of the runtime's exec are not used, because runtimes differ: with --env, runc adds
+    to the app's variables, crun replaces them.  The user of ``command`` is looked up in ``root``,
+    the app's root directory.  Raises UsageError for an invalid user, PodError if the user is not
+    found.
     """
     process = {**own, "args": list(command.argv), "terminal": command.tty}
     variables = list(own.get("env") or ())
@@ -136,9 +142,9 @@ def process_with(own: Mapping[str, Any], command: Command, root: str = "") -> di
 def _accounts(root: str, own: Mapping[str, Any], user: str) -> tuple[Account, Account]:
     """Return (account of the app's process, account of ``user``).
 
-    ``own`` is the OCI ``user`` object of the app's process, ``user`` is ``USER[:GROUP]``.
-
-    Raises UsageError for an invalid ``user``, PodError, HostError.
+    ``own`` is the OCI ``user`` object of the app's process, ``user`` is ``USER[:GROUP]``.  Raises
+    UsageError for an invalid ``user``, PodError if it is not found, HostError if it cannot be
+    looked up.
     """
     name, colon, group = user.partition(":")
     if not name or (colon and not group) or "/" in user or ":" in group:
@@ -157,7 +163,7 @@ _OF_ACCOUNT = {"HOME": "home", "USER": "name", "LOGNAME": "name", "SHELL": "shel
 def _for_account(variables: list[str], old: Account, new: Account) -> list[str]:
     """Return ``variables`` with HOME, USER, LOGNAME and SHELL of ``new`` instead of ``old``.
 
-    If the value of a variable is not that of ``old``, it was set on purpose and is unchanged.
+    A variable with another value than ``old`` has was set on purpose, and is unchanged.
     """
     result = []
     for word in variables:
@@ -172,7 +178,7 @@ def _for_account(variables: list[str], old: Account, new: Account) -> list[str]:
 def _memory_file(document: dict[str, Any]) -> str:
     """Write a JSON document to a memory file, which is inherited across execve(2); return its path.
 
-    A temporary file could not be removed, because this process is replaced by the runtime.
+    A temporary file would remain, because this process is replaced by the runtime.
     """
     from ociruntime.base.json_text import dump
 

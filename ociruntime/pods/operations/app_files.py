@@ -1,25 +1,13 @@
 """Copy files out of an app and into it, running or stopped.
 
-The files belong to the app's program, which may change them at the same time. Every path is
-resolved with the app's root directory as root, component by component with descriptors
-(tree_paths.py), and no link is followed by the kernel: whatever the program does, no file of the
-host is read or written (`docker cp` could be led outside: CVE-2018-15664). Nothing is loaded or
-executed from there (CVE-2019-14271).
+The files belong to the app's program, which may change them at the same time.  So each path is
+resolved with the app's root directory as root, component by component, with descriptors
+(tree_paths.py), and the kernel follows no link: whatever the program does, no file of the host is
+read or written (`docker cp` could be led outside: CVE-2018-15664).  Nothing is loaded or executed
+from the app's files (CVE-2019-14271).
 
-In a running app, paths lead where they lead for its program, through volumes and other mounts; in a
-stopped app, only its root filesystem and its volumes are mounted.
-
-A process that copies files keeps the app's overlay mounted.  If the app were started again
-meanwhile, its upper directory would be part of two overlays, which the kernel leaves undefined.
-So a copy holds a shared lock on the app's directory, and the app's next start waits for it
-(``mount_rootfs``).  The program of the app and the client that reads the copy can make it last as
-long as they like; therefore it ends with the run.  A child, the guard, holds the lock as well,
-because the kernel unmounts what a killed process had mounted after it has closed its files: the
-guard closes the lock once the process is gone.
-
-The program of a stopped app may have put links at the mount points of its volumes, and programs of
-other apps may change a volume that contains a mount point at any moment.  So each mount point is
-resolved with the app's root directory as root, and what was opened is mounted on.
+In a running app, a path leads to the same file as for its program, through volumes and other
+mounts.  In a stopped app, only its root filesystem and its volumes are mounted.
 """
 
 from __future__ import annotations
@@ -68,7 +56,7 @@ _KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
 class AppRoot:
     """The open root directory ``fd`` of an app.
 
-    ``shift`` is the host id of the app's user 0: not 0 if the pod has a user namespace.
+    ``shift`` is the host id of the app's user 0; it is not 0 if the pod has a user namespace.
     """
 
     app: str
@@ -86,8 +74,9 @@ def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
     """Context manager: yield the open root directory of an app, to copy files.
 
     For a stopped app, this process enters a new mount namespace and mounts the root directory
-    there; the app cannot be started until the context ends.  If a running app exits meanwhile, this
-    process is killed.  Raises PodError, HostError.
+    there; the app cannot be started until the context ends.  If a running app exits before the
+    context ends, this process is killed.  Raises PodError if the files are not accessible,
+    HostError.
     """
     settings = read_runtime_config(pod)
     if settings.get("flavor") == "kvm":
@@ -106,7 +95,7 @@ def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
             try:
                 yield AppRoot(app, fd, shift, limits)
             finally:
-                # Detached and closed, it is unmounted before the lock is released.
+                # Close and unmount the root filesystem before the lock is released.
                 unmount(f"apps/{app}/bundle/rootfs")
                 os.close(fd)
 
@@ -115,7 +104,7 @@ def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
 def _running_root(pod: Pod, app: str, pid: int, lock: int) -> Iterator[int]:
     """Context manager: yield a descriptor of a running app's root directory.
 
-    ``pid`` is the app's init.  If the init exits meanwhile, this process is killed.
+    ``pid`` is the app's init.  If the init exits before the context ends, this process is killed.
     """
     ended = PodError(
         f'copy files of app "{app}" of pod {pod.uuid}: it has just exited', "try again"
@@ -128,7 +117,7 @@ def _running_root(pod: Pod, app: str, pid: int, lock: int) -> Iterator[int]:
         with guarded(lock, app, init):
             fd = _root_of(pod, pid)
             try:
-                if has_ended(init):  # the pid may be another process's by now
+                if has_ended(init):  # the pid may belong to another process by now
                     raise ended
                 yield fd
             finally:
@@ -140,7 +129,7 @@ def _running_root(pod: Pod, app: str, pid: int, lock: int) -> Iterator[int]:
 def _root_of(pod: Pod, pid: int) -> int:
     """Return a descriptor of the root directory of the process ``pid``.
 
-    Raises PodError if the process is not in a cgroup of the pod, HostError.
+    Raises PodError if the process is not in a cgroup of the pod, HostError if it cannot be opened.
     """
     try:
         process = os.open(f"/proc/{pid}", _PATH_ONLY)
@@ -149,7 +138,7 @@ def _root_of(pod: Pod, pid: int) -> int:
                 is_ours = pod.uuid in file.read()
             if not is_ours:
                 raise ProcessLookupError
-            # Without O_NOFOLLOW: "root" is a magic link, which leads to the root directory.
+            # Without O_NOFOLLOW: "root" is a magic link to the process's root directory.
             return os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process)
         finally:
             os.close(process)
@@ -194,11 +183,12 @@ def _stopped_root(pod: Pod, app: str, settings: dict[str, Any], limits: Limits) 
 class _FileInApp:
     """A file in an app: ``name`` in the open directory ``fd``, and its ``status`` (lstat(2)).
 
-    ``name`` is b"" if the file is that directory itself, for a path such as ``/`` or ``a/..``.
+    If the path is that of a directory itself, such as ``/`` or ``a/..``, ``fd`` is this directory
+    and ``name`` is b"".
     """
 
     def __init__(self, root: AppRoot, path: str, *, follow: bool = False) -> None:
-        """Resolve ``path`` in ``root``; with ``follow``, also if it is a symbolic link.
+        """Resolve ``path`` in ``root``; with ``follow``, also follow a symbolic link at its end.
 
         Raises OSError, ImageError.
         """
@@ -231,8 +221,8 @@ def _resolved(
 ) -> Iterator[_FileInApp]:
     """Context manager: resolve ``path`` in an app, and yield the file.
 
-    OSError and ImageError raised in the context become a PodError, whose message has the path and
-    ``action``, what was attempted.
+    OSError and ImageError raised in the context become a PodError, whose message begins with
+    ``action``, what was attempted, and ``path``.
     """
     file = None
     try:
@@ -269,7 +259,7 @@ def copy_out(root: AppRoot, path: str, target: BinaryIO, *, follow: bool = False
     with _resolved(root, path, "copy", follow=follow) as file:
         budget = Budget(root.limits, _any_room)
         if stat.S_ISDIR(file.status.st_mode):
-            # Opened here: a path to it could lead through a link by the time it is used.
+            # Open it here: the app could replace a component of a path by a link meanwhile.
             fd = os.open(file.name or b".", _DIRECTORY, dir_fd=file.fd)
             try:
                 here = f"/proc/self/fd/{fd}"
@@ -279,7 +269,7 @@ def copy_out(root: AppRoot, path: str, target: BinaryIO, *, follow: bool = False
                 os.close(fd)
             return
         if stat.S_IFMT(file.status.st_mode) not in _KINDS:
-            raise ImageError("not a regular file, directory or symbolic link")
+            raise ImageError("it is not a regular file, directory or symbolic link")
         name = os.fsdecode(file.name)
         here = f"/proc/self/fd/{file.fd}/{name}"
         members = of_file(here, name, file.status, budget, root.shift)
@@ -289,12 +279,14 @@ def copy_out(root: AppRoot, path: str, target: BinaryIO, *, follow: bool = False
 def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> list[str]:
     """Unpack the tar archive ``source`` to the directory ``path`` in an app.
 
-    If ``name`` is not "", it replaces the first component of each name in the archive.  Files that
-    exist are replaced; to directories that exist, the files in the archive are added.  Returns
-    warnings for the user.  Raises PodError.
+    If ``name`` is not "", it replaces the first component of each name in the archive.  Existing
+    files are replaced; files in the archive are added to existing directories.  Returns warnings
+    for the user.  Raises PodError.
     """
     if root.shift:
-        raise PodError(f'copy to app "{root.app}": not supported for pods with --private-users')
+        raise PodError(
+            f'copy files to app "{root.app}": not supported for pods with --private-users'
+        )
     notes = Notes()
     with _resolved(root, path, "copy to", follow=True) as file:
         fd = os.open(file.name or b".", _DIRECTORY, dir_fd=file.fd)
@@ -303,18 +295,19 @@ def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> li
             reader = TarReader(source)
             _FileUnpacker(reader, fd, budget, notes, os.fsencode(name)).apply()
         except HostError as error:
-            raise PodError(f'copy to "{path}": {error}') from None
+            raise PodError(f'copy files to "{path}": {error}') from None
         finally:
             os.close(fd)
     return notes.lines()
 
 
 class _FileUnpacker(LayerUnpacker):
-    """Unpacks a tar archive that is not an image layer, into an app's root filesystem.
+    """Unpacks a tar archive that is not an image layer into an app's root filesystem.
 
-    Names ``.wh.*`` mean nothing special, and the attributes of the root directory are not changed.
-    A program in the app may move directories meanwhile: as in LayerUnpacker, no symbolic link leads
-    out of the root filesystem, so files can only end up elsewhere in it.
+    Names ``.wh.*`` have no special meaning, and the attributes of the root directory are not
+    changed.  A program in the app may move directories meanwhile.  As in LayerUnpacker, symbolic
+    links are not followed out of the root filesystem, so files can only end up at another place
+    inside it.
     """
 
     def __init__(
@@ -332,7 +325,7 @@ class _FileUnpacker(LayerUnpacker):
         if header.type == HARD_LINK:
             header.link = b"/".join(self._renamed(split_name(header.link)))
         *parents, name = parts
-        # Other processes change the tree: a cached descriptor may be of a removed directory.
+        # Other processes change the tree: a cached descriptor may refer to a removed directory.
         self.inside.close()
         fd, parent = self.inside.directory(parents, self.made)
         self._create(header, fd, name, b"/".join(filter(None, (parent, name))))
@@ -340,8 +333,8 @@ class _FileUnpacker(LayerUnpacker):
     def _clear(self, fd: int, name: bytes) -> None:
         """Remove the file ``name`` in the directory ``fd``, so that it can be created anew.
 
-        Raises ImageError if it is a directory.  Its removal might delete files on a filesystem
-        mounted there, or, if a program replaces the directory meanwhile, files elsewhere.
+        Raises ImageError if it is a directory.  Removing a directory could delete files on a
+        filesystem mounted there, or files elsewhere if a program replaces the directory meanwhile.
         """
         try:
             os.unlink(name, dir_fd=fd)
@@ -379,15 +372,15 @@ def changes(pod: Pod, app: str, limits: Limits) -> Iterator[tuple[str, str]]:
 
 
 def _changes(upper: str, tree: int, budget: Budget) -> Iterator[tuple[str, str]]:
-    for found in walk(upper, budget.take_file):
-        if found.leaving:
+    for change in walk(upper, budget.take_file):
+        if change.leaving:
             continue
-        budget.check_depth(len(found.cursor.names) + 1)
-        mode = found.status.st_mode
-        if stat.S_ISCHR(mode) and found.status.st_rdev == 0:
-            yield "D", f"/{found.inside}"
+        budget.check_depth(len(change.cursor.names) + 1)
+        mode = change.status.st_mode
+        if stat.S_ISCHR(mode) and change.status.st_rdev == 0:
+            yield "D", f"/{change.inside}"
         else:
-            yield "C" if _is_below(tree, found.inside) else "A", f"/{found.inside}"
+            yield "C" if _is_below(tree, change.inside) else "A", f"/{change.inside}"
 
 
 def _is_below(tree: int, path: str) -> bool:

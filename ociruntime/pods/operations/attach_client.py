@@ -23,15 +23,15 @@ TERMINAL = {"tty": STREAMS, "tty-in": ("stdin",), "tty-out": ("stdout",)}
 def parse_mode(text: str) -> list[str]:
     """Parse ``text``, the value of --mode, and return the names of the streams to attach to.
 
-    Returns [], which means all that the app has, for ``auto``.  Raises UsageError.
+    Returns [], which means all streams of the app, for ``auto``.  Raises UsageError.
     """
     if text in ("", "auto"):
         return []
-    words = text.split(",")
-    if all(word in TERMINAL for word in words):
-        return [name for name in STREAMS if any(name in TERMINAL[word] for word in words)]
-    if all(word in STREAMS for word in words):
-        return [name for name in STREAMS if name in words]
+    names = text.split(",")
+    if all(word in TERMINAL for word in names):
+        return [name for name in STREAMS if any(name in TERMINAL[word] for word in names)]
+    if all(word in STREAMS for word in names):
+        return [name for name in STREAMS if name in names]
     raise UsageError(
         f'--mode: invalid value "{text}"',
         "use auto, list, tty, or names with commas, such as stdin,stdout or tty-in,tty-out",
@@ -42,8 +42,8 @@ def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = 
     """Attach this process's standard streams to an app until it exits or the user detaches.
 
     Returns the app's exit code, or 0 if the user detached.  ``streams`` are the names of the app's
-    streams, [] for all; ``keys`` are the bytes of the detach keys.  With ``wait``, an app that is
-    not running is attached at its next start.  Raises PodError, HostError.
+    streams, [] for all.  ``keys`` is the sequence of bytes that detaches.  With ``wait``, an app
+    that is not running is attached at its next start.  Raises PodError, HostError.
     """
     sock = connect(pod)
     terminal: Terminal | None = None
@@ -87,7 +87,9 @@ class _Client:
                         poll.unregister(0)
                     if self._watch.detaching:
                         if os.isatty(1):
-                            os.write(1, b"\r\n")  # the app has left the cursor behind its prompt
+                            os.write(
+                                1, b"\r\n"
+                            )  # move to a new line: the cursor is behind the app's prompt
                         return 0
                     continue
                 code = self._receive()
@@ -118,7 +120,7 @@ class _Client:
             pass  # the app has exited; the next read gets its exit code
 
     def _receive(self) -> int | None:
-        """Receive a message from the monitor, and write the app's output in it.
+        """Receive a message from the monitor; write the app's output that it contains.
 
         Returns the app's exit code if the message contains it, 0 if the monitor has closed the
         connection, otherwise None.

@@ -1,4 +1,4 @@
-"""Export an exited app as an image: the layers of its image plus one with the app's changes."""
+"""Export an exited app as an image: the layers of its image, and a layer with its changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOUNTED_FILES = ("etc/hosts", "etc/resolv.conf", "etc/hostname")
 
 
 class BlobsAndNew(Blobs):
-    """The blobs in the image store, and new blobs of an export in unlinked temporary files."""
+    """The blobs in the image store, and the new blobs of an export, in unlinked temporary files."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -71,12 +71,12 @@ class BlobsAndNew(Blobs):
 def lock_stopped_pod(pod: Pod, action: str) -> Iterator[None]:
     """Context manager: lock a prepared or exited pod, so that no process removes or starts it.
 
-    Raises PodError if the pod is in another state; its message begins with ``action``, what was
-    attempted.  Raises HostError.
+    Raises PodError, whose message begins with ``action``, if the pod is in another state; HostError
+    if it cannot be locked.
     """
     if pod.refresh() not in _AT_REST:
         raise _not_ended(pod, action)
-    # Lock another descriptor of the directory: refresh() drops locks on the pod's own.
+    # Lock another descriptor of the directory: refresh() unlocks the pod's own.
     lock = open_directory(".", pod.fd)
     try:
         if not try_lock(lock, exclusive=False) or pod.refresh() not in _AT_REST:
@@ -107,8 +107,9 @@ def exported(
     """Return an image made of the app's image and the files that the app has changed.
 
     Blobs that the image store lacks are added to ``blobs``, as temporary files in ``directory``.
-    With ``squash``, the image has a single layer.  ``limits`` contains the maximum number of bytes.
-    The caller must be in the context ``lock_stopped_pod``.  Raises PodError, ImageError, HostError.
+    With ``squash``, the image has a single layer.  ``limits`` limits the number of bytes.  The
+    caller must be in the context ``lock_stopped_pod``.  Raises PodError if the app's files cannot
+    be read, ImageError if its image is missing or a limit is exceeded, HostError.
     """
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)
@@ -121,7 +122,7 @@ def exported(
     base = None if whole else _base(store, known)
     home = f"apps/{app_name}"
     here = f"/proc/self/fd/{pod.fd}/{home}"
-    # What a running program could create must be exportable; only the size is limited.
+    # Limit only the size: everything that a running program can create must be exportable.
     budget = Budget(replace(limits, files=MOST, depth=MOST), lambda: (MOST, MOST))
     try:
         file = tempfile.TemporaryFile(dir=directory)
@@ -157,7 +158,7 @@ def _base(store: Store, known: dict[str, Any]) -> Image:
         return store.find(str(known["id"]))
     except ImageError as error:
         raise ImageError(
-            f"export: the app's image is no longer in the store: {error}",
+            f"export an app: its image is no longer in the store: {error}",
             "use --squash, which does not need it",
         ) from error
 
@@ -167,9 +168,10 @@ def _stored(layer: Layer) -> StoredLayer:
 
 
 def _unused(home: str) -> list[str]:
-    """Return those of ``_MOUNTED_FILES`` that are empty in the app with the directory ``home``.
+    """Return the files of ``_MOUNTED_FILES`` that are empty in the app's upper directory.
 
-    An empty file is only the mount point of a file that the pod provides.
+    ``home`` is the app's directory.  An empty file is only the mount point of a file that the pod
+    provides.
     """
     return [name for name in _MOUNTED_FILES if _is_empty_file(f"{home}/upper/{name}")]
 

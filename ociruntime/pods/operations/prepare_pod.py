@@ -1,7 +1,7 @@
 """Prepare a pod from a request: fetch and unpack images, and create the pod's files.
 
-Failures before the pod's directory is created change nothing but the image store; later failures
-remove the pod again.
+A failure before the pod's directory is created changes nothing but the image store.  After a later
+failure, the pod is removed again.
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ def prepare(request: Request) -> Pod:
 
 
 def check(request: Request) -> Flavour:
-    """Check the options in ``request`` as far as possible without images.
+    """Check the options in ``request`` that can be checked without images.
 
-    Returns the pod's flavour (oci, kvm or fly).  Raises UsageError, PodError.
+    Returns the pod's flavour (oci, kvm or fly).  Raises UsageError for options that contradict each
+    other, PodError if this host does not support one.
     """
     pod = request.pod
     if pod.pod_manifest:
@@ -87,7 +88,7 @@ def check(request: Request) -> Flavour:
     check_number(kind, len(pod.apps))
     if kind.name == "fly" and pod.private_users:
         raise UsageError(
-            "--private-users: not supported by flavour fly, which uses the host's users"
+            "--private-users: not supported by flavour fly: its apps are users of the host"
         )
     if pod.interactive and len(pod.apps) > 1:
         number = len(pod.apps)
@@ -140,9 +141,10 @@ def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Im
 
 
 def fetch_image(request: Request, store: Store, reference: str, signature: str = "") -> Image:
-    """Return the image ``reference`` from the store; first fetch it if --pull-policy requires it.
+    """Return the image ``reference`` from the store; fetch it first if --pull-policy requires it.
 
-    ``signature`` is the path of a detached signature, or "".  Raises ImageError, HostError.
+    ``signature`` is the path of a detached signature, or "".  Raises ImageError if the image cannot
+    be fetched or is not trusted, HostError.
     """
     from ociruntime.images.fetch import fetch
 
@@ -186,7 +188,7 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
     for volume in draft.manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.exists(volume["source"]):
             name, source = volume["name"], volume["source"]
-            raise UsageError(f'volume "{name}": {source}: no such file or directory on this host')
+            raise UsageError(f'volume "{name}": "{source}": no such file or directory on this host')
     for entry in draft.manifest["apps"]:
         check_devices(entry)
     if kind.name == "kvm":
@@ -196,10 +198,7 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
 
 
 def check_devices(entry: dict[str, Any]) -> None:
-    """Check that the devices in ``entry``, an app's manifest entry, exist on this host.
-
-    Raises PodError if one does not.
-    """
+    """Raise PodError if a device of the app ``entry`` does not exist on this host."""
     for device in entry.get("devices", ()):
         check_source(device["source"])
 
@@ -214,15 +213,15 @@ def _make(
     from ociruntime.pods.store.manifest_file import write_manifest, write_runtime_config
     from ociruntime.pods.store.phases import make_pod
 
-    wanted, host = request.pod, request.host
+    pod_request, host = request.pod, request.host
 
     if request.runs:
-        isolators.check_sysctls(draft.manifest, run_settings(wanted, "", kind.name))
+        isolators.check_sysctls(draft.manifest, run_settings(pod_request, "", kind.name))
 
     def fill(pod: Pod) -> None:
-        settings = prepared_settings(host, wanted, kind.name)
-        if wanted.kvm_kernel:
-            settings["kvm_kernel"] = os.path.abspath(wanted.kvm_kernel)
+        settings = prepared_settings(host, pod_request, kind.name)
+        if pod_request.kvm_kernel:
+            settings["kvm_kernel"] = os.path.abspath(pod_request.kvm_kernel)
         trees = {name: render(host, image) for name, image in images.items()}
         fault("prepare.after-render")
         budget = CopyBudget(host)
@@ -233,7 +232,7 @@ def _make(
         make_volumes(pod.path(), draft, roots, settings, budget)
         write_manifest(pod, draft.manifest)
         if request.runs:
-            settings |= run_settings(wanted, pod.uuid, kind.name)
+            settings |= run_settings(pod_request, pod.uuid, kind.name)
         write_runtime_config(pod, settings)
 
     with prepare_lock(host.directory, exclusive=False):
@@ -257,10 +256,10 @@ def render(host: Host, image: Image) -> tuple[str, str]:
 
 
 class CopyBudget:
-    """Limits the files and bytes copied from images into a pod to what one image may have.
+    """Limits the files and bytes copied from images into a pod to the limits of a single image.
 
-    Call the object with each file's status before copying the file: it raises ImageError if the
-    file would exceed the limit, HostError.
+    Before copying a file, call the object with the file's stat result: it raises ImageError if the
+    file would exceed a limit, HostError if the limits cannot be read.
     """
 
     __slots__ = ("_budget", "_host")
@@ -274,7 +273,7 @@ class CopyBudget:
             limits = _image_settings(self._host).limits()
             self._budget = Budget.at(self._host.directory, limits)
         self._budget.take_file()
-        self._budget.take_bytes(status.st_blocks * 512)  # disk usage: holes stay holes
+        self._budget.take_bytes(status.st_blocks * 512)  # bytes on disk, because copies keep holes
 
 
 def add_files(
@@ -291,9 +290,9 @@ def add_files(
     """Create the directory ``apps/NAME`` for an app, in the pod's directory ``path``.
 
     ``entry`` is the app's entry in the pod's manifest, ``tree`` the result of ``render``.  If an
-    overlay cannot be mounted, ``settings["overlay"]`` is set to False and the image's files are
-    copied.  With ``docker_environment``, the app's environment has only those defaults that docker
-    sets.  Raises HostError, PodError, ImageError.
+    overlay cannot be mounted, sets ``settings["overlay"]`` to False and copies the image's files.
+    With ``docker_environment``, the app's environment has only the defaults that docker sets.
+    Raises PodError for invalid settings, ImageError if a limit is exceeded, HostError.
     """
     from ociruntime.pods.bundle.overlay import mount_error
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
@@ -338,9 +337,10 @@ def make_volumes(
 ) -> None:
     """Create the directories of a pod's volumes of kind ``empty``, in the pod's directory ``path``.
 
-    Volumes in ``draft.implicit``, even directories of the host, are filled with an image's files if
-    they are empty.  ``roots`` maps names of apps to the root directories of their images.  Raises
-    HostError, ImageError, OSError.
+    The volumes in ``draft.implicit``, even if they are directories of the host, are filled with an
+    image's files if they are empty.  ``roots`` maps names of apps to the root directories of their
+    images.  Raises HostError, OSError if a volume cannot be created or filled, ImageError if a
+    limit is exceeded.
     """
     users = _private_users(settings)
     shift = users[0] if users else 0

@@ -41,7 +41,7 @@ class Host:
     def stored(self) -> dict[str, Any]:
         """Return the options as members of runtime-config, without the data directory.
 
-        ``prepare`` stores them, and ``run-prepared`` replaces them by its own.
+        ``prepare`` stores them; ``run-prepared`` replaces them by its own options.
         """
         settings = asdict(self) | {"insecure": sorted(self.insecure)}
         del settings["directory"]
@@ -49,7 +49,7 @@ class Host:
 
 
 def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str, Any]:
-    """Return those members of runtime-config that are set when a pod is prepared."""
+    """Return the members of runtime-config that are set when a pod is prepared."""
     private = {"shift": _new_shift(), "count": COUNT} if request.private_users else None
     return {
         "flavor": flavour,
@@ -63,7 +63,7 @@ def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str
 
 
 def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]:
-    """Return those members of runtime-config that are set when a pod is run.
+    """Return the members of runtime-config that are set when a pod is run.
 
     To check only the request, pass "" as ``uuid``.  Raises UsageError.
     """
@@ -104,9 +104,9 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
 
 
 def _check_namespaces(request: PodRequest) -> None:
-    """Check that ``request`` sets nothing, such as a hostname, in a namespace shared with the host.
+    """Raise UsageError if ``request`` sets something in a namespace that it shares with the host.
 
-    Raises UsageError if it does.
+    An example is the hostname.
     """
     if request.private_users and "parent" in (request.pid, request.uts):
         name = "pid" if request.pid == "parent" else "uts"

@@ -1,4 +1,4 @@
-"""Create sandboxes, which are mutable pods; add apps to them and remove apps from them."""
+"""Create sandboxes, which are mutable pods, and add and remove their apps."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ def settings_of(host: Host, request: SandboxRequest, uuid: str) -> dict[str, Any
     if kind != "oci":
         raise UsageError(f"--flavor={kind}: mutable pods require flavour oci")
     if settings["interactive"]:
-        raise UsageError("--interactive: not supported by `app sandbox`, whose pods have no apps")
+        raise UsageError("--interactive: not supported by `app sandbox`: the new pod has no apps")
     return settings
 
 
 def manifest_of(request: SandboxRequest, networks: list[str]) -> dict[str, Any]:
     """Return the manifest of a sandbox, without apps.
 
-    ``networks`` are the names of its networks.  Raises UsageError if these do not allow the
-    requested port forwarding, or for invalid values in ``request``.
+    ``networks`` are the names of its networks.  Raises UsageError for invalid values in
+    ``request``, or if the networks cannot forward ports.
     """
     manifest = empty_manifest(request)
     manifest["annotations"].append({"name": MUTABLE, "value": "true"})
@@ -97,7 +97,7 @@ def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None
     whole = Request(host, request, warn)
 
     def fill(pod: Pod) -> None:
-        # Do this first: a caller that kills this process can then remove the pod.
+        # Do this first: a caller that kills this process knows then which pod to remove.
         save_uuid(request.uuid_file_save, pod)
         settings = settings_of(host, request, pod.uuid)
         for app, image in images:
@@ -134,7 +134,8 @@ def save_uuid(path: str, pod: Pod) -> None:
 def _stored(directory: str) -> Iterator[Store]:
     """Context manager: open the image store, and prevent ``image gc`` from removing images.
 
-    In the context, the caller writes a manifest that refers to images, which keeps them.
+    In the context, the caller writes a manifest that refers to images; afterwards they count as
+    used.
     """
     from ociruntime.images.store.store import Store
     from ociruntime.pods.store.lock import prepare_lock
@@ -149,9 +150,9 @@ def _stored_image(request: Request, store: Store, app: AppRequest) -> Image:
 
 
 def add_to_pod(pod: Pod, request: Request) -> str:
-    """Add the app in ``request``, which has only one, to a running sandbox; return the app's name.
+    """Add the only app in ``request`` to a running sandbox; return the app's name.
 
-    The image must be in the store.  Raises RuntimeFailure; then the pod is unchanged.
+    The image must be in the store.  If this raises RuntimeFailure, the pod is unchanged.
     """
     _check(pod)
     (app,) = request.pod.apps
@@ -164,12 +165,12 @@ def add_to_pod(pod: Pod, request: Request) -> str:
 
 def _check(pod: Pod) -> None:
     if pod.refresh() != "running":
-        raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
+        raise PodError(f"add an app to pod {pod.uuid}: it is not running: it is {pod.state}")
     if not is_mutable(read_manifest(pod)):
-        raise PodError(f"pod {pod.uuid} is immutable", _MUTABLE_HINT)
+        raise PodError(f"change pod {pod.uuid}: it is immutable", _MUTABLE_HINT)
     if not is_ready(pod):
         hint = f"wait for it with: ocipod status --wait-ready {pod.uuid}"
-        raise PodError(f"pod {pod.uuid} is not ready", hint)
+        raise PodError(f"add an app to pod {pod.uuid}: it is not ready", hint)
 
 
 def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
@@ -181,7 +182,7 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
     volumes = [
         str(each["name"]) for each in draft.manifest["volumes"] if each not in before["volumes"]
     ]
-    # An earlier `app add` that was killed before it wrote the manifest leaves stale files.
+    # Remove the stale files of an `app add` that was killed before it wrote the manifest.
     remove_files(pod, name, volumes)
     overlay = settings["overlay"]
     is_written = False
@@ -230,14 +231,14 @@ def _make_files(
     entry: dict[str, Any],
     settings: dict[str, Any],
     request: Request,
-    wanted: tuple[AppRequest, Image],
+    app_and_image: tuple[AppRequest, Image],
 ) -> None:
     """Create an app's files and volumes in the pod's directory.
 
-    ``entry`` is the app's entry in the manifest of ``draft``, ``wanted`` are its request and its
-    image, ``settings`` is the pod's runtime-config.  Raises RuntimeFailure, OSError.
+    ``entry`` is the app's entry in the manifest of ``draft``, ``app_and_image`` are its request and
+    its image, ``settings`` is the pod's runtime-config.  Raises RuntimeFailure, OSError.
     """
-    app, image = wanted
+    app, image = app_and_image
     tree = render(request.host, image)
     budget = CopyBudget(request.host)
     add_files(
@@ -265,7 +266,7 @@ def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, An
         made = with_clean_source(settings)
         name = made["name"]
         if made["kind"] == "host" and not os.path.exists(made["source"]):
-            raise UsageError(f"{where}: {made['source']}: no such file or directory on this host")
+            raise UsageError(f'{where}: "{made["source"]}": no such file or directory on this host')
         known = [volume for volume in manifest["volumes"] if volume["name"] == name]
         if known and known[0] != made:
             raise UsageError(f'{where}: the pod already has a different volume "{name}"')
@@ -279,7 +280,8 @@ def remove_app(pod: Pod, app: str, seconds: float) -> None:
     """Stop an app of a sandbox, then remove its files, its log and its manifest entry.
 
     ``app`` may be "" if the pod has only one app.  ``seconds`` is the time between the stop signal
-    and SIGKILL.  Raises PodError if the pod is immutable or has no such app; HostError.
+    and SIGKILL.  Raises PodError if the pod is immutable or has no such app, HostError if a file
+    cannot be removed.
     """
     with ExitStack() as locks:
         if pod.refresh() != RUNNING:
@@ -287,10 +289,10 @@ def remove_app(pod: Pod, app: str, seconds: float) -> None:
         locks.enter_context(manifest_lock(pod))
         manifest = read_manifest(pod)
         if not is_mutable(manifest):
-            raise PodError(f"pod {pod.uuid} is immutable", _MUTABLE_HINT)
+            raise PodError(f"change pod {pod.uuid}: it is immutable", _MUTABLE_HINT)
         name = choose_app(pod, app)
         if pod.state == RUNNING:
-            # Only the monitor can unmount the root filesystem: it is in its mount namespace.
+            # Only the monitor can unmount the root filesystem, in its own mount namespace.
             ask(pod, {"op": "rm", "app": name, "seconds": seconds})
         remove_files(pod, name)
         # Remove the entry last, so that removal can be repeated after a crash.
@@ -313,7 +315,7 @@ def remove_files(pod: Pod, name: str, volumes: Sequence[str] = ()) -> None:
 
 
 def _remove(pod: Pod, part: str, matches: Callable[[str], bool]) -> None:
-    """Remove those entries of the pod's subdirectory ``part`` whose names ``matches`` accepts.
+    """Remove the entries of the pod's subdirectory ``part`` whose names ``matches`` accepts.
 
     Raises OSError.
     """

@@ -1,6 +1,7 @@
 """Stop a pod: send the request ``halt`` to its monitor, and wait.
 
-The monitor sends the stop signal, waits and kills in ``pods/supervisor/app_run.py``.
+On this request, the monitor sends the stop signal, waits, and kills the apps
+(``pods/supervisor/app_run.py``).
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ _BEFORE = ("embryo", "preparing", "aborted prepare", "prepared")
 def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
     """Stop a running pod; return False if it has exited already.
 
-    ``seconds`` is the time between the stop signal and SIGKILL; with ``force``, kill the apps at
-    once.  With ``wait``, wait until the pod has exited.  Raises PodError if it cannot be stopped,
-    HostError.
+    ``seconds`` is the time between the stop signal and SIGKILL; with ``force``, the apps are killed
+    at once.  With ``wait``, wait until the pod has exited.  Raises PodError if it cannot be
+    stopped, HostError if its monitor cannot be reached.
     """
     if pod.state in _BEFORE:
-        raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
+        raise PodError(f"stop pod {pod.uuid}: it is not running: it is {pod.state}")
     if pod.state != "running":
         return False
     deadline = time.monotonic() + START_TIMEOUT
@@ -40,7 +41,7 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
             break
         except RuntimeFailure:
             if pod.refresh() != "running":
-                break  # it has exited meanwhile
+                break  # the pod has exited meanwhile
             if time.monotonic() > deadline:
                 if not force or not _kill(pod):
                     raise
@@ -57,7 +58,7 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
 def _run_of(pod: Pod) -> object:
     """Return a value that identifies the pod's current run, or None if its monitor is not ready.
 
-    It is (pid, start time) of the monitor.
+    It is the (pid, start time) of the monitor.
     """
     monitor = read_object(pod, "monitor.json") or {}
     return monitor.get("pid") and (monitor.get("pid"), monitor.get("start_time"))
