@@ -1,6 +1,6 @@
 """Entry point of ``python -I -S -B .../ociruntime/pods/cli/__main__.py ARGS``.
 
-Like ``ociruntime/__main__.py`` it sets up ``sys.path`` itself, since ``site`` is not loaded.
+It sets up ``sys.path`` itself, because ``site`` is not loaded.
 """
 
 import gc
@@ -48,8 +48,8 @@ def run() -> int:
 def _retry() -> None:
     """Execute this program again after a second.
 
-    For a monitor that resumes after hibernation while an upgrade replaces the package's files: if
-    the monitor exited, its pod would end.
+    A monitor that resumes after hibernation may find the package incomplete, because an upgrade is
+    replacing its files.  If the monitor exited then, its pod would end.
     """
     import time
 

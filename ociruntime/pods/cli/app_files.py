@@ -122,7 +122,7 @@ COMMANDS = (
         run_copy_in,
         options=(
             _APP,
-            Option("name", "rename what is at the archive's top level", "NAME", completed=False),
+            Option("name", "rename the top-level file or directory", "NAME", completed=False),
             _ONLY,
         ),
         details=(

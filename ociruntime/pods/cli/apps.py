@@ -136,7 +136,7 @@ def run_app_exec(context: Context, arguments: Arguments) -> int:
     except RuntimeFailure as error:
         if not log:
             raise
-        # The log's reader cannot tell our exit status from the program's.
+        # Only the log shows that the error is ours: the exit status could be the program's.
         Log(log, "json").error(str(error))
         return OWN_FAILURE
 

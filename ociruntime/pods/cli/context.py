@@ -50,8 +50,8 @@ class Context:
     def tie_to_parent(self) -> None:
         """Apply ``--die-with-parent`` and ``--nofile``, with which the daemon runs ``ocipod``.
 
-        ``--die-with-parent=PID``: have the kernel kill this process when its parent PID exits.  A
-        command that outlived a killed daemon would race with the clean-up of the next one.
+        ``--die-with-parent=PID``: have the kernel kill this process when its parent PID exits.  If
+        a command survived a killed daemon, it would race with the cleanup of the next daemon.
         ``--nofile=SOFT:HARD``: set RLIMIT_NOFILE, because the daemon has raised its own limit.
         Raises UsageError.
         """
@@ -94,7 +94,7 @@ class Context:
 
 
 def _checked(path: str, kind: str) -> str:
-    # Not normalised: after a symbolic link, ".." is not the textual parent.
+    # Do not normalise the path: after a symbolic link, ".." is not the textual parent.
     path = os.path.join(os.getcwd(), path)
     check_directory(path, kind)
     return os.path.realpath(path)

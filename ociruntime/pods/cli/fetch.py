@@ -50,7 +50,7 @@ def _fetch(
 ) -> Image:
     """Fetch the image ``text`` into the store, and unpack it, so that pods start quickly.
 
-    If it cannot be unpacked, it is removed from the store.
+    An image that cannot be unpacked is removed from the store.
     """
     settings = Settings(context.system_config, context.local_config, context.user_config)
     before = {name: record.id for record in store.records() for name in (*record.names, record.id)}
@@ -179,7 +179,7 @@ def _agreed() -> bool:
 def _line() -> str:
     """Return a line of standard input, "" at its end.
 
-    Reads byte by byte, because what follows the line may be for another program.
+    Reads byte by byte, because the rest of the input may be for another program.
     """
     line = b""
     while not line.endswith(b"\n"):

@@ -67,8 +67,8 @@ def run_image_list(context: Context, arguments: Arguments) -> int:
 def _described(store: Store, trees: TreeStore) -> list[dict[str, Any]]:
     """Return a dict for each name of each image in the store; the keys are those of TITLES.
 
-    An image without a name has one dict, with the name "".  The platform of a damaged image is
-    "damaged", and its size does not include the unpacked tree.
+    An image without a name has one dict, with the name "".  A damaged image has the platform
+    "damaged", and its size does not include its unpacked tree.
     """
     rows = []
     for record in store.records():
@@ -111,7 +111,7 @@ def _cell(image: dict[str, Any], field: str, *, full: bool) -> str:
         return str(value) if full else amount(value)
     if field in ("importtime", "lastused"):
         return date(int(value)) if full else ago(int(value))
-    # The platform is copied from the image and may be empty.
+    # The platform comes from the image, and may be empty.
     return str(value) or _NONE
 
 
@@ -132,8 +132,8 @@ _FAILED = 254
 def run_image_rm(context: Context, arguments: Arguments) -> int:
     """Remove images from the store; if one fails, print the error and continue with the next.
 
-    Holds the lock that ``ocipod prepare`` takes, so that no image is removed that a new pod is
-    about to use.
+    Holds the lock that ``ocipod prepare`` takes: otherwise an image could be removed that a new pod
+    is about to use.
     """
     status = count = freed = 0
     force, untag = arguments.flag("force"), arguments.flag("untag")
@@ -173,7 +173,7 @@ def _remove_image(context: Context, store: Store, record: Record) -> int:
     try:
         tree = tree_id(store.load(record))
     except ImageError:
-        tree = ""  # damaged image: image gc removes its tree
+        tree = ""  # the image is damaged: its tree is unknown, image gc removes it
     freed = store.remove([record.id])
     if not tree or any(tree_id(image) == tree for image in store.images()):
         return freed
@@ -192,9 +192,9 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
     """Remove unused images, their unpacked trees, and stray files such as interrupted downloads.
 
     Holds the lock that ``ocipod prepare`` takes, because a pod under preparation does not refer to
-    its images yet.  It may have looked them up just before it waits for the lock, so the last use
-    of an image is checked again before the image is removed.  Removes nothing if the images of a
-    pod cannot be determined.
+    its images yet.  ``prepare`` may have looked up an image just before it waited for the lock, so
+    the time of the last use is checked again before an image is removed.  Removes nothing if the
+    images of a pod cannot be determined.
     """
     from ociruntime.images.registry.resumable_download import remove_stale
 
@@ -233,7 +233,7 @@ def _remove_trees(trees: TreeStore, unused: Iterable[Tree]) -> tuple[int, int]:
 
 
 def _remove_images(store: Store, unused: Iterable[Record], before: float) -> tuple[int, int]:
-    """Remove those of the images ``unused`` that were last used at the time ``before`` or earlier.
+    """Remove the images in ``unused`` whose last use was at the time ``before`` or earlier.
 
     Returns (number of removed images, bytes freed).
     """
@@ -280,7 +280,7 @@ def run_image_verify(context: Context, arguments: Arguments) -> int:
 def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
     """Remove an image's blobs that do not match their digests.
 
-    Returns the removed blobs as texts "blob DIGEST".
+    Returns a text "blob DIGEST" for each removed blob.
     """
     damaged = []
     digests = store.digests(record.id)

@@ -15,9 +15,10 @@ from ociruntime.pods.cli.context import Context
 
 
 def run_login(context: Context, arguments: Arguments) -> int:
-    """Log in to a registry and store the user name and password; ask for what is not given.
+    """Log in to a registry and store the credentials; ask for a missing user name or password.
 
-    Raises UsageError; RegistryError if the registry refuses the credentials; HostError.
+    Raises UsageError for contradicting options, RegistryError if the registry refuses the
+    credentials, HostError if they cannot be stored.
     """
     host = auth.registry_of("".join(arguments.positional))
     credential = Credential(*credentials(arguments))

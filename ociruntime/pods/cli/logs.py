@@ -80,11 +80,11 @@ class Printer:
         self.with_app = False
 
     def selected(self, lines: list[Line]) -> list[Line]:
-        """Return those of ``lines`` that are from the stream ``--stream``; all if not given."""
+        """Return the ``lines`` from the stream ``--stream``; all without this option."""
         return [line for line in lines if self._stream in ("", line.stream)]
 
     def print(self, lines: list[Line]) -> bool:
-        """Print log lines; return False if the reader has closed our standard output."""
+        """Print log lines; return False if the reader of our standard output has closed it."""
         for line in lines:
             fd = 2 if line.stream == "stderr" else 1
             if not write_all(fd, form(line, self.with_app, self._with_time)):

@@ -1,6 +1,6 @@
-"""Texts of the manual pages of ``ocipod``, and the data for its shell completions.
+"""Texts of the manual pages of ``ocipod``, and data for its shell completions.
 
-Loaded only when manual pages and completions are built.
+This module is loaded only when manual pages and completions are built.
 """
 
 from __future__ import annotations

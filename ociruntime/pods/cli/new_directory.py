@@ -1,4 +1,4 @@
-"""Create a directory or file at a path that the user gives, atomically: whole or not at all."""
+"""Create a directory or file at a path that the user has given, atomically."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
 
 
 def put_directory(path: str, fill: Callable[[int], None]) -> None:
-    """Create or replace the directory ``path``, which ``check_target`` has returned.
+    """Create or replace the directory ``path``, a result of ``check_target``.
 
     Creates a temporary directory beside ``path``, calls ``fill`` with its descriptor, and renames
-    it to ``path``.  A container may have write access to the parent, so no symbolic link is
-    followed.  Raises HostError, and any exception that ``fill`` raises; then an existing directory
-    is unchanged.
+    it to ``path``.  A container may have write access to the parent directory, so no symbolic link
+    is followed.  Raises HostError, and any exception that ``fill`` raises; an existing directory is
+    then unchanged.
     """
     name = os.path.basename(path)
     temporary = _temporary(name)
@@ -107,8 +107,9 @@ def _put(parent: int, temporary: str, name: str) -> None:
 def new_file(target: str, *, overwrite: bool) -> Iterator[BinaryIO]:
     """Context manager: yield a new temporary file; at the end, rename it to ``target``.
 
-    If the context ends with an exception, the file is removed.  For the ``target`` "-", yield
-    standard output.  Raises UsageError, HostError.
+    If the context ends with an exception, the file is removed.  If ``target`` is "-", yield
+    standard output.  Raises UsageError if ``target`` exists or is a directory, HostError if it
+    cannot be written.
     """
     if target == "-":
         yield open(1, "wb", closefd=False)

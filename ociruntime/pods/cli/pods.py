@@ -88,8 +88,8 @@ def _titles(full: bool) -> list[str]:
 def pod_rows(pod: dict[str, Any], full: bool) -> list[list[str]]:
     """Return a table row for each app of ``pod``, the result of ``describe``.
 
-    Columns about the pod, such as its state, are "" in all rows but the first.  With ``full``, ids
-    and times are not shortened.
+    Columns about the pod, such as its state, are "" in all rows but the first.  Without ``full``,
+    ids and times are shortened.
     """
     form = date if full else ago
     uuid = pod["name"] if full else pod["name"][:_SHORT]

@@ -64,7 +64,7 @@ from ociruntime.pods.supervisor.start_monitor import run_monitor, start_monitor
 
 
 def host_of(context: Context) -> Host:
-    """Return those global options that are stored with a pod.
+    """Return the global options that are stored with a pod.
 
     Raises PodError if the OCI runtime is not installed.
     """
@@ -80,9 +80,9 @@ def host_of(context: Context) -> Host:
 
 
 def prepared(context: Context, options: PodRequest, *, runs: bool) -> Pod:
-    """Prepare a pod and return it, locked by this process.  Raises RuntimeFailure.
+    """Prepare a pod and return it, locked by this process.
 
-    With ``runs``, the pod is about to be run: also check its networks.
+    With ``runs``, the pod will be run at once: also check its networks.  Raises RuntimeFailure.
     """
     request = Request(host_of(context), options, warn, runs)
     kind = check(request).name
@@ -95,10 +95,7 @@ def prepared(context: Context, options: PodRequest, *, runs: bool) -> Pod:
 
 
 def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
-    """Check that each of ``networks``, pairs (name, CNI arguments), exists.
-
-    Raises NetworkError if one does not.
-    """
+    """Raise NetworkError if one of ``networks``, pairs (name, CNI arguments), is unknown."""
     directories = net_directories(
         context.user_config, context.local_config, context.system_config, context.directory
     )
@@ -112,7 +109,7 @@ def check_root() -> None:
 
 
 def read_request() -> object:
-    """Read a JSON document, the manager's request, from standard input and return it parsed.
+    """Read a JSON document, a request of the manager, from standard input and return it parsed.
 
     Raises HostError if it cannot be read, UsageError if it is too large or invalid JSON.
     """
@@ -130,7 +127,7 @@ def read_request() -> object:
 
 
 def warn(text: str) -> None:
-    """Print a warning to standard error, without buffering: the next operation may take long."""
+    """Print a warning to standard error at once, because the next operation may take long."""
     tell("ocipod", text)
 
 
@@ -256,7 +253,7 @@ def run_app_sandbox(context: Context, arguments: Arguments) -> int:
     return _become_sandbox(pod, detach=request.detach)
 
 
-# An alias of --name: the other commands on apps have --app.
+# An alias of --name, because the other commands on apps have --app.
 _APP = Option("app", value="APP", short="a")
 
 
@@ -269,7 +266,7 @@ def parse_app_add(argv: list[str], program: Arguments) -> PodArguments:
     for app in parsed.apps:
         texts = app.options.texts
         if (name := texts.pop("app", "")) and texts.setdefault("name", name) != name:
-            raise UsageError("app add: --app and --name give different names", "leave out --app")
+            raise UsageError("app add: --app and --name are different names", "leave out --app")
     return parsed
 
 
@@ -312,14 +309,14 @@ SANDBOX_OPTIONS = (
     ),
     Option(
         "on-failure",
-        "effect of a failed app on the pod (default: keep)",
+        "action when an app fails (default: keep)",
         "keep|halt",
         kind="choice",
         details="keep leaves the pod running, halt stops it as with `run`.",
     ),
     Option(
         "on-exit",
-        "effect of the last app's exit (default: keep)",
+        "action when the last app exits (default: keep)",
         "keep|halt",
         kind="choice",
         details="halt stops the pod when none of its apps is running any more.",
