@@ -1,7 +1,7 @@
-"""A container: the requests for it, and reconciliation with its pod.
+"""A container: the requests for it, and the reconciliation of its record with its pod.
 
 The state file of the pod's app is authoritative.  The record stores the last start and exit that
-the daemon handled, so events, restarts and removals follow even if no daemon ran at the exit.
+the daemon has handled, so events, restarts and removals follow even if no daemon ran at the exit.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ _NOT_EXECUTED = (126, 127)  # exit codes for a program that cannot be executed o
 class Container:
     """A container in the daemon's memory; all of its lasting state is on disk.
 
-    ``lock`` must be held to change the container; only ``kill`` does without.  ``damage`` tells why
-    its record cannot be read; "" if the record is intact.  ``on_removed`` is called after removal.
+    ``lock`` must be held to change the container; only ``kill`` does without.  ``damage`` says why
+    its record cannot be read; "" if it is intact.  ``on_removed`` is called after removal.
 
-    A request raises NotFound if the container was removed meanwhile, Conflict if its status forbids
-    the request, and ManagerError (or another RuntimeFailure) if the request fails; a failed request
-    changes nothing.  With ``strict``, a request with nothing to do raises Conflict, too.
+    A request raises NotFound if the container was removed meanwhile, Conflict if its status does
+    not allow the request, ManagerError (or another RuntimeFailure) if it fails; a failed request
+    changes nothing.  With ``strict``, a request that would change nothing raises Conflict, too.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Container:
         self._services = services
         self._record = record
         self._on_removed = on_removed
-        self._removing = False  # removal has begun and cannot be cancelled
+        self._removing = False  # its removal has begun, and cannot be cancelled
         self._removed = False
         self._reconcile_scheduled = False
         self._restarts = Restarts(self._begin, self.lock, self._restart_exited)
@@ -114,7 +114,7 @@ class Container:
 
     @property
     def location(self) -> tuple[str, str, str]:
-        """(``ocipod``'s data directory, UUID of the container's pod, name of its app)."""
+        """The (data directory of ``ocipod``, UUID of the container's pod, name of its app)."""
         return self._services.settings.directory, self.record.pod, APP
 
     def inspect(self) -> Answer:
@@ -126,15 +126,12 @@ class Container:
         return answer | {"status": REMOVING} if self._removing else answer
 
     def volumes(self) -> tuple[list[Answer], list[str]]:
-        """Return the container's mounts and the names of its anonymous volumes.
-
-        Raises NotFound, Conflict.
-        """
+        """Return the mounts and the anonymous volumes' names.  Raises NotFound, Conflict."""
         self._check_present()
         return self.record.spec.get("volumes") or [], self.record.anonymous_volumes
 
     def addresses(self) -> dict[str, str]:
-        """Return ``{network: IP address}`` of the running container; empty if it is not running."""
+        """Return ``{network: IP address}`` of the container; {} if it is not running."""
         return self.pod.status().addresses
 
     def abandon(self) -> None:
@@ -147,7 +144,8 @@ class Container:
     async def start(self, *, strict: bool) -> bool:
         """Start the container; return False if it was running already.
 
-        Raises what ``Container`` lists; StartFailed if the program cannot be executed.
+        Raises the errors that ``Container`` lists, and StartFailed if the program cannot be
+        executed.
         """
         async with self._held():
             record = self.record
@@ -169,19 +167,19 @@ class Container:
             return True
 
     async def prepare(self) -> None:
-        """Run a stopped container's pod, but not its app: clients can then attach before start."""
+        """Run a stopped container's pod without its app, for clients to attach before start."""
         async with self._held():
             await self.pod.wait_for_end()
             if self._status(await self._reconcile()) in (CREATED, STOPPED):
                 await self.pod.run(self.record)
 
     def release(self) -> None:
-        """Halt the pod of a container that is not started, unless a client is attached to it."""
+        """Stop the pod of a container that is not started, unless a client is attached to it."""
         if self._is_idle():
             self._begin("stop the pod of", self._end_idle_pod())
 
     async def settled(self) -> None:
-        """Wait until the container's pod has ended, then record the exit of its program."""
+        """Wait until the container's pod has ended, and record the exit of its program."""
         await self.pod.has_ended()
         async with self.lock:
             if not self._removing:
@@ -190,7 +188,8 @@ class Container:
     async def stop(self, seconds: float | None, *, strict: bool) -> bool:
         """Stop the container and wait until it has exited; return False if it was not running.
 
-        ``seconds``: from the stop signal to SIGKILL; None means the container's ``stop_timeout``.
+        ``seconds`` is the time between the stop signal and SIGKILL; None means the container's
+        ``stop_timeout``.
         """
         self._restarts.cancel()
         await self._shorten_stop(self.record.stop_timeout if seconds is None else seconds)
@@ -210,7 +209,8 @@ class Container:
     async def kill(self, signal: str) -> None:
         """Send a signal to the container's init, without waiting for the container's lock.
 
-        ``signal`` is a name or number.  Raises what ``Container`` lists; BadRequest if unknown.
+        ``signal`` is a name or number.  Raises the errors that ``Container`` lists, and BadRequest
+        for an unknown signal.
         """
         name = check_signal("signal", signal)
         self._check_present()
@@ -223,7 +223,7 @@ class Container:
         try:
             await services.programs.runtime(pod, "kill", name)
             if name == "SIGKILL" and self.pod.status().paused:
-                # On cgroup v1, SIGKILL does not end a frozen process.
+                # On cgroup v1, a frozen process dies only when it is thawed.
                 await services.programs.runtime(pod, "resume")
         except RuntimeFailure as failure:
             if record.wanted != before and self.pod.status().pid is not None:
@@ -233,10 +233,7 @@ class Container:
         self._publish("kill", signal=name)
 
     async def pause(self, *, paused: bool) -> None:
-        """Pause (``paused=True``) or resume the container.
-
-        Raises Conflict if it is paused or resumed already.
-        """
+        """Pause or resume the container; Conflict if it is in this state already."""
         verb = "pause" if paused else "resume"
         async with self._held():
             await self._reconcile()
@@ -262,7 +259,7 @@ class Container:
         if self._removed:
             raise self._not_found()
         if condition == "not-running" and not self._is_up():
-            async with self._held():  # by then, a stop in progress has recorded the exit
+            async with self._held():  # wait for the lock: a stop in progress records the exit first
                 if not self.is_corrupt:
                     await self._reconcile()
                 if not self._is_up():
@@ -274,7 +271,8 @@ class Container:
     async def update(self, changes: object) -> None:
         """Change the container's limits and restart policy, also while it is running.
 
-        ``changes``: members of ``spec.CHANGEABLE``.  Raises what ``Container`` lists; BadRequest.
+        ``changes`` contains members of ``spec.CHANGEABLE``.  Raises the errors that ``Container``
+        lists, and BadRequest for an invalid change.
         """
         async with self._held():
             pod_status = await self._reconcile()
@@ -303,12 +301,12 @@ class Container:
                 own = names_on_networks({**record.spec, "name": name}, self.id)
                 await asyncio.to_thread(self.pod.set_names, own)
             except RuntimeFailure as failure:
-                log.warning('container "%s": its networks keep its old name: %s', name, failure)
+                log.warning('rename container "%s" on its networks: %s', name, failure)
             names.release(before, self.id)
             self._publish("rename", before=before)
 
     async def remove(self, *, force: bool, volumes: bool = False) -> None:
-        """Remove the container (``force``: kill it first; ``volumes``: with anonymous volumes)."""
+        """Remove the container: with ``force`` kill it, with ``volumes`` remove anonymous ones."""
         if force:
             self._restarts.cancel()
             await self._shorten_stop(0)
@@ -340,7 +338,7 @@ class Container:
             raise self._not_found()
         if self._removing:
             hint = f"finish the removal: ocictl rm -f {self.name}"
-            raise Conflict(f'use container "{self.name}": its removal is incomplete', hint)
+            raise Conflict(f'container "{self.name}": its removal is incomplete', hint)
 
     def _not_found(self) -> NotFound:
         return NotFound(f'no container with name or ID "{self.name}" found')
@@ -359,10 +357,10 @@ class Container:
         status = self._status(pod_status)
         pod = self.pod.open()
         if status not in ACTIVE or pod is None:
-            message = f'use container "{self.name}": it is not running: its status is "{status}"'
+            message = f'container "{self.name}" is not running: its status is "{status}"'
             raise Conflict(message)
         if pod_status.is_ending:
-            raise Conflict(f'use container "{self.name}": it is not running: it has just exited')
+            raise Conflict(f'container "{self.name}" is not running: it has just exited')
         return pod
 
     async def _start(self) -> None:
@@ -388,7 +386,7 @@ class Container:
                 await self.pod.halt()
                 raise ManagerError(f'start container "{record.name}": {error}') from None
             if not self._restarts.in_task():
-                record.wanted = STOPPED  # the client gets the error and decides about a retry
+                record.wanted = STOPPED  # the client gets the error, and decides whether to retry
             code = last.exit_code if last.exit_code in _NOT_EXECUTED else _FAILED
             await self.pod.wait_for_end()
             await self._reconcile()
@@ -427,7 +425,7 @@ class Container:
         """Shorten the timeout of a stop in progress to ``seconds``; do nothing if there is none."""
         pod = self.pod.open() if self.lock.locked() else None
         if pod is not None and self.pod.status().app_state == "stopping":
-            with suppress(RuntimeFailure):  # the stop in progress gets and reports the same error
+            with suppress(RuntimeFailure):  # the request that is stopping it reports the same error
                 await ask(pod, {"op": "stop", "app": APP, "seconds": seconds})
 
     async def remove_held(self, *, volumes: bool = False) -> None:
@@ -455,7 +453,7 @@ class Container:
         await asyncio.to_thread(store.remove, self.id)
         self._removed = True
         self._restarts.cancel()
-        self.pod.close()  # a list may have opened it again
+        self.pod.close()  # a concurrent `list` may have opened it again
         services.names.release(self.name, self.id)
         self._on_removed(self)
         self._notify(*CONDITIONS)
@@ -526,7 +524,7 @@ class Container:
             record.last = LastRun(started_at=record.last.started_at, error=UNSEEN)
         last = record.last
         if last.exit_code is not None and last.error:
-            return  # the program could not be executed: the container never ran
+            return  # no event: the program could not be executed, so the container never ran
         if last.oom_killed:
             self._publish("oom", at=end)
         facts = {"signal": last.signal, "finished_at": last.finished_at}

@@ -1,8 +1,8 @@
 """Resolve the mounts of a new container: its own, its image's volumes, and ``volumes_from``.
 
 A request is resolved once, when its container is created.  The member ``volumes`` of the result
-lists all mounts, each with the path of a host's file or the name of a volume; restarts, other
-containers and the list of a volume's users need nothing else.
+lists all mounts, each with a path of the host or the name of a volume.  Restarts, other containers
+and the list of a volume's users need nothing else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_OF_IMAGE = 1000  # the maximum number of volumes that an image may declare
 class Mounts:
     """All mounts of a container; ``volumes`` becomes the member ``volumes`` of its spec.
 
-    ``generated`` are the names of anonymous volumes made for it, ``inherited`` those of anonymous
+    ``generated`` are the names of its new anonymous volumes, ``inherited`` the names of anonymous
     volumes that it shares by ``volumes_from``.  ``others`` are the mount points of its tmpfs
     mounts.
     """
@@ -57,8 +57,8 @@ class Mounts:
 def of_request(spec: Spec, inherit: Inherit) -> Mounts:
     """Return the mounts of a checked request, without the volumes that its image declares.
 
-    The request's own mount wins over one from ``volumes_from`` at the same path.  Raises
-    BadRequest if two of its own mounts have the same path, and the errors of ``inherit``.
+    A mount of the request overrides one from ``volumes_from`` at the same path.  Raises BadRequest
+    if two mounts of the request have the same path, and the errors of ``inherit``.
     """
     mounts = Mounts(others=frozenset(clean(other["target"]) for other in spec.get("tmpfs") or ()))
     for index, mount in enumerate(spec.get("volumes") or ()):
@@ -88,22 +88,25 @@ def of_request(spec: Spec, inherit: Inherit) -> Mounts:
 
 
 def add_image(mounts: Mounts, paths: Iterable[str]) -> None:
-    """Add an anonymous volume at each path of an image's VOLUME, unless a mount covers the path.
+    """Add an anonymous volume at each path that an image declares, unless a mount covers the path.
 
-    Raises ManagerError for a path that cannot be a mount point, or more than 1000 paths.
+    Raises ManagerError for a path that cannot be a mount point, or for more than 1000 paths.
     """
     declared = list(paths)
     if len(declared) > MOST_OF_IMAGE:
         message = (
-            f"use the image: it declares {len(declared)} volumes, but the limit is {MOST_OF_IMAGE}"
+            f"create a container: the image declares {len(declared)} volumes: "
+            f"at most {MOST_OF_IMAGE} are supported"
         )
         raise ManagerError(message)
     taken = mounts.targets
     for path in declared:
         try:
-            volumes.target("its volume", path)
+            volumes.target(f'"{path}"', path)
         except BadRequest as error:
-            raise ManagerError(f"use the image: it declares an invalid volume: {error}") from None
+            raise ManagerError(
+                f"create a container: the image declares an invalid volume: {error}"
+            ) from None
         if clean(path) not in taken:
             mounts.add_anonymous({"target": clean(path)})
             taken.add(clean(path))

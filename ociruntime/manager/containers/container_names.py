@@ -1,4 +1,4 @@
-"""Names and ids of containers: generate them, check them, and look them up."""
+"""The names and ids of containers: generate, check and look up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _THINGS = (
 
 
 class Names:
-    """The container names in use, with the containers' ids; includes containers being created."""
+    """The names in use, with the ids of their containers; includes containers being created."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
@@ -94,7 +94,7 @@ def new_name(taken: Container[str]) -> str:
 def check_name(where: str, name: object) -> str:
     """Return ``name`` if it is a valid container name.
 
-    Raises BadRequest, in which ``where`` is the JSON path of the name.
+    Raises BadRequest, whose message begins with ``where``, the JSON path of the name.
     """
     if (
         not isinstance(name, str)
@@ -103,9 +103,11 @@ def check_name(where: str, name: object) -> str:
         or set(name) - _LETTERS - set("_.-")
     ):
         hint = "use at most 128 letters, digits, _ . and -; the first is a letter or digit"
-        raise BadRequest(where, f"{name!r} is not a valid container name", hint)
+        raise BadRequest(where, f'invalid container name "{name}"', hint)
     if is_id(name):
-        raise BadRequest(where, "a name of 64 hexadecimal digits would be mistaken for an id")
+        raise BadRequest(
+            where, "must not consist of 64 hexadecimal digits: it would be mistaken for an ID"
+        )
     return name
 
 

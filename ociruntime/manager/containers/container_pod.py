@@ -1,8 +1,8 @@
 """The pod of a container: it runs from the container's start to its end.
 
 Only a running pod has processes, networks and ports.  If the pod was removed, a new one replaces
-it.  The marker ``pod`` holds the UUID of the new pod until the record has it; if the daemon is
-killed in between, the next one removes that pod.
+it.  The marker file ``pod`` holds the UUID of the new pod until it is in the record: if the daemon
+is killed in between, the next daemon removes the new pod.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ContainerPod:
         return self._handle.pod()
 
     def status(self) -> PodStatus:
-        """Return a snapshot of the pod's and its app's status; never raises."""
+        """Return a snapshot of the status of the pod and its app; never raises an exception."""
         return self._handle.status()
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class ContainerPod:
         await self._services.run_pod(record)
 
     async def wait_for_end(self) -> None:
-        """Wait until a pod whose app has exited ends; kill the pod after a timeout (75 s).
+        """Wait until a pod whose app has exited ends; kill it after 75 seconds.
 
         Raises RuntimeFailure.
         """
@@ -86,7 +86,7 @@ class ContainerPod:
             await self.halt()
 
     async def has_ended(self) -> bool:
-        """Wait until a pod whose app has exited ends; return False after a timeout (75 s)."""
+        """Wait until a pod whose app has exited ends; return False after 75 seconds."""
         deadline = asyncio.get_running_loop().time() + _END_TIMEOUT
         while self.status().is_ending:
             if asyncio.get_running_loop().time() > deadline:
@@ -108,7 +108,7 @@ class ContainerPod:
             write_runtime_config(pod, read_runtime_config(pod) | {"net_names": names})
 
     async def settle(self, record: Record) -> None:
-        """Remove the new pod that an interrupted replacement has left.  Raises RuntimeFailure."""
+        """Remove the new pod that a killed daemon has left.  Raises RuntimeFailure."""
         store = self._services.store
         if store.has(self._id, POD):
             await self._services.remove_new_pod(self._id, record.pod)
@@ -133,7 +133,7 @@ class ContainerPod:
                 await services.save(record)
         except BaseException:
             record.pod = before
-            with suppress(RuntimeFailure):  # the next daemon tries again
+            with suppress(RuntimeFailure):  # the next daemon removes it
                 await self.settle(record)
             raise
         services.store.forget(self._id, POD)

@@ -1,16 +1,17 @@
 """Records of containers on disk, and the JSON shown to clients.
 
-The manager's data directory has one directory per container, whose files are replaced atomically:
+The manager's data directory contains a directory for each container.  Files are replaced
+atomically:
 
-ROOT/lock                            flock(2) held by the daemon
-ROOT/events.jsonl, events.jsonl.1    the event log, see events.py
-ROOT/volumes/NAME                    volumes, see volumes.py
-ROOT/containers/ID/container.state   the record
-ROOT/containers/ID/creating          marker: unfinished creation: {"volumes": [anonymous ones]}
-ROOT/containers/ID/removing          marker: unfinished removal: {"volumes": [ones to remove]}
-ROOT/containers/ID/pod               the UUID of the pod that is being made
+    ROOT/lock                            flock(2) held by the daemon
+    ROOT/events.jsonl, events.jsonl.1    the event log, see events.py
+    ROOT/volumes/NAME                    volumes, see volumes.py
+    ROOT/containers/ID/container.state   the record
+    ROOT/containers/ID/creating          marker of an unfinished creation: {"volumes": [anonymous]}
+    ROOT/containers/ID/removing          marker of an unfinished removal: {"volumes": [to remove]}
+    ROOT/containers/ID/pod               the UUID of the pod that is being made
 
-A record holds only what cannot be read from the pod: whether the container is running is always
+A record contains only what cannot be read from the pod: whether the container is running is always
 read from the pod itself.
 
     {"id", "name", "image", "image_id", "command": [...], "created_at", "pod": UUID, "spec": {...},
@@ -52,7 +53,7 @@ CREATING = "creating"
 REMOVING = "removing"
 POD = "pod"
 _TEMPORARY = ".tmp-"
-# How long to wait for the lock: a child just forked by a killed daemon holds it until execve(2).
+# Seconds to wait for the lock: a child that a killed daemon has forked holds it until execve(2).
 DYING_SECONDS = 1.0
 
 
@@ -97,8 +98,9 @@ class Record:
     def should_restart(self, *, at_reload: bool = False) -> bool:
         """Return whether the restart policy restarts this container, which is not running.
 
-        An unknown exit status counts as a failure.  A container stopped by the user stays stopped,
-        except that ``always`` starts it with the daemon (``at_reload``), as docker does.
+        An unknown exit status counts as a failure.  A container that the user has stopped stays
+        stopped, with an exception that docker also makes: ``always`` starts it with the daemon
+        (``at_reload``).
         """
         name, maximum = self.restart_policy
         if not self.ever_started:
@@ -165,7 +167,10 @@ def _check(
 
 
 def answer(record: Record, pod_status: PodStatus, *, starting: bool = False) -> Answer:
-    """Return the JSON that clients get for a container; ``starting``: a restart is pending."""
+    """Return the JSON that clients get for a container.
+
+    ``starting`` says whether a restart is pending.
+    """
     last = pod_status.last or record.last
     status = pod_status.of_container(record.ever_started)
     if starting and status == STOPPED:
@@ -201,7 +206,7 @@ def answer(record: Record, pod_status: PodStatus, *, starting: bool = False) -> 
 
 
 def corrupt_answer(container_id: str, why: str) -> Answer:
-    """Return the same members as ``answer`` for a container with a corrupt record.
+    """Return the members of ``answer`` for a container with a corrupt record.
 
     ``why`` is the error in the record.
     """
@@ -213,7 +218,7 @@ def corrupt_answer(container_id: str, why: str) -> Answer:
 class RecordStore:
     """The containers' records and marker files in the manager's data directory ``root``.
 
-    The methods raise HostError.
+    All methods raise HostError if a file cannot be read or written.
     """
 
     def __init__(self, root: str) -> None:
@@ -267,7 +272,7 @@ class RecordStore:
         return self.has(container_id, CREATING) or self.has(container_id, REMOVING)
 
     def is_empty(self, container_id: str) -> bool:
-        """Return whether the container's directory is empty, as a kill after mkdir(2) leaves it."""
+        """Return whether the container's directory is empty, after a kill just after mkdir(2)."""
         with _failing(f'read directory "{self.path(container_id)}"'):
             return not os.listdir(self.path(container_id))
 
@@ -315,7 +320,7 @@ class RecordStore:
         return [str(volume) for volume in volumes] if isinstance(volumes, list) else []
 
     def new_pod(self, container_id: str) -> str:
-        """Return the UUID of a pod being made for the container (marker ``pod``); "" if none is."""
+        """Return the UUID of the pod being made for the container (marker ``pod``), or ""."""
         try:
             with open(self.path(container_id, POD), encoding="ascii", errors="replace") as file:
                 return file.read().strip()
@@ -332,7 +337,7 @@ class RecordStore:
     def remove(self, container_id: str) -> None:
         """Remove the container's directory, the markers ``creating`` and ``removing`` last.
 
-        If the daemon is killed meanwhile, the next one still sees that it must finish the removal.
+        So if the daemon is killed meanwhile, the next daemon sees that it must finish the removal.
         """
         path = self.path(container_id)
         last = (CREATING, REMOVING)
@@ -363,7 +368,7 @@ class RecordStore:
 
 @contextmanager
 def _failing(action: str) -> Iterator[None]:
-    """Convert an OSError raised in the block to a HostError about ``action``."""
+    """Context manager: convert an OSError to a HostError about ``action``, what was attempted."""
     try:
         yield
     except OSError as error:

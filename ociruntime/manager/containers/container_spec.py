@@ -1,6 +1,6 @@
 """The request for a new container (the body of ``POST /v1/containers``): a container's spec.
 
-It is checked by a table, and translated into the requests that ``ocipod`` reads.
+A table of checks validates it; then it is translated to the requests that ``ocipod`` reads.
 
     {"name", "image" or "rootfs", "command": [...], "entrypoint": [...], "env": {NAME: VALUE},
      "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only",
@@ -127,7 +127,7 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 def check_spec(spec: object) -> Spec:
     """Check a client's spec and return it without its null members.
 
-    Raises BadRequest with the JSON path.
+    Raises BadRequest with the JSON path of an invalid member.
     """
     request = checks.check_object(spec, _MEMBERS, "the spec of the container")
     if "platform" in request and "rootfs" in request:
@@ -171,19 +171,19 @@ def _check_limits(spec: Spec) -> None:
     """Raise BadRequest if a spec's memory or CPU limits contradict each other."""
     swap, memory = spec.get("memory_swap"), spec.get("memory")
     if swap is not None and memory is None:
-        raise BadRequest("memory_swap", "requires memory", "the swap limit counts memory and swap")
+        raise BadRequest("memory_swap", "requires memory", "it limits memory and swap together")
     if swap is not None and 0 <= swap < memory:
         raise BadRequest(
             "memory_swap",
             "must not be less than memory",
-            "the swap limit counts memory and swap",
+            "it limits memory and swap together",
         )
     if "cpus" in spec and ("cpu_quota" in spec or "cpu_period" in spec):
         raise BadRequest("cpus", "cannot be combined with cpu_quota and cpu_period")
 
 
 def _check_sysctls(spec: Spec) -> None:
-    """Raise BadRequest for a sysctl of a namespace that the container shares with the host."""
+    """Raise BadRequest for a sysctl of a namespace that is shared with the host."""
     shared = {"network": spec.get("network"), "ipc": spec.get("ipc")}
     for name in spec.get("sysctls") or ():
         kind = namespace_of(name)
@@ -202,7 +202,7 @@ def changed_spec(spec: Spec, changes: object) -> Spec:
     checked = checks.check_object(changes, {name: _MEMBERS[name] for name in CHANGEABLE})
     if not checked:
         hint = f"supported: {', '.join(CHANGEABLE)}"
-        raise BadRequest("", "update the container: no change given", hint)
+        raise BadRequest("", "update a container: no change given", hint)
     result = {**spec, **checked}
     _check_limits(result)
     if result.get("auto_remove") and setting(result, "restart_policy")["name"] != NO:
@@ -231,7 +231,7 @@ def setting(spec: Spec, name: str) -> Any:  # noqa: ANN401 - JSON
 def _image(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
     checks.nonempty(where, value)
     if value.startswith("-") or value.split() != [value]:
-        raise BadRequest(where, f'"{value}" is not a valid image reference')
+        raise BadRequest(where, f'invalid image reference "{value}"')
 
 
 def check_platform(where: str, value: Any) -> None:  # noqa: ANN401
@@ -285,7 +285,7 @@ def check_volume_name(where: str, value: Any) -> None:  # noqa: ANN401
     checks.nonempty(where, value)
     if set(value) - _LETTERS or value[0] in "._-" or len(value) > 128:
         hint = "use at most 128 letters, digits, _ . and -; the first is a letter or digit"
-        raise BadRequest(where, f'"{value}" is not a valid volume name', hint)
+        raise BadRequest(where, f'invalid volume name "{value}"', hint)
 
 
 def _volume(where: str, value: Any) -> None:  # noqa: ANN401
@@ -415,7 +415,7 @@ _MEMBERS: checks.Members = {
 def fetch_args(spec: Spec) -> list[str]:
     """Return the ``ocipod`` arguments that fetch a container's image and print it as JSON."""
     if "rootfs" in spec:
-        # The directory may have changed since it was last made an image of.
+        # Always read the directory: it may have changed since an image was made of it.
         return ["fetch", "--format=json", "--pull-policy=update", f"dir:{spec['rootfs']}"]
     policy = PULL_POLICIES[setting(spec, "pull_policy")]
     platform = platform_args(spec)
@@ -430,7 +430,7 @@ def platform_args(spec: Spec) -> list[str]:
 def stored_args(spec: Spec) -> list[str]:
     """Return the ``ocipod fetch`` arguments that look for a container's image only in the store.
 
-    Returns [] if the image must be read again anyway: pull policy ``always``, or a local file.
+    Returns [] if the image must be read again in any case: pull policy ``always``, or a local file.
     """
     policy = setting(spec, "pull_policy")
     if "rootfs" in spec or policy == "always" or (policy != "never" and _is_local(spec["image"])):
@@ -442,7 +442,7 @@ def _is_local(image: str) -> bool:
     try:
         return parse(image).is_local
     except ImageError:
-        return False  # ocipod refuses it
+        return False  # invalid: ocipod reports the error
 
 
 def global_args(
@@ -458,9 +458,9 @@ def disabled_checks(
 ) -> set[str]:
     """Return the security checks that are disabled for a container.
 
-    ``insecure`` are the checks disabled for every container, ``allowed`` those that a client may
-    disable.  They are filtered here again: the container may have been made under a daemon that
-    allowed more than this one does.
+    ``insecure`` are the checks disabled for all containers, ``allowed`` the checks that a client
+    may disable.  The spec is checked against ``allowed`` again, because the container may have been
+    created under a daemon that allowed more.
     """
     return {*insecure, *(set(spec.get("insecure") or ()) & set(allowed))}
 
@@ -475,7 +475,7 @@ def pod_request(
 ) -> SandboxRequest:
     """Return the request from which ``ocipod`` makes a container's pod with its app.
 
-    ``volume`` maps the name of a volume to its directory; with ``fill`` an empty volume gets the
+    ``volume`` maps the name of a volume to its directory.  With ``fill``, empty volumes get the
     image's files.
     """
     host_name = _host_name(spec, container_id)
@@ -584,7 +584,7 @@ def _capabilities(spec: Spec) -> list[str] | None:
 
 
 def _program(spec: Spec) -> tuple[str | None, list[str] | None]:
-    """Return (program, arguments) that replace the image's; None to keep those of the image."""
+    """Return (program, arguments) that override the image's; None where the image's are used."""
     entry, command = spec.get("entrypoint"), spec.get("command")
     if entry is None and "rootfs" in spec:
         entry, command = command, None

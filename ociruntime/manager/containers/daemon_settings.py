@@ -18,8 +18,8 @@ class Settings:
     """The daemon's settings.
 
     ``root`` is the manager's own data directory, ``directory`` that of ``ocipod`` (pods, images).
-    An empty string means the default of ``ocipod``.  ``insecure`` are the checks disabled for every
-    container, ``client_insecure`` those that a client may disable for its own.
+    "" means the default of ``ocipod``.  ``insecure`` are the checks that are disabled for all
+    containers, ``client_insecure`` the checks that a client may disable for its own containers.
     """
 
     root: str = ROOT
@@ -44,7 +44,7 @@ class Settings:
         return net_directories("", local, system, self.directory)
 
     def check_insecure(self, checks: Sequence[str]) -> None:
-        """Raise Forbidden unless a client may disable all of these security checks."""
+        """Raise Forbidden if a client may not disable one of these security checks."""
         for check in checks:
             if check not in self.insecure and check not in self.client_insecure:
                 raise Forbidden(

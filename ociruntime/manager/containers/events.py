@@ -44,9 +44,9 @@ def described(record: Record | None, attributes: Event) -> Event:
 
 
 def shown(event: Event) -> Event:
-    """Return an event as the API shows it: ``at`` is a time, or missing.
+    """Return an event as the API shows it: its attribute ``at`` is a time, or missing.
 
-    Events without a time of their own have the container's id there, as a key.
+    For an event without a time of its own, the log has the container's id as ``at``, a mere key.
     """
     attributes = event["attributes"]
     if attributes.get("at") != event["id"]:
@@ -55,9 +55,9 @@ def shown(event: Event) -> Event:
 
 
 class EventBus:
-    """The event log at ``path``, rotated to ``PATH.1``.
+    """The event log, the file ``path``, which is rotated to ``PATH.1``.
 
-    An incomplete line, left by a daemon that was killed while writing, is ignored.
+    Ignores an incomplete line, left by a daemon that was killed while it was writing.
     """
 
     def __init__(self, path: str) -> None:
@@ -95,8 +95,8 @@ class EventBus:
     ) -> None:
         """Append an event to the log and send it to all subscribers.
 
-        An event is published once per kind, container and attribute ``at``.  An event that cannot
-        be written (the disk is full) is still sent.
+        An event with the same kind, container and attribute ``at`` is published only once.  If an
+        event cannot be written (the disk is full), it is still sent.
         """
         attributes = attributes or {}
         if self.has(kind, container_id, str(attributes.get("at") or "")):
@@ -111,7 +111,7 @@ class EventBus:
         try:
             self._write(json.dumps(event, separators=(",", ":")).encode() + b"\n")
         except OSError as error:
-            log.warning("write an event to %s: %s", self._path, error)
+            log.warning('write an event to "%s": %s', self._path, error)
         self._remember(event)
         for queue in list(self._queues):
             if queue.full():
@@ -128,7 +128,7 @@ class EventBus:
         self._size += os.write(self._fd, line)
 
     def has(self, kind: str, container_id: str, at: str) -> bool:
-        """Return whether the latest events contain one of this kind, container and ``at``."""
+        """Return whether one of the latest events has this kind, container and ``at``."""
         return bool(at) and (kind, container_id, at) in self._stamps
 
     def _remember(self, event: Event) -> None:
@@ -140,15 +140,15 @@ class EventBus:
             self._stamps.add(stamp)
 
     def since(self, moment: str) -> list[Event]:
-        """Return the latest events from ``moment`` (ISO 8601) on.  Raises ValueError."""
+        """Return the latest events from ``moment`` (ISO 8601) on; ValueError if it is invalid."""
         first = datetime.fromisoformat(moment)
         return [event for event in self._events if datetime.fromisoformat(event["time"]) >= first]
 
     def subscribe(self, since: str = "") -> AsyncGenerator[Event, None]:
-        """Return a generator of events from ``since`` on (RFC 3339 with a zone; empty: from now).
+        """Return a generator of events from ``since`` on (RFC 3339 with a zone; "": from now on).
 
-        It ends when the manager closes, or when ``QUEUED`` events are waiting to be read.  Raises
-        ValueError.
+        It ends when the manager closes, or when more than ``QUEUED`` events wait to be read.
+        Raises ValueError if ``since`` is invalid.
         """
         queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUED)
         past = self.since(since) if since else []

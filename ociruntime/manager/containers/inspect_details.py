@@ -24,8 +24,8 @@ from ociruntime.pods.store.pod import Pod
 def details(record: Record, open_pod: Callable[[], Pod | None], volumes: str) -> Answer:
     """Return the member ``details`` of the answer to ``inspect``, for the container of ``record``.
 
-    ``volumes`` is the directory of the manager's volumes.
-    Missing or damaged files count as empty: the container's status reports the damage.
+    ``volumes`` is the directory of the manager's volumes.  Missing or damaged files count as empty:
+    the container's status reports the damage.
     """
     result: Answer = {
         "image_id": record.image_id,
@@ -68,7 +68,7 @@ def _mount(manifest: dict[str, Any], mount: dict[str, Any], pod: Pod, volumes: s
     volume = next(one for one in manifest["volumes"] if one["name"] == mount["volume"])
     source = volume.get("source") or ""
     name = ""
-    if volume["kind"] != "host":  # of the image: it belongs to the container
+    if volume["kind"] != "host":  # a volume that the image declares: it is in the pod
         name, source = volume["name"], f"{pod.path()}/volumes/{volume['name']}"
     elif os.path.dirname(source) == volumes:
         name = os.path.basename(source)

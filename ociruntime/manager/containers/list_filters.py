@@ -1,6 +1,6 @@
 """Filters of lists (``ps --filter``): check a client's filters, and match objects with them.
 
-An object is listed if it matches, for every filter, one of the filter's values.
+An object is listed if, for each filter, it matches at least one of the filter's values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _any_value(where: str, value: str) -> None:
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter: ``matches(answer, value)``, and a check of the values that a client sends.
+    """A filter: ``matches(answer, value)`` tests an object, ``check`` a value that a client sends.
 
     ``check`` gets the JSON path and the value; it raises BadRequest for a value that cannot match.
     """
@@ -46,7 +46,7 @@ def check_filters(filters: Filters, table: Table) -> None:
 
 
 def passes(answer: Answer, filters: Filters, table: Table) -> bool:
-    """Return whether an answer matches, for every filter, one of the filter's values."""
+    """Return whether ``answer`` matches, for each filter, at least one of its values."""
     return all(
         any(table[name].matches(answer, value) for value in values)
         for name, values in filters.items()

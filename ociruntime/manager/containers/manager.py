@@ -47,7 +47,7 @@ from ociruntime.pods.store.manifest_file import read_manifest
 
 
 class Manager:
-    """The containers below ``settings.root``: creation, lookup, listing and pruning."""
+    """The containers below ``settings.root``: their creation, lookup, listing and pruning."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -92,15 +92,14 @@ class Manager:
     async def open(self) -> None:
         """Lock the data directory; load and reconcile the existing containers.
 
-        Running containers are left alone.  An unfinished creation is rolled back, and an unfinished
+        Running containers are left alone.  An unfinished creation is rolled back, an unfinished
         removal or replacement of a pod is completed; nothing else is removed.  A container that
-        cannot be read is kept; a failure to load a container is logged.
-
-        Raises ManagerError if another daemon holds the lock, HostError.
+        cannot be read is kept; a failure to load a container is logged.  Raises ManagerError if
+        another daemon holds the lock, HostError if the directory cannot be opened.
         """
         self._services.open(on_overflow=self._reconcile_all)
         await asyncio.to_thread(self._settle_volumes)
-        # Removals last: by then it is known which volumes the other containers use.
+        # Finish removals last: only when all containers are loaded, the volumes in use are known.
         store = self._services.store
         for container_id in sorted(store.ids(), key=store.is_to_be_removed):
             try:
@@ -126,7 +125,7 @@ class Manager:
             record, damage = None, str(error)
             log.warning('container "%s": its record is corrupt: %s', container_id[:12], damage)
         container = self._add(container_id, record, damage)
-        # Before anything else: a half-removed pod cannot be reconciled.
+        # Check this first: the pod of such a container may be incomplete.
         if store.has(container_id, container_records.REMOVING):
             await container.remove_held()
             return None
@@ -179,18 +178,17 @@ class Manager:
     def find(self, ref: str) -> Container:
         """Return the container with the id, unambiguous id prefix or name ``ref``.
 
-        Raises NotFound.
+        Raises NotFound if there is none, or several.
         """
         return self._containers[self._services.names.resolve(ref, self._containers)]
 
     async def create(self, request: object, *, download: bool = True) -> Answer:
         """Create a container and return its status; after an error, nothing of it remains.
 
-        Without ``download``, raises NotFound if the image is not in the store.
-
-        The member ``warnings``, if present, lists settings of the image that have no effect.
-
-        Raises BadRequest with the JSON path, Forbidden, Conflict, ManagerError.
+        The member ``warnings`` of the result, if present, lists settings of the image that have no
+        effect.  Without ``download``, raises NotFound if the image is not in the store.  Raises
+        BadRequest with the JSON path of an invalid member, Forbidden for a security check that must
+        not be disabled, Conflict if the name is in use, ManagerError for other errors.
         """
         spec = check_spec(request)
         self.settings.check_insecure(spec.get("insecure") or ())
@@ -205,7 +203,7 @@ class Manager:
         services.names.reserve(name, container_id)
         try:
             mounts = of_request(spec, lambda ref: self.find(ref).volumes())
-            # From here on, none of these volumes is removed.
+            # Protect the volumes of the new container from removal, from here on.
             self._incomplete[container_id] = {**spec, "name": name, "volumes": mounts.volumes}
             image = await services.fetch_image(spec, download=download)
             add_image(mounts, image.volumes)
@@ -260,7 +258,7 @@ class Manager:
         return container
 
     async def _with_published_ports(self, spec: dict[str, Any], image_id: str) -> dict[str, Any]:
-        """Return the spec with a free host port for each port that the image exposes.
+        """Return ``spec`` with a free host port for each port that the image exposes.
 
         Raises ManagerError.
         """
@@ -274,7 +272,7 @@ class Manager:
     async def _roll_back(self, container_id: str, name: str = "") -> None:
         """Remove the pod, volumes and directory of an unfinished creation.
 
-        Raises RuntimeFailure; the next daemon then tries again.
+        If this raises RuntimeFailure, the next daemon tries again.
         """
         services = self._services
         await services.remove_new_pod(container_id)
@@ -285,7 +283,7 @@ class Manager:
         await asyncio.to_thread(services.store.remove, container_id)
 
     def _incomplete_name(self, container_id: str) -> str:
-        """Return the requested name of a container being created; "" if it has none."""
+        """Return the requested name of a container that is being created; "" if it has none."""
         return str(self._incomplete.get(container_id, {}).get("name") or "")
 
     async def prune(self) -> tuple[list[str], int]:
@@ -320,7 +318,7 @@ class Manager:
     async def add_sizes(self, answers: list[Answer]) -> None:
         """Add ``size`` to each answer of ``list``: the bytes that the container has written.
 
-        ``size`` is None for a container with a corrupt record, or removed meanwhile.
+        ``size`` is None for a container that was removed meanwhile or has a corrupt record.
         """
         for answer in answers:
             container = self._containers.get(answer["id"])
@@ -335,10 +333,10 @@ class Manager:
     ) -> list[Answer]:
         """Return the containers, newest first; without ``all`` only running and paused ones.
 
-        ``filters``: ``id`` (prefix), ``name`` (substring), ``status`` (also as ``ps`` shows it,
-        ``exited`` and ``up``), ``image`` (or root filesystem), ``label`` (``NAME`` or
-        ``NAME=VALUE``), ``exited`` (exit code), ``network``.  A container must match one
-        value of every filter.  Raises BadRequest.
+        ``filters`` maps the name of a filter to its values: ``id`` (prefix), ``name`` (substring),
+        ``status`` (also ``exited`` and ``up``, as ``ps`` shows it), ``image`` (or root filesystem),
+        ``label`` (``NAME`` or ``NAME=VALUE``), ``exited`` (exit code), ``network``.  A container
+        must match at least one value of each filter.  Raises BadRequest.
         """
         filters = filters or {}
         check_filters(filters, _FILTERS)

@@ -1,6 +1,6 @@
 """Networks: created by clients or configured by an administrator, and the containers on them.
 
-A network that a client makes is a CNI configuration in ``net.d`` of the data directory, so that
+A network that a client creates is a CNI configuration in ``net.d`` of the data directory, where
 ``ocipod`` finds it like any other (``pods/net/network_configs.py``).
 """
 
@@ -64,7 +64,7 @@ _MOST_PORTS = 256  # exposed ports of an image that ``publish_all`` publishes at
 _SUFFIX = ".conflist"
 _LOCK = ".lock"
 _LARGEST_FILE = 64 << 10  # bytes; pods do not start if they find a larger one than LARGEST_FILE
-_LONGEST_PREFIX = {AF_INET: 30}  # shorter than a subnet of two addresses; 126 for IPv6
+_LONGEST_PREFIX = {AF_INET: 30}  # a longer prefix leaves less than two host addresses; 126 for IPv6
 
 MEMBERS: checks.Members = {
     "name": checks.text,
@@ -78,9 +78,9 @@ MEMBERS: checks.Members = {
 
 @dataclass(frozen=True)
 class User:
-    """A container as a user of networks; ``spec`` is None if its record is corrupt.
+    """A container, as a user of networks; ``spec`` is None if its record is corrupt.
 
-    ``addresses`` returns {network: IP address}, empty while the container is not running.
+    ``addresses`` returns {network: IP address}, {} while the container is not running.
     """
 
     name: str
@@ -95,7 +95,7 @@ class User:
 
 
 class Networks:
-    """The networks of this host; ``users`` lists the containers that may use them."""
+    """The networks of this host; ``users`` lists the containers that may be on them."""
 
     def __init__(self, settings: Settings, users: Callable[[], Iterable[User]]) -> None:
         self._settings = settings
@@ -107,7 +107,10 @@ class Networks:
         return load(self._settings.net_directories)
 
     def check(self, spec: dict[str, Any]) -> None:
-        """Check a new container's networks and aliases.  Raises NotFound, BadRequest."""
+        """Check a new container's networks and aliases.
+
+        Raises NotFound for an unknown network, BadRequest for aliases on a network without names.
+        """
         networks = networks_of(spec)
         aliases = spec.get("network_aliases")
         if not aliases and networks in WITHOUT_NAMES:
@@ -119,7 +122,7 @@ class Networks:
                 raise NotFound(f'network "{name}" not found', hint)
         if aliases and not any(name in known and known[name].has_names for name in networks):
             hint = "use a network of `ocictl network create`"
-            message = f'network "{networks[0]}" does not support names'
+            message = f'network "{networks[0]}" does not support aliases'
             raise BadRequest("network_aliases", message, hint)
 
     # --- requests ---
@@ -127,8 +130,9 @@ class Networks:
     async def create(self, request: Mapping[str, Any]) -> Answer:
         """Create a network and return its description.
 
-        ``request`` has members of ``MEMBERS``.  Raises BadRequest, Conflict, HostError,
-        NetworkError.
+        ``request`` has members of ``MEMBERS``.  Raises BadRequest if it is invalid, Conflict if the
+        name or subnet is in use, NetworkError if no subnet is free, HostError if its file cannot be
+        written.
         """
         name = request.get("name")
         if name is None:
@@ -146,7 +150,7 @@ class Networks:
             known = self._load()
             for one in known:
                 if one.name == name or one.file.rpartition("/")[2] == f"{name}{_SUFFIX}":
-                    hint = f"it is configured in {one.file}" if one.file else ""
+                    hint = f'it is configured in "{one.file}"' if one.file else ""
                     raise Conflict(f'create network "{name}": it already exists', hint)
             document = _document(name, _choose(given, known, request), request)
             data = json_files.text_of(document) + b"\n"
@@ -169,9 +173,10 @@ class Networks:
     def find(self, filters: Mapping[str, list[str]]) -> list[Answer]:
         """Return the networks that match ``filters``, sorted by name.
 
-        ``filters``: ``name`` (substring), ``driver``, ``label`` (``NAME`` or ``NAME=VALUE``),
-        ``dangling`` (true: not used by a container), ``type`` (``custom``: made by a client, or
-        ``builtin``).  A network must match one value of every filter.  Raises BadRequest.
+        ``filters`` maps the name of a filter to its values: ``name`` (substring), ``driver``,
+        ``label`` (``NAME`` or ``NAME=VALUE``), ``dangling`` (true: no container uses it), ``type``
+        (``custom``: made by a client, or ``builtin``).  A network must match at least one value of
+        each filter.  Raises BadRequest.
         """
         check_filters(filters, _FILTERS)
         users = list(self._users())
@@ -194,14 +199,19 @@ class Networks:
         return answer
 
     async def remove(self, name: str) -> None:
-        """Remove a network.  Raises NotFound; Conflict if it is in use or not made by a client."""
+        """Remove a network that a client has created.
+
+        Raises NotFound if it does not exist, Conflict if it is in use or was not created by a
+        client.
+        """
         action = f'remove network "{name}"'
         if name in _SPECIAL:
             raise Conflict(f"{action}: it is built in")
         configuration = self._named(name)
         if not self._is_made(configuration):
             file = configuration.file
-            raise Conflict(f"{action}: it is {f'configured in {file}' if file else 'built in'}")
+            origin = f'configured in "{file}"' if file else "built in"
+            raise Conflict(f"{action}: it is {origin}")
         if used := _names(name, self._users()):
             users = ", ".join(used)
             raise Conflict(f"{action}: in use by container {users}", "remove the containers first")
@@ -212,7 +222,7 @@ class Networks:
         await asyncio.to_thread(self._clear, name)
 
     async def prune(self) -> Answer:
-        """Remove all unused networks that clients made; return ``{"removed": [names]}``."""
+        """Remove the unused networks that clients have created; return ``{"removed": [names]}``."""
         self._refuse_unknown_users("prune networks")
         users = list(self._users())
         unused = [
@@ -245,13 +255,13 @@ class Networks:
     def _refuse_unknown_users(self, action: str) -> None:
         for user in self._users():
             if user.spec is None:
-                reason = f'{action}: the record of container "{user.name}" is corrupt, so the'
+                reason = f'{action}: the record of container "{user.name}" is corrupt:'
                 hint = f"remove the container with ocictl rm -f {user.name}"
-                raise Conflict(f"{reason} networks that it uses are unknown", hint)
+                raise Conflict(f"{reason} it may use any network", hint)
 
     def _unlink(self, configuration: Configuration) -> None:
-        # There is no ``await`` between the check for users and this call, so no container can have
-        # joined the network in between.
+        # Callers must not ``await`` between their check for users and this call: a container could
+        # join the network in between.
         try:
             remove_file(configuration.file)
         except OSError as error:
@@ -263,7 +273,7 @@ class Networks:
         with FileLock(f"{self._directory}/{_LOCK}", exclusive=True), suppress(OSError):
             sync_directory(self._directory)
             if any(one.name == name for one in self._load()):
-                return  # made again meanwhile
+                return  # a client has created it again
             for file in os.listdir(directory):
                 if file == host_local.LOCK or file.startswith(host_local.LAST):
                     os.unlink(f"{directory}/{file}")
@@ -296,7 +306,7 @@ def check_name(where: str, name: str) -> None:
     """Check the name of a new network.  Raises BadRequest."""
     if not is_name(name) or len(name) > _LONGEST_NAME:
         hint = f"use at most {_LONGEST_NAME} letters, digits, _ . and -; no _ . - at the start"
-        raise BadRequest(where, f'"{name}" is not a valid network name', hint)
+        raise BadRequest(where, f'invalid network name "{name}"', hint)
     if name in _RESERVED:
         raise BadRequest(where, f'the network name "{name}" is reserved', "choose another name")
 
@@ -326,10 +336,10 @@ def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
         except ValueError as error:
             raise BadRequest(where, str(error)) from None
         if subnet.address != subnet.first:
-            raise BadRequest(where, f"{text} has host bits set", f"use {subnet.subnet}")
+            raise BadRequest(where, f'subnet "{text}" has host bits set', f"use {subnet.subnet}")
         longest = _LONGEST_PREFIX.get(subnet.family, 126)
         if not 8 <= subnet.prefix <= longest:
-            raise BadRequest(where, f"{text}: the prefix must be 8 to {longest} bits")
+            raise BadRequest(where, f'subnet "{text}": the prefix length must be 8 to {longest}')
         if any(subnet.family == other.family for other, _ in subnets):
             raise BadRequest(where, "a network can have only one IPv4 and one IPv6 subnet")
         subnets.append((subnet, ""))
@@ -343,10 +353,12 @@ def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
             i for i, (subnet, taken) in enumerate(subnets) if gateway in subnet and not taken
         ]
         if not fitting:
-            raise BadRequest(where, f"gateway {text} must be in a subnet that has no gateway yet")
+            raise BadRequest(
+                where, f'gateway "{text}" is in none of the subnets, or is a second gateway of one'
+            )
         subnet = subnets[fitting[0]][0]
         if gateway in (subnet.first, subnet.last):
-            raise BadRequest(where, f"gateway {text} is not a host address in subnet {subnet}")
+            raise BadRequest(where, f'gateway "{text}" is not a host address in subnet "{subnet}"')
         subnets[fitting[0]] = (subnet, str(gateway))
     return subnets
 
@@ -354,21 +366,23 @@ def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
 def _choose(
     given: list[tuple[Network, str]], known: list[Configuration], request: Mapping[str, Any]
 ) -> list[tuple[Network, str]]:
-    """Return a new network's subnets: the requested ones, else free ones.
+    """Return a new network's subnets: the requested ones, or else free ones.
 
-    Raises Conflict, HostError, NetworkError.
+    Raises Conflict if a requested subnet is in use, NetworkError if none is free, HostError if the
+    host's routes cannot be read.
     """
     host = used_by_host()
     for subnet, _ in given:
         for one in known:
             if any(overlap(subnet, other) for other in subnets_of(one)):
                 raise Conflict(
-                    f'create network: subnet {subnet} overlaps with network "{one.name}"'
+                    f'create a network: subnet "{subnet}" overlaps with network "{one.name}"'
                 )
         for used in host:
             if used.is_connected and overlap(subnet, used.subnet):
                 raise Conflict(
-                    f"create network: subnet {subnet} overlaps with {used.subnet} of this host"
+                    f'create a network: subnet "{subnet}" overlaps with '
+                    f'"{used.subnet}" of this host'
                 )
     chosen = list(given)
     families = {subnet.family for subnet, _ in given}
@@ -424,8 +438,8 @@ def publish(
 ) -> list[dict[str, Any]]:
     """Return ``ports`` plus a free host port for each exposed port that they do not publish.
 
-    ``taken`` are ports of other containers, which may be stopped.  Raises BadRequest if the image
-    exposes too many ports, HostError.
+    ``taken`` are the ports of other containers, which may be stopped.  Raises BadRequest if the
+    image exposes too many ports, HostError if no port is free.
     """
     exposed = list(exposed)
     if len(exposed) > _MOST_PORTS:

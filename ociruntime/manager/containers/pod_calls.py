@@ -1,7 +1,7 @@
 """Control pods: run ``ocipod``, send requests to a pod's monitor, run the OCI runtime.
 
-A command that is still running when the daemon dies is killed with it.  Monitors, which commands
-start, survive the daemon.
+If the daemon dies, its running commands are killed with it; the monitors that they have started
+continue.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ from ociruntime.pods.store.manifest_file import read_runtime_config
 from ociruntime.pods.store.pod import Pod
 
 AT_ONCE = 8  # ocipod commands that run at a time
-FETCHES_AT_ONCE = 8  # counted apart, so that a slow registry does not block other requests
+FETCHES_AT_ONCE = (
+    8  # have a limit of their own, so that a slow registry does not block other requests
+)
 NOT_STORED = "is not in the store"
 HAS_NAME = ": it has a name: "
-# ocipod exits with one status for all failures, so its message tells them apart.
+# ocipod has one exit status for all failures: only its message distinguishes them.
 _MEANING: tuple[tuple[str, type[ManagerError]], ...] = (
     (NOT_STORED, NotFound),
     ("is used by a pod", Conflict),
@@ -66,7 +68,7 @@ class Programs:
         """Run ``ocipod`` and return its standard output.
 
         ``request`` is sent to it as JSON, for the option ``--request``.  Raises ManagerError with
-        ocipod's error message, HostError.
+        the error message of ``ocipod``, HostError if it cannot be executed.
         """
         return await self._queued(args, _content_of(request))
 
@@ -75,14 +77,15 @@ class Programs:
             return await _run(self._tied_command(*args), "ocipod", content)
 
     async def fetch(self, *args: str) -> str:
-        """Run ``ocipod fetch`` and return its output; fetches have a queue of their own."""
+        """Run ``ocipod fetch`` and return its output; there is a separate queue for fetches."""
         async with self._fetch_slots:
             return await _run(self._tied_command(*args), "ocipod")
 
     async def call(self, *args: str, content: bytes = b"") -> str:
-        """Run ``ocipod`` and return its output; its errors become NotFound or Conflict if possible.
+        """Run ``ocipod`` and return its output.
 
-        ``content`` is its standard input.
+        ``content`` is its standard input.  Its errors become NotFound or Conflict where the message
+        shows this, otherwise ManagerError.
         """
         try:
             return await self._queued(args, content)
@@ -94,7 +97,8 @@ class Programs:
     async def fetch_with_progress(self, *args: str) -> AsyncIterator[dict[str, Any]]:
         """Run ``ocipod fetch``; yield ``{"progress", "done", "total"}`` objects, then ``{"id"}``.
 
-        Raises ManagerError with ocipod's error message, HostError.
+        Raises ManagerError with the error message of ``ocipod``, HostError if it cannot be
+        executed.
         """
         process = await self.spawn_ocipod(*args)
         assert process.stdout is not None
@@ -121,12 +125,12 @@ class Programs:
         yield {"id": ids[-1]}
 
     async def runtime(self, pod: Pod, *args: str, content: bytes = b"") -> str:
-        """Run a command of the runtime that made the pod's container; return its output.
+        """Run a command of the OCI runtime that made the pod's container; return its output.
 
         ``args`` are the command's name and the arguments after the container id; ``content`` is its
-        standard input.
-        The command is never queued: kill and pause must not wait for other requests.  Raises
-        ManagerError with the runtime's message, PodError.
+        standard input.  The command is never queued: kill and pause must not wait for other
+        requests.  Raises ManagerError with the runtime's message, PodError if the pod's files are
+        damaged.
         """
         program = find_runtime(str(read_runtime_config(pod).get("runtime") or "ociruntime"))
         calls = RuntimeCalls(program, pod.uuid)
@@ -137,17 +141,19 @@ class Programs:
     async def spawn_ocipod(
         self, *args: str, stdin: int | None = None
     ) -> asyncio.subprocess.Process:
-        """Start ``ocipod`` with pipes for its output, ``stdin`` as for create_subprocess_exec.
+        """Start ``ocipod`` with pipes for its output; ``stdin`` is as for create_subprocess_exec.
 
-        Raises BadRequest if an argument from the client contains NUL, HostError.
+        Raises BadRequest if an argument from the client contains NUL, HostError if ``ocipod``
+        cannot be executed.
         """
         return await _spawn(self._tied_command(*args), stdin=stdin)
 
     def _tied_command(self, *args: str) -> list[str]:
         """Return the argv for an ``ocipod`` that is killed when the daemon dies.
 
-        A ``preexec_fn``, as from ``_child_of``, would force fork(2) instead of vfork(2), which
-        copies the daemon's page tables: 3 ms for each command.
+        ``ocipod`` arranges this itself: a ``preexec_fn``, as from ``_child_of``, would force
+        fork(2) instead of vfork(2), and copying the daemon's page tables takes 3 ms for each
+        command.
         """
         soft, hard = self._descriptors
         return self.command(f"--die-with-parent={os.getpid()}", f"--nofile={soft}:{hard}", *args)
@@ -163,7 +169,7 @@ async def _run(
     process = await _spawn(command, content, preexec_fn=preexec_fn)
     out, err = await process.communicate()
     if status := process.returncode:
-        message = f"run {command[0]}: it failed without an error message (status {status})"
+        message = f'run "{command[0]}": it failed with status {status} and no error message'
         raise ManagerError(message_of(err, name) or message)
     return out.decode(errors="replace")
 
@@ -176,7 +182,7 @@ async def _spawn(
     preexec_fn: Callable[[], None] | None = None,
 ) -> asyncio.subprocess.Process:
     if any("\0" in arg for arg in command):
-        raise BadRequest("", f"run {command[0]}: an argument must not contain NUL")
+        raise BadRequest("", f'run "{command[0]}": an argument must not contain NUL')
     try:
         with _standard_input(content) as file:
             return await asyncio.create_subprocess_exec(
@@ -184,7 +190,7 @@ async def _spawn(
                 stdin=file if stdin is None else stdin,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # the terminal's signals are meant for the daemon alone
+                start_new_session=True,  # ^C at a terminal must reach only the daemon
                 preexec_fn=preexec_fn,
             )
     except OSError as error:
@@ -199,8 +205,8 @@ def _content_of(request: BaseRequest | None) -> bytes:
 def _standard_input(content: bytes) -> IO[bytes]:
     """Return an open memory file with ``content``, for a program's stdin.  Raises OSError.
 
-    Unlike a pipe, a memory file never blocks its writer.  Unlike arguments, its content is not
-    visible to other users, and its size not limited by execve(2).
+    Writing to a memory file never blocks, unlike to a pipe.  Its content is not visible to other
+    users, and its size is not limited, unlike that of arguments.
     """
     if not content:
         return open(os.devnull, "rb")
@@ -225,9 +231,10 @@ async def end(process: asyncio.subprocess.Process) -> None:
 
 
 def message_of(errors: bytes, name: str) -> str:
-    """Return the last error message of a program that prefixes each message with its name.
+    """Return the last error message in ``errors``, the stderr of a program.
 
-    For a runtime, ``name`` is empty and the last line of standard error is the message.
+    ``name`` is the prefix of the program's messages.  It is "" for a runtime: then the message is
+    the last line.
     """
     lines = errors.decode(errors="replace").strip().splitlines()
     if not lines:
@@ -241,7 +248,8 @@ def message_of(errors: bytes, name: str) -> str:
 async def ask(pod: Pod, request: dict[str, Any]) -> dict[str, Any]:
     """Send a request to a pod's monitor and return its answer.
 
-    Raises PodError if the pod is not running or the monitor answers with an error, HostError.
+    Raises PodError if the pod is not running or the monitor answers with an error, HostError if the
+    connection fails.
     """
     sock = control_client.connect(pod)
     try:
@@ -256,7 +264,7 @@ async def ask(pod: Pod, request: dict[str, Any]) -> dict[str, Any]:
 async def ask_over(sock: socket, request: dict[str, Any]) -> dict[str, Any]:
     """Send a request over an open, non-blocking connection and return the monitor's answer.
 
-    Raises OSError, PodError.
+    Raises PodError if the monitor answers with an error, OSError if the connection fails.
     """
     loop = asyncio.get_running_loop()
     await loop.sock_sendall(sock, json_files.text_of(request))
@@ -266,14 +274,16 @@ async def ask_over(sock: socket, request: dict[str, Any]) -> dict[str, Any]:
 async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: float = 5.0) -> None:
     """Kill a pod with all its apps and wait until it has ended.  Raises RuntimeFailure.
 
-    Waits ``timeout`` seconds for the monitor's answer, and as long for the pod's end; after either
-    timeout, runs ``ocipod stop --force``.
+    Waits up to ``timeout`` seconds for the monitor's answer, then as long for the pod's end.  After
+    either timeout, runs ``ocipod stop --force``.
     """
     if pod.refresh() != "running":
         return
     if paused:
         with suppress(RuntimeFailure):
-            await programs.runtime(pod, "resume")  # frozen processes do not die on v1
+            await programs.runtime(
+                pod, "resume"
+            )  # on cgroup v1, a frozen process dies only when it is thawed
     try:
         await asyncio.wait_for(ask(pod, {"op": "halt", "force": True, "seconds": 0}), timeout)
         deadline = asyncio.get_running_loop().time() + timeout
@@ -282,7 +292,7 @@ async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: f
                 return
             await asyncio.sleep(0.01)
     except (RuntimeFailure, TimeoutError):
-        pass  # the monitor may still be starting, or hang: ocipod stop handles both
+        pass  # the monitor may be starting or may hang: `ocipod stop` handles both
     if pod.refresh() == "running":
         await programs.ocipod("stop", "--force", "--wait", pod.uuid)
 
@@ -290,7 +300,7 @@ async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: f
 def _child_of(parent: int, descriptors: tuple[int, int]) -> Callable[[], None]:
     """Return a ``preexec_fn`` for a child that is killed when the daemon dies.
 
-    A command that outlived a killed daemon would race with the clean-up of the next one.
+    If a command survived a killed daemon, it would race with the cleanup of the next daemon.
     """
 
     def prepare() -> None:

@@ -1,8 +1,8 @@
 """The status of a container's pod, read from its files and its lock without blocking.
 
-The status of the container follows from it: created -> running <-> paused, running -> stopped ->
-running.  ``removing`` and ``restarting`` are transitions; ``unknown`` means that the pod cannot be
-read, ``corrupt`` that the record cannot.
+The container's status follows from it: created -> running <-> paused, running -> stopped ->
+running.  ``removing`` and ``restarting`` are transitions.  ``unknown`` means that the pod cannot be
+read, ``corrupt`` that the container's record cannot be read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CORRUPT = "corrupt"
 ACTIVE = (RUNNING, PAUSED)
 
 UNSEEN = "exit status unknown: the pod's monitor was killed, or the host went down"
-APP = "app"  # the only one in a container's pod
+APP = "app"  # the name of the only app in a container's pod
 _RUNS = ("running", "stopping")
 _PREPARED = ("prepared", "preparing")
 _READABLE = (pods.PREPARED, pods.RUNNING, EXITED, "exited garbage", "exited deleting", GONE)
@@ -39,7 +39,7 @@ _READABLE = (pods.PREPARED, pods.RUNNING, EXITED, "exited garbage", "exited dele
 
 @dataclass
 class LastRun:
-    """The container's latest run; times are RFC 3339 strings, None means not known (yet)."""
+    """The container's latest run; times are RFC 3339 strings, None if they are not known (yet)."""
 
     started_at: str | None = None
     finished_at: str | None = None
@@ -50,7 +50,7 @@ class LastRun:
 
     @property
     def uptime(self) -> float:
-        """Seconds from start to exit; 0 if one of them is unknown or the program did not start."""
+        """Seconds from start to exit; 0 if one is unknown or the program did not start."""
         if self.error or not self.started_at or not self.finished_at:
             return 0.0
         finished, started = (datetime.fromisoformat(t) for t in (self.finished_at, self.started_at))
@@ -66,9 +66,9 @@ class LastRun:
 class PodStatus:
     """A snapshot of the status of a container's pod and app.
 
-    ``pod_state`` is that of ``Pod.state``; ``app_state`` that of the app's ``state.json``, "" if
-    there is none.  ``last`` is None if the app was never started in this pod.  ``problem`` is why
-    the status could not be read, "" if it could.
+    ``pod_state`` is the state of the pod (``Pod.state``), ``app_state`` that of the app in its
+    ``state.json``, "" without this file.  ``last`` is None if the app was never started in this
+    pod.  ``problem`` says why the status could not be read; it is "" if it could.
     """
 
     pod_state: str = GONE
@@ -92,18 +92,18 @@ class PodStatus:
         if self.app_state in ("", *_PREPARED):
             return RESTARTING if self.last else at_rest
         if self.is_ending:
-            return RUNNING  # it still has its networks and ports
+            return RUNNING  # the app has exited, but the pod still has its networks and ports
         return REMOVING if self.app_state == "deleting" else UNKNOWN
 
     @property
     def is_ending(self) -> bool:
-        """True if the app has exited while its pod is still running, about to end."""
+        """True if the app has exited and its pod, which is still running, is about to end."""
         return self.pod_state == pods.RUNNING and self.app_state == "exited"
 
     def end_of_run(self, last_start: str | None) -> str:
         """Return a key that identifies the exit of the latest run; "" if there was none.
 
-        ``last_start``: the start of the latest known run, None if its exit is recorded already.
+        ``last_start`` is the start of the latest known run, None if its exit is recorded already.
         """
         if self.problem or self.pod_state == pods.RUNNING:
             return ""
@@ -126,10 +126,10 @@ class PodStatus:
 
 
 class PodHandle:
-    """A handle on a container's pod, which keeps its directory open.
+    """A handle on a container's pod, which keeps the pod's directory open.
 
-    Testing the pod's lock through the open descriptor opens and closes nothing; a close would wake
-    our own inotify watch for CLOSE_NOWRITE.
+    The handle tests the pod's lock through the open descriptor.  Opening and closing the directory
+    for each test would wake our own inotify watch for CLOSE_NOWRITE.
     """
 
     def __init__(self, directory: str, uuid: str, hierarchies: list[str]) -> None:
@@ -153,7 +153,7 @@ class PodHandle:
             return 0
 
     def written(self) -> int:
-        """Return the bytes that the app has written to its root filesystem; 0 if unreadable."""
+        """Return the bytes that the app has written to its root filesystem; 0 on error."""
         try:
             pod = self.pod()
             return disk_usage(f"{pod.path()}/apps/{APP}/upper") if pod is not None else 0
@@ -166,12 +166,12 @@ class PodHandle:
             self._pod = None
 
     def status(self) -> PodStatus:
-        """Return the status of the pod; errors are reported as ``problem``, never raised."""
+        """Return the status of the pod; an error becomes its ``problem``, and is not raised."""
         try:
             pod = self.pod()
             if pod is None:
                 return PodStatus()
-            # Read this before the app's state, which the monitor writes before the pod exits.
+            # Read this first: the monitor writes the app's final state before the pod exits.
             state = pod.refresh()
             if state == GONE:
                 self.close()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from ociruntime._shim import ffi, lib
 from ociruntime.base.errors import HostError
 
-CLOSE_NOWRITE = 0x10  # a directory was closed: a flock(2) on it may have been released
+CLOSE_NOWRITE = 0x10  # a directory was closed, which may have released a flock(2) on it
 MOVED_TO = 0x80
 MOVE_SELF = 0x800
 DELETE_SELF = 0x400
@@ -34,9 +34,10 @@ class Watcher:
         os.close(self._fd)
 
     def watch(self, path: str, events: int, call: Callable[[], None]) -> int:
-        """Call ``call`` at these events (mask) of a directory; return a number for ``forget``.
+        """Call ``call`` when one of ``events`` (a mask) happens in a directory.
 
-        ``CLOSE_NOWRITE`` applies to the directory itself, not to its entries.  Raises HostError.
+        Returns the number of the watch, for ``forget``.  ``CLOSE_NOWRITE`` is about the directory
+        itself, not its entries.  Raises HostError.
         """
         number = lib.oci_watch(self._fd, ffi.from_buffer(os.fsencode(path) + b"\0"), events)
         _check(number, f"watch {path}")
@@ -67,7 +68,7 @@ class Watcher:
 
 
 def parse(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (watch number, event mask, entry name or b"") from data read of inotify(7)."""
+    """Yield (watch number, event mask, entry name or b"") for data read from inotify(7)."""
     at = 0
     while at < len(data):
         number, events, _, length = _HEAD.unpack_from(data, at)

@@ -13,16 +13,17 @@ _MICROSECONDS = 1_000_000
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGESIZE")
 _LONGEST_COMMAND = 4096  # bytes; the process may set its argument area to gigabytes
-_NO_LIMIT = 1 << 60  # v1 writes a number near 2^63
+_MOST_DIGITS = 20  # of a number of 64 bits
+_NO_LIMIT = 1 << 60  # without a limit, cgroup v1 shows a number near 2^63
 
 
 def usage(uuid: str, app: str, pid: int = 0) -> dict[str, Any]:
     """Return the resource usage of an app in the pod ``uuid``.
 
     The keys are ``cpu_seconds``, ``memory``, ``memory_limit``, ``pids``, ``pids_limit``,
-    ``network_received``, ``network_sent``, ``block_read`` and ``block_written``; memory and
-    traffic in bytes, None if unknown or unlimited.  ``pid`` is the container's init, 0 if it is
-    not running; the traffic of its network namespace is counted unless that is the host's.
+    ``network_received``, ``network_sent``, ``block_read`` and ``block_written``.  Memory and
+    traffic are in bytes; None means unknown or unlimited.  ``pid`` is the container's init, 0 if it
+    is not running; the traffic is that of its network namespace, unknown if this is the host's.
     """
     files = _files(uuid, app)
     cpu = _scaled(files.get("cpuacct.usage"), _NANOSECONDS)
@@ -54,8 +55,8 @@ def _network(pid: int) -> tuple[int | None, int | None]:
     except OSError:
         return None, None
     received = sent = 0
-    # Not splitlines() and strip(): a container chooses the names of its interfaces, which may
-    # contain the other characters at which these split.
+    # Do not use splitlines() and strip(), which split at more characters: a container can choose
+    # names of interfaces that contain them.
     for line in table.split("\n")[2:]:
         name, _, counters = line.partition(":")
         fields = counters.split()
@@ -79,10 +80,10 @@ def _blocks(files: dict[str, str]) -> tuple[int | None, int | None]:
         return None, None
     counts = {"read": 0, "write": 0, "rbytes": 0, "wbytes": 0}
     for line in table.splitlines():
-        words = line.split()
-        if len(words) == 3 and whole_number(words[2]) is not None:  # v1: 8:0 Read 4096
-            words = [words[0], f"{words[1].lower()}={words[2]}"]
-        for word in words[1:]:  # v2: 8:0 rbytes=4096 wbytes=0 ...
+        fields = line.split()
+        if len(fields) == 3 and _number(fields[2]) is not None:  # v1: 8:0 Read 4096
+            fields = [fields[0], f"{fields[1].lower()}={fields[2]}"]
+        for word in fields[1:]:  # v2: 8:0 rbytes=4096 wbytes=0 ...
             name, _, number = word.partition("=")
             if name in counts:
                 counts[name] += whole_number(number) or 0
@@ -129,8 +130,8 @@ def _of_table(text: str | None, key: str) -> str | None:
 def processes(uuid: str, app: str) -> list[dict[str, Any]]:
     """Return the processes of an app, sorted by PID.
 
-    Each is ``{"pid", "ppid", "user", "cpu_seconds", "memory", "command"}``: PIDs and the UID (a
-    string) as seen on the host, memory as resident bytes.
+    Each is ``{"pid", "ppid", "user", "cpu_seconds", "memory", "command"}``.  PIDs and the UID (a
+    string) are those on the host; memory is the resident size in bytes.
     """
     all_processes = (_process(pid) for pid in pod_cgroup.processes(_directories(uuid, app)))
     return [process for process in all_processes if process is not None]

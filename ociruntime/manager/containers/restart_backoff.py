@@ -1,4 +1,4 @@
-"""Schedule a container's restart with a backoff; ``Record.should_restart`` has the policy."""
+"""Restart a container with a backoff; ``Record.should_restart`` decides whether to restart it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ Begin = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 class Restarts:
-    """A container's restarts: at most one is pending.
+    """The restarts of a container, of which at most one is pending.
 
-    ``begin`` starts a background task, ``lock`` is the container's lock, and ``restart`` is called
-    with the lock held to restart the container; its argument is true at the start of a daemon.
+    ``begin`` starts a background task.  ``lock`` is the container's lock.  ``restart(at_reload)``
+    is called with the lock held to restart the container; ``at_reload`` is True at the daemon's
+    start.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Restarts:
         self._delay = 0.0
 
     def after_run(self, uptime: float) -> None:
-        """Schedule a restart after the next backoff; ``uptime``: seconds that the last run took."""
+        """Schedule a restart after the next backoff; ``uptime`` is the last run's in seconds."""
         self._delay = next_delay(self._delay, uptime)
         self._later(self._delay, at_reload=False)
 
@@ -55,8 +56,8 @@ class Restarts:
     def cancel(self) -> None:
         """Cancel the pending restart, if any.
 
-        A restart that is already under way runs to its end: interrupting it would leave a program
-        starting or an incomplete pod.  A caller that gets the lock finds the container started.
+        A restart that is under way is not interrupted: that could leave an incomplete pod, or a
+        program about to start.  A caller that then gets the lock finds the container started.
         """
         task, self._pending = self._pending, None
         if task is not None and task is not asyncio.current_task() and not self._under_way:
@@ -83,7 +84,7 @@ class Restarts:
 def next_delay(before: float, uptime: float) -> float:
     """Return the next backoff in seconds: twice the one ``before``, at most ``LONGEST_DELAY``.
 
-    It is ``FIRST_DELAY`` if there was none (0), or if the last run took ``STABLE`` seconds or more.
+    It is ``FIRST_DELAY`` if ``before`` is 0, or if the last run lasted ``STABLE`` seconds or more.
     """
     if before <= 0 or uptime >= STABLE:
         return FIRST_DELAY

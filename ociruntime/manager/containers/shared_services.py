@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -22,10 +23,11 @@ from ociruntime.manager.containers.stored_image import StoredImage, find_ready
 from ociruntime.manager.containers.volumes import Users, Volumes
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.store.manifest_file import read_object
-from ociruntime.pods.store.phases import each_pod
+from ociruntime.pods.store.phases import each_pod, find
 from ociruntime.pods.store.pod import Pod
 
 log = logging.getLogger("ocid")
+_POD = re.compile(r"\bpod ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 
 
 class SharedServices:
@@ -50,17 +52,18 @@ class SharedServices:
     def open(self, on_overflow: Callable[[], None]) -> None:
         """Lock the data directory, read the event log, and create the watcher.
 
-        ``on_overflow`` is called when changes of pods were lost.  Raises ManagerError, HostError.
+        ``on_overflow`` is called when the kernel has dropped events about pods.  Raises
+        ManagerError if another daemon holds the lock or the log cannot be read, HostError.
         """
         self.store.open()
         try:
             self.events.open()
         except OSError as error:
-            raise ManagerError(f"open the event log of {self.settings.root}: {error}") from None
+            raise ManagerError(f'open the event log in "{self.settings.root}": {error}') from None
         self.watcher = Watcher(on_overflow)
-        # SQLite's last connection removes the write-ahead log, and the next one makes it again:
-        # that took each ``ocipod`` 4 ms.  So the daemon keeps one connection to the index open.
-        with suppress(RuntimeFailure):  # ocipod reports it when it needs the store
+        # Keep a connection to the index of images open: otherwise SQLite would remove the
+        # write-ahead log and create it again for each ``ocipod``, which takes 4 ms.
+        with suppress(RuntimeFailure):  # ocipod reports the error when it needs the store
             self._images = Store(self.settings.directory)
             _ = self._images.database
 
@@ -82,7 +85,7 @@ class SharedServices:
         self.store.close()
 
     def begin(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
-        """Run ``work`` as a background task; log its errors, prefixed with ``what``."""
+        """Run ``work`` in a background task; log its errors with the prefix ``what``."""
 
         async def run() -> None:
             try:
@@ -126,10 +129,10 @@ class SharedServices:
         return uuids
 
     async def fetch_image(self, spec: dict[str, Any], *, download: bool = True) -> StoredImage:
-        """Fetch a spec's image, if necessary; return its id and volumes.
+        """Fetch the image of ``spec``, if necessary; return its id and volumes.
 
         Without ``download``, raises NotFound if the image would come from a registry and is not in
-        the store.  Raises ManagerError.
+        the store.  Raises ManagerError if fetching fails.
         """
         if not download and spec.get("pull_policy") == "always":
             spec = {**spec, "pull_policy": "missing"}
@@ -138,40 +141,76 @@ class SharedServices:
             checks = specs.disabled_checks(spec, settings.insecure, settings.client_insecure)
             if image := await asyncio.to_thread(find_ready, settings, spec, checks):
                 return image
-            # Usually the store has the image: do not queue behind slow downloads to find it.
+            # Usually the image is in the store: look it up without queueing behind slow downloads.
             try:
                 return StoredImage.parse(await self.programs.ocipod(*options, *stored))
             except ManagerError as failure:
                 if stored == args or not download:
                     raise classified(str(failure)) from None
-        # A local directory needs no network, so it does not compete with slow downloads.
+        # A local directory is not downloaded, so it need not queue behind slow downloads.
         run = self.programs.ocipod if "rootfs" in spec else self.programs.fetch
         return StoredImage.parse(await run(*options, *args))
 
     async def make_pod(
         self, container_id: str, spec: dict[str, Any], image_id: str, *, fill: bool = False
     ) -> Pod:
-        """Prepare a pod with the container's app in it.
+        """Create a pod with the container's app in it.
 
-        With ``fill``, the image's files are copied to its empty volumes.  Raises ManagerError; then
-        the marker file ``pod`` contains the UUID of the pod to remove.
+        With ``fill``, the image's files are copied to its empty volumes.  If this raises
+        ManagerError, the marker file ``pod`` contains the UUID of the pod to remove.
         """
-        # The name may have changed since the spec was given.
+        # The container may have been renamed since it was created.
         spec = {**spec, "name": self.names.name_of(container_id)}
         volume = self.volumes.make
         sandbox = specs.pod_request(spec, container_id, image_id, volume, fill=fill)
         sandbox.uuid_file_save = self.store.path(container_id, POD)
-        words = (*self._global_args(spec), "app", "sandbox", "--request")
-        uuid = (await self.programs.ocipod(*words, request=sandbox)).strip()
+        args = (*self._global_args(spec), "app", "sandbox", "--request")
+        uuid = (await self.programs.ocipod(*args, request=sandbox)).strip()
         pod = self.pod_handle(uuid).pod()
         if pod is None:
-            raise ManagerError(f"make a pod for container {container_id[:12]}: pod {uuid} is gone")
+            raise ManagerError(
+                f"create container {container_id[:12]}: its new pod {uuid} was removed"
+            )
         return pod
 
     async def run_pod(self, record: Record) -> None:
-        """Run a pod that is prepared or has exited.  Raises ManagerError."""
-        words = ("run-prepared", "--detach", record.pod)
-        await self.programs.ocipod(*self._global_args(record.spec), *words)
+        """Run a pod that is prepared or has exited.
+
+        Raises ManagerError, whose message names other containers instead of their pods.
+        """
+        args = ("run-prepared", "--detach", record.pod)
+        try:
+            await self.programs.ocipod(*self._global_args(record.spec), *args)
+        except ManagerError as failure:
+            text = await asyncio.to_thread(self._with_container_names, str(failure), record.pod)
+            raise ManagerError(text) from None
+
+    def _with_container_names(self, message: str, own: str) -> str:
+        """Replace ``pod UUID`` in an error of ``ocipod`` by ``container "NAME"``.
+
+        Users of the manager know containers, not pods: of a port conflict, for example, they need
+        the name of the other container.  The pod ``own``, and pods without a container, are not
+        replaced.
+        """
+
+        def named(match: re.Match[str]) -> str:
+            name = "" if match[1] == own else self._owner_of(match[1])
+            return f'container "{name}"' if name else match[0]
+
+        return _POD.sub(named, message)
+
+    def _owner_of(self, uuid: str) -> str:
+        """Return the name of the container to which the pod ``uuid`` belongs, or ""."""
+        with suppress(RuntimeFailure):
+            pod = find(self.settings.directory, uuid)
+            if pod is None:
+                return ""
+            with pod:
+                annotations = (read_object(pod, "pod") or {}).get("annotations", ())
+            for annotation in annotations:
+                if annotation.get("name") == specs.ANNOTATION:
+                    return self.names.name_of(annotation.get("value"))
+        return ""
 
     async def remove_pod(self, uuid: str) -> None:
         """Kill and remove a pod, whatever its state.  Raises RuntimeFailure."""

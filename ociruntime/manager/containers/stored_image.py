@@ -1,7 +1,7 @@
 """Find a container's image in the store without running ``ocipod fetch``.
 
-Most containers are made from images that are stored already.  Starting a process to find one would
-take a quarter of the time of ``ocictl create``.
+Most containers are created from images that are in the store.  A process that looks up the image
+would take a quarter of the time of ``ocictl create``.
 """
 
 from __future__ import annotations
@@ -38,15 +38,17 @@ class StoredImage:
 def find_ready(settings: Settings, spec: dict[str, Any], insecure: Set[str]) -> StoredImage | None:
     """Return the image that a container's spec names, if it is in the store and unpacked.
 
-    Returns None if the image must be fetched or unpacked first, or must not be used: run ``ocipod
-    fetch`` then, which does that or fails with the reason.  Signatures are checked as ``ocipod
-    fetch --pull-policy=never`` does; ``insecure`` are the disabled checks.
+    Returns None if the image must be fetched or unpacked first, or must not be used: the caller
+    then runs ``ocipod fetch``, which does so, or fails with the reason.  Signatures are checked as
+    by ``ocipod fetch --pull-policy=never``; ``insecure`` are the disabled checks.
     """
     checks = ImageSettings(*settings.config_directories, "")
     reference, platform = spec["image"], spec.get("platform") or ""
     try:
         if parse(reference).is_local:
-            return None  # a file is anyone's: ocipod reads it, which may take long or hang
+            return (
+                None  # a file of any user, reading which may take long or hang: leave it to ocipod
+            )
         with Store(settings.directory) as store:
             image = fetch(store, reference, "never", insecure, settings=checks, platform=platform)
         if not TreeStore(settings.directory).is_rendered(tree_id(image)):

@@ -1,8 +1,8 @@
 """Change the limits of a container: in its record, in its pod's manifest, and while it runs.
 
-The OCI runtime comes last: it changes all limits or none, so the files can be restored if it fails.
-The monitor reads the manifest at every start, so later starts use the new limits.  A new pod is
-made from the record, and so has them, too.
+The OCI runtime is called last: it changes all limits or none, so the files can be restored if it
+fails.  The monitor reads the manifest at each start, so later starts use the new limits, too.  So
+does a new pod, which is made from the record.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ async def apply(
 ) -> None:
     """Set a container's limits and restart policy to those of ``spec``; the caller holds its lock.
 
-    ``pod`` is None if it was removed; ``runs``: the container's program is running.  Raises
-    ManagerError (or another RuntimeFailure), and then restores the old limits.
+    ``pod`` is None if it was removed; ``runs`` says whether the container is running.  If this
+    raises ManagerError (or another RuntimeFailure), it has restored the old limits.
     """
     before, old = record.spec, app_limits(record.spec)
     new = app_limits(spec)

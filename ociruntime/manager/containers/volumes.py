@@ -1,14 +1,14 @@
 """Volumes: directories that outlive the containers that mount them.
 
     VOLUMES/NAME              a volume; container programs write below it
-    VOLUMES/.record-NAME      {"created_at", "labels", "anonymous"}; a volume without one is a named
-                              volume that an administrator or an older daemon has made
+    VOLUMES/.record-NAME      {"created_at", "labels", "anonymous"}; a volume without a record is a
+                              named volume that an administrator or an older daemon has made
     VOLUMES/.removing-TOKEN   a volume whose removal has begun
     VOLUMES/.copying-NAME, .filling-NAME   see pods/bundle/filled_volume.py
 
-A removal begins with a rename, so that a container created at the same time gets an empty volume
-of the same name, never half of the old one.  A record is written before its volume is made, and
-removed after it.
+A removal begins with a rename: a container created at the same time gets an empty volume of the
+same name, never half of the old one.  A record is written before its volume is made, and removed
+after it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Volumes:
         """Create a volume, or return the existing one of that name.
 
         Without a name, the volume is anonymous and gets a generated name, as in docker.  Raises
-        BadRequest, HostError.
+        BadRequest for an invalid name, HostError if it cannot be created.
         """
         anonymous = name is None
         if name is None:
@@ -91,9 +91,9 @@ class Volumes:
     def find(self, filters: Mapping[str, list[str]]) -> list[Answer]:
         """Return the volumes that match ``filters``, sorted by name.
 
-        ``filters``: ``name`` (substring), ``dangling`` (true: not used by a container), ``label``
-        (``NAME`` or ``NAME=VALUE``).  A volume must match one value of every filter.  Raises
-        BadRequest, HostError.
+        ``filters`` maps the name of a filter to its values: ``name`` (substring), ``dangling``
+        (true: no container uses it), ``label`` (``NAME`` or ``NAME=VALUE``).  A volume must match
+        at least one value of each filter.  Raises BadRequest for an invalid filter, HostError.
         """
         check_filters(filters, _FILTERS)
         used = self._containers_by_volume()
@@ -108,7 +108,11 @@ class Volumes:
         return self._described(name, self._containers_by_volume())
 
     async def remove(self, name: str) -> None:
-        """Remove a volume with its files.  Raises NotFound, Conflict if in use, HostError."""
+        """Remove a volume with its files.
+
+        Raises NotFound if it does not exist, Conflict if it is in use, HostError if it cannot be
+        removed.
+        """
         users = self.inspect(name)["containers"]
         if users:
             names = ", ".join(users)
@@ -121,9 +125,9 @@ class Volumes:
         await asyncio.to_thread(self.clear)
 
     async def remove_with_container(self, container: str, names: Collection[str]) -> None:
-        """Remove those of the volumes ``names`` that only the container being removed uses.
+        """Remove the volumes in ``names`` that only the container being removed uses.
 
-        Removes none if any container's record is corrupt: that container may use them.  Raises
+        If any container's record is corrupt, removes none: that container may use them.  Raises
         HostError.
         """
         try:
@@ -139,10 +143,11 @@ class Volumes:
             await asyncio.to_thread(self.clear)
 
     async def prune(self, filters: Mapping[str, list[str]], *, named: bool = False) -> Answer:
-        """Remove the unused anonymous volumes; with ``named``, all volumes that no container uses.
+        """Remove the unused anonymous volumes; with ``named``, all unused volumes.
 
-        ``filters``: ``label``.  Returns ``{"removed": [names], "space": bytes}``.  Raises
-        BadRequest, Conflict, HostError.
+        ``filters`` may contain ``label``.  Returns ``{"removed": [names], "space": bytes}``.
+        Raises BadRequest for an invalid filter, Conflict if a container's record is corrupt,
+        HostError.
         """
         check_filters(filters, {"label": LABEL})
         self._refuse_unknown_users("prune volumes")
@@ -167,14 +172,14 @@ class Volumes:
             raise HostError(f'remove volumes in "{self.directory}"', error) from None
 
     def settle(self) -> None:
-        """Clean up after a killed daemon: finish removals, and undo unfinished copies into volumes.
+        """Clean up after a killed daemon: finish removals, and undo incomplete copies to volumes.
 
         Raises HostError.
         """
         self.clear()
         filled_volume.settle(self.directory)
         for name in os.listdir(self.directory):
-            # A record whose volume was removed or never made, or a killed writer's temporary file.
+            # A record without a volume, or a temporary file, that a killed daemon has left.
             is_orphan = name.startswith(_RECORD) and not os.path.isdir(
                 self.path(name.removeprefix(_RECORD))
             )
@@ -184,9 +189,9 @@ class Volumes:
     def _refuse_unknown_users(self, action: str) -> None:
         for container, spec in self._users():
             if spec is None:
-                reason = f'{action}: the record of container "{container}" is corrupt, so the'
+                reason = f'{action}: the record of container "{container}" is corrupt:'
                 hint = f"remove the container with ocictl rm -f {container}"
-                raise Conflict(f"{reason} volumes that it uses are unknown", hint)
+                raise Conflict(f"{reason} it may use any volume", hint)
 
     def _names(self) -> list[str]:
         try:
