@@ -1,9 +1,9 @@
 """The attach route: a container's streams over a WebSocket, relayed from its pod's monitor.
 
 Binary messages begin with one byte: 0 for standard input, 1 for standard output or the terminal, 2
-for standard error.  Text messages are JSON objects.  The daemon sends ``{"tty", "streams"}`` first
-and ``{"exit_code"}`` or ``{"error": {"code", "message"}}`` last; the client sends
-``{"resize": [rows, columns]}`` and ``{"close": "stdin"}``.
+for standard error.  Text messages are JSON objects.  The first message of the daemon is ``{"tty",
+"streams"}``, the last one ``{"exit_code"}`` or ``{"error": {"code", "message"}}``.  The client
+sends ``{"resize": [rows, columns]}`` and ``{"close": "stdin"}``.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _POLL_INTERVAL = 0.05  # seconds
 async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Relay a container's streams until the container exits or the client disconnects.
 
-    Query: ``streams`` (comma-separated names; default: all), ``wait=1`` to attach before the next
-    start, ``size=ROWS,COLUMNS`` of the client's terminal.  Raises NotFound, Conflict, PodError,
-    BadRequest.
+    The query has ``streams`` (comma-separated names; default: all), ``wait=1`` to attach before the
+    next start, and ``size=ROWS,COLUMNS`` of the client's terminal.  Raises NotFound if there is no
+    such container, Conflict if it is not running, BadRequest for an invalid query, PodError.
     """
     streams = [name for name in request.query.get("streams", "").split(",") if name]
     for name in streams:
@@ -119,15 +119,15 @@ async def _from_monitor(
     finally:
         reading.cancel()
     await client.send_json(
-        error_document(PodError(f'attach to container "{container.name}": its pod has ended'))
+        error_document(PodError(f'attach to container "{container.name}": it has just exited'))
     )
 
 
 class _Output:
     """Buffers a monitor's output messages for a client that may be slow.
 
-    Once the program has exited, all messages are read at once, so that the pod can release its
-    address and ports without waiting for the client: the monitor holds a limited number of bytes.
+    The monitor keeps a limited number of bytes.  Once the program has exited, all messages are read
+    at once: the pod can then release its address and ports without waiting for the client.
     """
 
     def __init__(self, container: Container, sock: socket.socket) -> None:
@@ -138,7 +138,7 @@ class _Output:
         self._changed = asyncio.Event()
 
     async def read(self) -> None:
-        """Read the monitor's messages until the end, which is marked by an empty message."""
+        """Read the monitor's messages to their end, which an empty message marks."""
         loop = asyncio.get_running_loop()
         message = b"."
         while message:
@@ -177,7 +177,7 @@ async def _from_client(sock: socket.socket, client: web.WebSocketResponse) -> No
 
 
 def control(text: str) -> dict[str, Any]:
-    """Parse a client's text message as a JSON object; return {} if it is anything else."""
+    """Parse a client's text message; return {} if it is not a JSON object."""
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):

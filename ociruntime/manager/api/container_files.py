@@ -1,4 +1,4 @@
-"""The API's routes for a container's files (tar archives), and the list of changed files."""
+"""The API's routes for a container's files: tar archives, and the list of changed files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ociruntime.manager.containers.pod_calls import classified, end, message_of
 from ociruntime.manager.containers.pod_status import ACTIVE, APP
 
 _PIECE = 1 << 16  # bytes
-# Seconds that a client may neither send nor read: a stopped container is locked meanwhile.
+# Seconds until a stalled transfer is aborted: it keeps a stopped container locked.
 TIMEOUT = 60.0
 
 
@@ -24,9 +24,9 @@ TIMEOUT = 60.0
 async def _files(
     manager: Manager, request: web.Request, command: str
 ) -> AsyncIterator[tuple[str, ...]]:
-    """Yield the arguments of the ``ocipod app`` command that copies a container's files.
+    """Context manager: yield the arguments of the ``ocipod app`` command that copies files.
 
-    In the block, a stopped container cannot be started: its files would be mounted twice.
+    In the context, a stopped container cannot be started: its files would be mounted twice.
     """
     container = manager.find(request.match_info["ref"])
     path = request.query.get("path", "")
@@ -83,7 +83,9 @@ async def _unpack(manager: Manager, request: web.Request, args: list[str]) -> No
     assert process.stderr is not None
     errors = asyncio.ensure_future(process.stderr.read())
     try:
-        with suppress(BrokenPipeError, ConnectionResetError):  # ocipod's own error says why
+        with suppress(
+            BrokenPipeError, ConnectionResetError
+        ):  # ocipod has exited: its error message has the reason
             async for piece in pieces(request.content, TIMEOUT):
                 process.stdin.write(piece)
                 await process.stdin.drain()
@@ -97,7 +99,7 @@ async def _unpack(manager: Manager, request: web.Request, args: list[str]) -> No
 
 
 async def pieces(content: StreamReader, timeout: float) -> AsyncIterator[bytes]:
-    """Yield a request's body in pieces of 64 KiB at most.
+    """Yield a request's body in pieces of at most 64 KiB.
 
     Raises HTTPRequestTimeout if the client sends nothing for ``timeout`` seconds.
     """

@@ -26,7 +26,7 @@ _POLL = 1.0  # seconds between two checks whether a waiting client is still conn
 
 
 async def list_containers(manager: Manager, request: web.Request) -> web.Response:
-    """List the running containers; with the query parameter ``all``, the stopped ones too.
+    """List the running containers; with the query parameter ``all``, also the stopped ones.
 
     ``filters`` is a JSON object of lists; ``size`` adds the bytes that each container has written.
     """
@@ -40,7 +40,8 @@ async def list_containers(manager: Manager, request: web.Request) -> web.Respons
 async def create(manager: Manager, request: web.Request) -> web.Response:
     """Create a container from the request's body (``manager/containers/container_spec.py``).
 
-    ``fetch=0``: 404 if the image is not in the store, which the client then pulls.
+    With ``fetch=0`` in the query, answers 404 if the image is not in the store: the client then
+    pulls it.
     """
     spec = await read_document(request)
     if not isinstance(spec, dict):
@@ -60,16 +61,16 @@ async def inspect(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
-    """Remove a container and its files; with ``volumes``, its anonymous volumes too.
+    """Remove a container and its files; with ``volumes``, also its anonymous volumes.
 
-    It is not an error if another request removes the container meanwhile.
+    If another request removes the container meanwhile, this is not an error.
     """
     container = manager.find(_ref(request))
     force, volumes = flag(request.query, "force"), flag(request.query, "volumes")
     try:
         await container.remove(force=force, volumes=volumes)
     except NotFound:
-        pass  # ``find`` has found the container, so another request has removed it meanwhile
+        pass  # another request has removed the container since ``find``
     return web.Response(status=204)
 
 

@@ -1,4 +1,4 @@
-"""The route that reports the disk space of images, containers and volumes."""
+"""The API's route that reports the disk space of images, containers and volumes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Summary = dict[str, Any]
 async def disk_space(manager: Manager, request: web.Request) -> web.Response:
     """Return the disk space of images, containers and volumes, one object for each kind.
 
-    Its members are ``count``, ``active``, ``size`` (bytes on disk) and ``reclaimable`` (bytes of
-    what is not in use).
+    The members of each are ``count``, ``active``, ``size`` (bytes on disk) and ``reclaimable``
+    (bytes of unused objects).
     """
     del request
     images = json.loads(await manager.programs.call("image", "list", "--format=json"))
@@ -32,7 +32,7 @@ async def disk_space(manager: Manager, request: web.Request) -> web.Response:
 
 
 def _summary(sizes: list[tuple[int, bool]]) -> Summary:
-    """Return count, active, size and reclaimable of objects given as (bytes, whether in use)."""
+    """Return count, active, size and reclaimable for objects, given as (bytes, is in use)."""
     return {
         "count": len(sizes),
         "active": sum(active for _, active in sizes),

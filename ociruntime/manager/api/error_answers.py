@@ -1,4 +1,4 @@
-"""Error answers: ``{"error": {"code", "message"}}``, with the HTTP status from one table."""
+"""Convert errors to answers ``{"error": {"code", "message"}}``; a table has the HTTP statuses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REFUSED = {
 
 
 class Refused(RuntimeFailure):
-    """The error for a request that aiohttp refused before a handler was called."""
+    """The error for a request that aiohttp refused before calling a handler."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

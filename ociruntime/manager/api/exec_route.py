@@ -1,13 +1,13 @@
 """The exec route: ``ocipod app exec`` with pipes or a terminal, over a WebSocket.
 
-Messages are those of ``attach.py``.  The client's first message is the request:
+The messages are those of ``attach.py``.  The client's first message is the request:
 
     {"command": [...], "tty": bool, "stdin": bool, "user", "env": ["NAME=VALUE"], "working_dir",
      "size": [rows, columns], "detach": bool}
 
 A later ``{"signal": N}`` sends a signal.  When the client disconnects, the program's streams or
-terminal are closed.  The daemon sends ``{"room": BYTES}`` to grant further input (flow control): a
-client that exceeds the sum of the grants blocks its own control messages.
+terminal are closed.  The daemon grants further input with ``{"room": BYTES}`` (flow control): a
+client that sends more than the sum of the grants blocks its own control messages.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
     container = manager.find(ref)
     status = container.inspect()["status"]
     if status != "running":
-        raise Conflict(f'exec in container "{ref}": it is not running: its status is "{status}"')
+        raise Conflict(f'container "{ref}" is not running: its status is "{status}"')
     client = web.WebSocketResponse(max_msg_size=MESSAGE)
     await client.prepare(request)
     try:
@@ -73,7 +73,7 @@ async def _first(client: web.WebSocketResponse) -> Any:  # noqa: ANN401 - whatev
 
 
 class RuntimeLog:
-    """The OCI runtime's log, in a memfd; tells the runtime's errors from the program's output."""
+    """The OCI runtime's log, in a memfd: separates the runtime's errors from the program's."""
 
     def __enter__(self) -> RuntimeLog:
         self._fd = os.memfd_create("log")
@@ -91,7 +91,7 @@ class RuntimeLog:
         return bool(text) and text in data.decode(errors="replace")
 
     def check(self, code: int) -> None:
-        """Raise StartFailed if the exit status ``code`` is the runtime's, not the program's."""
+        """Raise StartFailed if the exit status ``code`` is the runtime's and not the program's."""
         text = failure(self.path, "") if code else ""
         if text:
             raise _not_started(text)
@@ -105,7 +105,7 @@ def _not_started(text: str) -> StartFailed:
 async def _in_background(client: web.WebSocketResponse, command: list[str]) -> int:
     """Run ``command``, which starts a detached program; return 0.
 
-    Raises StartFailed if the program could not be started, HostError.
+    Raises StartFailed if the program could not be started, HostError if ``command`` could not be.
     """
     del client
     null = asyncio.subprocess.DEVNULL
@@ -153,7 +153,7 @@ MEMBERS: checks.Members = {
 
 
 def check(spec: object) -> dict[str, Any]:
-    """Check and return a client's exec request.  Raises BadRequest."""
+    """Check a client's exec request and return it.  Raises BadRequest."""
     given = checks.check_object(spec, MEMBERS, "the exec request")
     if given.get("tty") and given.get("detach"):
         raise BadRequest("tty", "cannot be combined with detach")
@@ -176,7 +176,8 @@ def exec_args(spec: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:
 class _Execution:
     """A program that ``exec`` runs in a container, its streams relayed to one client.
 
-    Output for which ``is_known`` returns True is dropped: the client gets that error as JSON.
+    Output for which ``is_known`` returns True is dropped: it is an error of the runtime, which the
+    client gets as JSON.
     """
 
     def __init__(
@@ -272,7 +273,7 @@ class _Execution:
             await asyncio.gather(pumping, return_exceptions=True)
 
     async def _from_client(self, client: web.WebSocketResponse) -> None:
-        # A separate task: a program that does not read its input must not delay its signals.
+        # Use a task: a program that does not read its input must not delay signals to it.
         passing = asyncio.ensure_future(self._input.run(client))
         try:
             async for message in client:
@@ -294,7 +295,7 @@ class _Execution:
             return
         elif (size := window_size(message)) and self._spec.get("tty"):
             set_window_size(self._terminal, *size)
-            # The runtime has no controlling terminal, so the kernel does not send it.
+            # The kernel does not send SIGWINCH: the runtime has no controlling terminal.
             self._process.send_signal(signal.SIGWINCH)
         elif "signal" in message:
             self._process.send_signal(_signal_of(message["signal"]))
@@ -307,7 +308,7 @@ class _Execution:
 
 
 def _signal_of(number: Any) -> int:  # noqa: ANN401 - whatever a client sends
-    """Return the signal number sent by a client, if it can be forwarded.  Raises BadRequest."""
+    """Return the number of a client's signal; BadRequest if it cannot be forwarded."""
     if type(number) is not int or not 0 < number < signal.NSIG:
         raise BadRequest("signal", "must be a signal number", f"1 to {signal.NSIG - 1}")
     if number in (signal.SIGKILL, signal.SIGSTOP):

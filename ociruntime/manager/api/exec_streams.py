@@ -1,4 +1,4 @@
-"""The streams of a program of ``exec``: buffered input, and output to a possibly slow client.
+"""The streams of a program of ``exec``: buffered input, and output to a client that may be slow.
 
 Both are pipes or a terminal, read and written without blocking.
 """
@@ -17,19 +17,20 @@ from aiohttp import web
 ROOM = 262144  # bytes buffered for a program that does not read
 INPUT_CHUNK = 65536
 OUTPUT_CHUNK = 32768
-KEPT = 65536  # bytes that a terminal may hold beyond what FIONREAD reports
+KEPT = 65536  # bytes that a terminal may hold in addition to what FIONREAD reports
 
 
 class ProgramInput:
     """A buffer of ``ROOM`` bytes for a program's input, so that input never delays other messages.
 
-    Messages ``{"room": BYTES}`` tell the client how much it may send; if it obeys, it never blocks.
+    Messages ``{"room": BYTES}`` tell the client how much it may send; a client that sends no more
+    never blocks.
     """
 
     def __init__(self, fd: int, *, owned: bool) -> None:
         """Create the buffer for ``fd``, -1 for a program without input.
 
-        ``owned``: close ``fd`` at the end of input; False for a terminal, which stays open.
+        If ``owned``, ``fd`` is closed at the end of input; a terminal is not, and stays open.
         """
         self._fd = fd
         self._owned = owned
@@ -49,7 +50,7 @@ class ProgramInput:
                 self._has_room.clear()
 
     def end(self) -> None:
-        """Mark the end of input; the program reads the buffered rest before it sees the end."""
+        """Mark the end of input; the program still gets the buffered input before it."""
         self._ended = self._ended or self._owned
         self._changed.set()
 
@@ -98,11 +99,11 @@ async def pump(
 ) -> None:
     """Send a program's output from ``fd`` to the client until end of file (EIO on a terminal).
 
-    ``deadline`` gets its result when the program has exited.  Output that is in ``fd`` by then is
-    always sent, however slow the client is; output of other processes that hold ``fd`` open is
-    sent until the deadline.  Data for which ``is_known`` returns True is dropped.
+    ``deadline`` is resolved when the program has exited.  Output that is in ``fd`` at that time is
+    always sent, even to a slow client.  Output of other processes that hold ``fd`` open is sent
+    until the deadline.  Data for which ``is_known`` returns True is dropped.
     """
-    owed = -1  # bytes that may still be the program's; -1 until it has exited
+    owed = -1  # bytes in ``fd`` when the program exited, which must be sent; -1 until then
     while True:
         if deadline.done() and owed < 0:
             owed = _held(fd)

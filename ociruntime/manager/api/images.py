@@ -89,7 +89,7 @@ async def _send(answer: web.StreamResponse, line: dict[str, Any]) -> bool:
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return an image's settings, layers and history, see ``images/model/inspect_details.py``."""
+    """Return an image's settings, layers and history, as ``images/model/inspect_details.py`` does."""
     out = await manager.programs.call("image", "inspect", "--", request.match_info["ref"])
     return web.json_response(json.loads(out)[0])
 
@@ -123,7 +123,7 @@ async def archive(manager: Manager, request: web.Request) -> web.StreamResponse:
 async def remove(manager: Manager, request: web.Request) -> web.Response:
     """Remove an image; without ``force``, only if no pod uses it.
 
-    If the image has several names and the request uses one of them, only that name is removed.
+    If the image has several names and the request uses one of them, removes only that name.
     """
     options = ["--force"] if flag(request.query, "force") else []
     ref = request.match_info["ref"]
@@ -134,7 +134,7 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 async def prune(manager: Manager, request: web.Request) -> web.Response:
     """Remove the images that no container and no pod uses; return their ids and the freed bytes.
 
-    Without ``all``, only those without a name.
+    Without ``all``, remove only images without a name.
     """
     body = await read_body(request, {"all": checks.flag})
     rows = json.loads(await manager.programs.call("image", "list", "--format=json"))

@@ -39,9 +39,9 @@ GRACE = 0.05  # seconds to deliver past events when ``until`` is over already
 
 
 class LogFilter(NamedTuple):
-    """The log lines that a client wants: those of ``streams`` from ``since`` to ``until``.
+    """The log lines that a client requests: lines of ``streams`` from ``since`` to ``until``.
 
-    The times are in the log file's format, "" for no bound.
+    The times are in the log file's format, "" for no limit.
     """
 
     streams: tuple[str, ...]
@@ -52,7 +52,7 @@ class LogFilter(NamedTuple):
     timestamps: bool
 
     def has(self, line: Line) -> bool:
-        """Return whether a log line is from one of the streams and within the time bounds."""
+        """Return whether a log line is from one of the streams, and within the times."""
         if line.stream not in self.streams or line.time < self.since:
             return False
         return not self.until or line.time <= self.until
@@ -134,7 +134,7 @@ async def _send(
 
 
 class _Log:
-    """A container's log; the open pod keeps it readable to the end if the pod is removed."""
+    """A container's log; the open pod keeps it readable even if the pod is removed."""
 
     def __init__(self, directory: str, uuid: str, app: str) -> None:
         """Open the pod and its log.  Raises PodError, HostError."""
@@ -171,9 +171,8 @@ class _Log:
 async def events(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Send events until the client disconnects or ``until`` is reached.
 
-    Query: ``since``, ``until`` (RFC 3339), ``kind``, ``container``, ``image`` and ``label`` (KEY
-    or KEY=VALUE), any number of each.
-    Raises BadRequest.
+    The query has ``since``, ``until`` (RFC 3339), ``kind``, ``container``, ``image`` and ``label``
+    (KEY or KEY=VALUE), any number of each.  Raises BadRequest.
     """
     since, until = moment(request.query, "since"), moment(request.query, "until")
     kinds = request.query.getall("kind", [])
@@ -224,7 +223,7 @@ async def _next(subscription: Any) -> dict[str, Any]:  # noqa: ANN401 - an async
 
 
 def _matches(event: dict[str, Any], filters: dict[str, list[str]]) -> bool:
-    """Return whether an event has one of the values of each filter that has any."""
+    """Return whether an event has, for each filter with values, at least one of them."""
     attributes = event["attributes"]
     labels = attributes.get("labels") or {}
     tests: dict[str, Callable[[str], bool]] = {

@@ -15,13 +15,13 @@ async def list_networks(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
-    """Create a network; of the body's members only ``name`` is required."""
+    """Create a network; the only required member of the body is ``name``."""
     body = await read_body(request, MEMBERS)
     return web.json_response(await manager.networks.create(body), status=201)
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return a network, with the containers that use it and their addresses."""
+    """Return a network, with the containers on it and their addresses."""
     return web.json_response(manager.networks.inspect(request.match_info["ref"]))
 
 

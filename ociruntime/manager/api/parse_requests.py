@@ -1,6 +1,6 @@
 """Parse and validate the bodies and query strings of API requests.
 
-Every error names the invalid member.
+Each error names the invalid member.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _FLAGS = {"": True, "1": True, "true": True, "0": False, "false": False}
 
 
 async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
-    """Return a request's JSON body, parsed; None if empty.  Raises BadRequest, HTTPException."""
+    """Return a request's JSON body, parsed; None if it is empty.
+
+    Raises BadRequest for invalid JSON, HTTPException if the body does not arrive in time.
+    """
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
             data = await request.read()
@@ -40,7 +43,7 @@ async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
 async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
     """Return a request's body, a JSON object with checked members; {} if there is no body.
 
-    Raises BadRequest, HTTPException.
+    Raises BadRequest for an invalid member, HTTPException if the body does not arrive in time.
     """
     document = await read_document(request)
     return {} if document is None else check_object(document, members)
@@ -54,7 +57,7 @@ def required(body: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
 
 
 def flag(query: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    """Return a boolean of a query such as ``?force=1``; raises BadRequest."""
+    """Return a boolean parameter of a query such as ``?force=1``.  Raises BadRequest."""
     value = query.get(name, str(int(default)))
     if value not in _FLAGS:
         raise BadRequest(name, f'must be 0 or 1, not "{value}"')
@@ -83,9 +86,9 @@ def check_lists(where: str, value: object) -> None:
 
 
 def moment(query: Mapping[str, str], name: str) -> datetime | None:
-    """Return the query's time ``name``; None if it is absent.  A time without a zone is UTC.
+    """Return the time ``name`` of the query; None if it is missing.
 
-    Raises BadRequest.
+    A time without a zone is UTC.  Raises BadRequest.
     """
     text = query.get(name, "")
     if not text:

@@ -1,4 +1,4 @@
-"""The API's routes for pods, including pods that the manager did not create."""
+"""The API's routes for pods, including pods that ``ocipod`` has created."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def _pod_without_container(manager: Manager, request: web.Request) -> str:
-    """Return the full UUID of the pod that the request names; it must not be a container's.
+    """Return the full UUID of the pod that the request names.
 
-    Raises NoSuchPod; Conflict if the pod belongs to a container.
+    Raises NoSuchPod if there is none, Conflict if the pod belongs to a container.
     """
     uuid = await asyncio.to_thread(_find, manager.settings.directory, request.match_info["uuid"])
     if owner := _owners(manager).get(uuid):

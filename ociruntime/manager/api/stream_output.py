@@ -1,4 +1,4 @@
-"""Answers that stream the output of a program, such as an archive."""
+"""Send the output of a program, such as an archive, as a streamed answer."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ async def send_output(
 ) -> web.StreamResponse:
     """Run ``ocipod`` with ``args`` and send its standard output as the answer's body.
 
-    If ``ocipod`` fails before its first byte, the client gets an error answer.  If it fails later,
-    or the client reads nothing for ``timeout`` seconds, the connection is aborted, so that the
-    client does not take the output for complete.  Raises ManagerError, HostError.
+    If ``ocipod`` fails before its first byte of output, the client gets an error answer.  If it
+    fails later, or the client reads nothing for ``timeout`` seconds, the connection is aborted, so
+    that the client does not take the output for complete.  Raises ManagerError with the error of
+    ``ocipod``, HostError if it cannot be executed.
     """
     process = await programs.spawn_ocipod(*args)
     assert process.stdout is not None
@@ -59,9 +60,7 @@ async def _write(
             await answer.write(piece)
     except TimeoutError:
         _cut(request)
-        raise ManagerError(
-            f"send output to a client: it has read nothing for {timeout:g} seconds"
-        ) from None
+        raise ManagerError(f"send output to a client: timeout after {timeout:g} seconds") from None
 
 
 def _cut(request: web.Request) -> None:

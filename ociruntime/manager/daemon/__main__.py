@@ -1,6 +1,6 @@
 """Entry point of ``python -I -S -B .../ociruntime/manager/daemon/__main__.py ARGS``.
 
-Like ``ociruntime/pods/cli/__main__.py`` it sets up ``sys.path`` itself: ``site`` is not loaded.
+It sets up ``sys.path`` itself, because ``site`` is not loaded.
 """
 
 import posix
@@ -9,7 +9,7 @@ import sys
 
 def _extend_path() -> None:
     directory = __file__.rpartition("/ociruntime/manager/daemon/")[0] or "/"
-    # Drop this directory, which Python puts first.
+    # Drop this directory, which Python puts first: its modules would shadow the standard library.
     sys.path[0:1] = (
         [directory] if sys.path[0].endswith("/manager/daemon") else [directory, sys.path[0]]
     )
@@ -35,5 +35,5 @@ def run() -> int:
 
 
 if __name__ == "__main__":
-    # Skip the interpreter's shutdown: a thread may still be waiting for a pod, which lives on.
+    # Skip the interpreter's shutdown, which would wait for threads that wait for pods.
     posix._exit(run())

@@ -44,9 +44,10 @@ def serve(arguments: Arguments) -> int:
 
 
 def settings_of(arguments: Arguments) -> Settings:
-    """Return the daemon's settings from its options, paths absolute.
+    """Return the daemon's settings from its options, with absolute paths.
 
-    Raises UsageError, HostError.
+    Raises UsageError for an unknown security check, HostError if other users can replace a
+    directory.
     """
     runtime = arguments.text("runtime")
     return Settings(
@@ -71,7 +72,7 @@ def _checks(arguments: Arguments, option: str) -> tuple[str, ...]:
 
 
 def _trusted(path: str) -> str:
-    """Return ``path`` with links resolved.  Raises HostError if other users can replace it."""
+    """Return ``path`` without symbolic links.  Raises HostError if other users can replace it."""
     path = os.path.join(os.getcwd(), path)
     check_directory(path, "data directory")
     return os.path.realpath(path)
@@ -111,7 +112,7 @@ async def _serve(settings: Settings, path: str, group: str) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, over.set)
-    # A handler and not SIG_IGN, which containers would inherit.
+    # Use a handler: containers would inherit SIG_IGN.
     loop.add_signal_handler(signal.SIGHUP, _ignore)
     notify = Notifier()
     passed = activated()
@@ -136,7 +137,9 @@ async def _serve(settings: Settings, path: str, group: str) -> None:
     finally:
         if passed is None and sock is not None:
             with suppress(OSError):
-                os.unlink(path)  # while we hold the data directory's lock: it is not a new daemon's
+                os.unlink(
+                    path
+                )  # remove it while we hold the lock: it cannot be the socket of a new daemon yet
         await manager.close()
 
 

@@ -20,8 +20,8 @@ _DIRECTORY = "directory of the socket"
 def listen(path: str, group: str) -> socket.socket:
     """Create and return a listening socket for root and ``group``; replace a stale socket.
 
-    Raises UsageError for an unknown group or a path that is too long; HostError for other failures,
-    also if another process is listening at ``path``.
+    Raises UsageError for an unknown group or a path that is too long, HostError if another process
+    is listening at ``path``, or if the socket cannot be created.
     """
     group_id = _group_id(group)
     if len(os.fsencode(path)) > PATH_LIMIT:
@@ -53,7 +53,7 @@ def _group_id(group: str) -> int:
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError:
-        hint = f"create it with groupadd {group}"
+        hint = f"create it with: groupadd {group}"
         raise UsageError(f'--group: group "{group}" not found', hint) from None
 
 
@@ -68,9 +68,9 @@ def _make_parent(path: str) -> None:
 
 
 def _remove_stale(path: str) -> None:
-    """Remove the socket at ``path`` if no process is listening on it any more.
+    """Remove the socket at ``path`` if no process is listening on it.
 
-    Raises OSError, also if the file is not a socket or a process is listening on it.
+    Raises OSError if the file is not a socket, or if a process is listening on it.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
         try:
@@ -84,27 +84,32 @@ def _remove_stale(path: str) -> None:
 
 
 def activated() -> socket.socket | None:
-    """Return the listening socket passed by systemd (LISTEN_FDS), or None.  Raises UsageError."""
+    """Return the listening socket that systemd has passed (LISTEN_FDS); None if there is none.
+
+    Raises UsageError if it has passed several sockets, or one of another type.
+    """
     if os.environ.pop("LISTEN_PID", "") != str(os.getpid()):
         return None
     count = os.environ.pop("LISTEN_FDS", "")
     os.environ.pop("LISTEN_FDNAMES", None)
     if count != "1":
         raise UsageError(
-            f"LISTEN_FDS={count}: systemd must pass exactly one socket",
+            f"use systemd's sockets: LISTEN_FDS={count}: exactly one socket is required",
             "use one ListenStream= in ocid.socket",
         )
     os.set_inheritable(_FIRST, False)
     passed = socket.socket(fileno=_FIRST)
     if passed.family != socket.AF_UNIX or passed.type != socket.SOCK_STREAM:
-        raise UsageError("LISTEN_FDS: the passed socket is not a Unix stream socket")
+        raise UsageError(
+            "use systemd's socket: it is not a Unix stream socket", "use ListenStream=PATH"
+        )
     return passed
 
 
 class Notifier:
     """Sends states such as ``READY=1`` to systemd (sd_notify(3)); errors are ignored.
 
-    Removes NOTIFY_SOCKET from the environment, so that no container can notify in ocid's name.
+    Removes NOTIFY_SOCKET from the environment, so that no container can send states for ocid.
     """
 
     def __init__(self) -> None:

@@ -58,9 +58,9 @@ def prepare() -> None:
     """Trim the import of aiohttp, of which the daemon uses only the HTTP server.
 
     At import, aiohttp creates two TLS contexts with the host's certificates for its HTTP client,
-    reads the host's table of MIME types, and caches the host's name.  That costs time, and data of
-    the host must not get into a snapshot.  So ``import ssl`` fails here, as in an interpreter built
-    without it, and no host files are read.
+    reads the host's table of MIME types, and caches the host's name.  That takes time, and data of
+    the host must not get into a snapshot.  So ``import ssl`` fails here, as in an interpreter
+    without ssl, and no files of the host are read.
     """
     import mimetypes
     import platform

@@ -1,4 +1,4 @@
-"""Text of the manual page and completions of ``ocid`` beyond its table of options."""
+"""Texts of the manual page of ``ocid``, in addition to the help of its options."""
 
 from __future__ import annotations
 
