@@ -1,6 +1,6 @@
 """Entry point of ``python -I -S -B .../ociruntime/manager/client/__main__.py ARGS``.
 
-Like ``ociruntime/__main__.py`` it sets up ``sys.path`` itself, since ``site`` is not loaded.
+It sets up ``sys.path`` itself, because ``site`` is not loaded.
 """
 
 import posix

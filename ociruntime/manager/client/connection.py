@@ -1,7 +1,6 @@
 """The connection to ocid: JSON requests over its socket; error answers become exceptions.
 
-connection = Connection("/run/ocid/ocid.sock")
-record = connection.get("/v1/containers/web")
+connection = Connection("/run/ocid/ocid.sock") record = connection.get("/v1/containers/web")
 connection.post("/v1/containers/web/stop", {"timeout": 5})
 """
 
@@ -91,10 +90,10 @@ class Connection:
         try:
             connection.sendall(request(method, path, whole, data))
         except OSError as error:
-            # The daemon refused the request before reading all of it: its answer has the reason.
+            # The daemon may refuse a request before reading all of it: its answer has the reason.
             if not isinstance(error, BrokenPipeError | ConnectionResetError):
                 connection.close()
-                raise HostError(f'write to the socket "{self.path}"', error) from None
+                raise HostError(f'send a request to ocid at "{self.path}"', error) from None
         try:
             answer = Answer(connection)
             if answer.status >= 400:
@@ -108,7 +107,7 @@ class Connection:
         return answer
 
     def upload(self, path: str, fill: Callable[[ChunkedBody], None]) -> None:
-        """Send a PUT request whose body ``fill`` writes, with chunked encoding.
+        """Send a PUT request; ``fill`` writes its body, which is sent with chunked encoding.
 
         Also raises the errors of ``fill``.
         """
@@ -142,7 +141,9 @@ class Connection:
         try:
             return json.loads(data) if data else None
         except ValueError:
-            raise RuntimeFailure(f"read the answer to {method} {path}: invalid JSON") from None
+            raise RuntimeFailure(
+                f'read the answer of ocid to "{method} {path}": invalid JSON'
+            ) from None
 
     def _connect(self) -> socket:
         from ociruntime.base.stream_socket import open_connection
@@ -150,7 +151,9 @@ class Connection:
         try:
             return open_connection(self.path)
         except OSError as error:
-            raise HostError(f"connect to {self.path}", error, _hint(self.path, error)) from None
+            raise HostError(
+                f'connect to ocid at "{self.path}"', error, _hint(self.path, error)
+            ) from None
 
 
 def container(ref: str, *segments: str, **query: object) -> str:
@@ -193,7 +196,10 @@ _OPTIONS = {
 
 
 def with_ocictl_options(message: str) -> str:
-    """Replace ocipod's options by ocictl's in the hint "(...)" that ends an error message."""
+    """Replace options of ocipod by those of ocictl in the hint of an error message.
+
+    The hint is the part in parentheses at the end.
+    """
     text, opening, hint = message.rpartition(" (")
     if not opening or not hint.endswith(")"):
         return message

@@ -1,6 +1,6 @@
-"""``ocictl container ...``: commands for scripts, strict about states, with fixed columns.
+"""``ocictl container ...``: commands for scripts, with fixed columns.
 
-They fail if the container is in the wrong state.
+They are strict: a container in the wrong state is an error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def fixed_table(records: Sequence[Record]) -> str:
 
 
 def cells(record: Record) -> tuple[str, ...]:
-    """Return a container's row of the fixed table: one cell for each of ``TITLES``."""
+    """Return a container's row of the fixed table: a cell for each of ``TITLES``."""
     program, *args = record["command"] or [""]
     exit_code = record["exit_code"]
     return (
@@ -71,7 +71,9 @@ def run_container_create(connection: Connection, arguments: Arguments) -> int:
     """Create a container and print its id.  Raises UsageError."""
     name, *command = arguments.positional
     if command[1:2] == ["--"]:
-        del command[1]  # as in `NAME --rootfs=DIR sh -- -c SCRIPT`, where it ends the options
+        del command[
+            1
+        ]  # drop the -- that ends the options, as in `NAME --rootfs=DIR sh -- -c SCRIPT`
     image = arguments.text("image")
     if bool(image) == bool(arguments.text("rootfs")):
         raise UsageError("container create: either --rootfs or --image is required")

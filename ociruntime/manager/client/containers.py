@@ -29,8 +29,8 @@ FAILED = 1
 def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
     """Call ``act`` with each name or id in ``refs``; print the name or id, or the error.
 
-    Returns the exit status: 0, or that of the last failure (1, or 126 and 127 for a program that
-    cannot be executed).  Raises HostError if the daemon cannot be reached.
+    Returns the exit status: 0, or that of the last failure (1; 126 or 127 for a program that cannot
+    be executed).  Raises HostError if the daemon cannot be reached.
     """
     status = 0
     for ref in refs:
@@ -49,7 +49,8 @@ def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
 def remove_each(connection: Connection, kind: str, arguments: Arguments) -> int:
     """Remove the named objects of ``kind`` (``volumes``, ``networks``); print their names.
 
-    With ``--force``, missing objects are ignored.  Returns and raises what ``each`` does.
+    With ``--force``, ignores missing objects.  Returns the same status, and raises the same errors,
+    as ``each``.
     """
     force = arguments.flag("force")
 
@@ -64,7 +65,7 @@ def remove_each(connection: Connection, kind: str, arguments: Arguments) -> int:
 
 
 def is_confirmed(arguments: Arguments, question: str) -> bool:
-    """Ask the user ``question`` unless ``--force`` is set; return True for yes or ``--force``."""
+    """Ask the user ``question``; return True for yes, or without asking for ``--force``."""
     if arguments.flag("force"):
         return True
     sys.stderr.write(f"{question} [y/N] ")
@@ -78,7 +79,7 @@ def print_failure(failure: RuntimeFailure) -> None:
 
 
 def exit_status(ref: str, answer: dict[str, Any]) -> int:
-    """Return the exit code in ocid's answer to ``wait``.  Raises RuntimeFailure if unknown."""
+    """Return the exit code in an answer to ``wait``.  Raises RuntimeFailure if it is unknown."""
     code = answer["exit_code"]
     if code is None:
         error = answer.get("error") or "its monitor was killed"
@@ -186,7 +187,7 @@ def run_prune(connection: Connection, arguments: Arguments) -> int:
     answer = connection.post(resource("containers", "prune"))
     removed = answer["removed"]
     status = write("".join(f"{container_id}\n" for container_id in removed))
-    # Apart from the ids, which scripts read.
+    # Print this to standard error: scripts read the ids on standard output.
     containers = "1 container" if len(removed) == 1 else f"{len(removed)} containers"
     tell("ocictl", f"{containers} removed, {amount(answer['freed'])} freed")
     return status

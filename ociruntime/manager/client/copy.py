@@ -24,7 +24,9 @@ from ociruntime.manager.client.image_files import save_stream
 _PIECE = 1 << 16
 _STREAM = "-"
 _CONTENTS = ("/", "/.")
-_PERMISSIONS = 0o777  # without setuid and setgid: a container's root must not become ours
+_PERMISSIONS = (
+    0o777  # without setuid and setgid: a container must not make programs that run as root here
+)
 
 
 def run_cp(connection: Connection, arguments: Arguments) -> int:
@@ -96,7 +98,7 @@ def _copy_out(
 
 
 class _Pieces:
-    """A readable file object with the body of an HTTP answer."""
+    """A readable file object with the body of an HTTP answer, received in pieces."""
 
     def __init__(self, answer: Answer) -> None:
         self._pieces = answer.pieces()
@@ -113,9 +115,9 @@ class _Pieces:
 
 
 def _to_stream(members: tarfile.TarFile, top: str) -> int:
-    """Write a tar archive to standard output; prefix the names in a directory with ``top``."""
+    """Write a tar archive to standard output; put ``top`` before the names in a directory."""
     if sys.stdout.isatty():
-        raise UsageError("cp: standard output is a terminal", "redirect it")
+        raise UsageError("cp: standard output is a terminal", "redirect it to a file")
     with tarfile.open(fileobj=sys.stdout.buffer, mode="w|", format=tarfile.PAX_FORMAT) as renamed:
         in_directory = False
         for member in members:
@@ -196,9 +198,9 @@ def _mode(member: tarfile.TarInfo, archive: bool) -> int:
 
 
 def _inside(top: str, name: str) -> str:
-    """Return the host path, below ``top``, for an archive's member ``name``.
+    """Return the host path, below ``top``, of an archive's member ``name``.
 
-    Raises OSError if the path would be outside.
+    Raises OSError if it would be outside of ``top``, or below a symbolic link.
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts or name.startswith("/"):
@@ -214,7 +216,7 @@ def _inside(top: str, name: str) -> str:
 
 def _clear(path: str) -> None:
     if os.path.lexists(path):
-        os.unlink(path)  # a directory in the place of a file is an error, as with docker
+        os.unlink(path)  # fails if it is a directory, as in docker
 
 
 def _write(members: tarfile.TarFile, member: tarfile.TarInfo, path: str, archive: bool) -> None:
@@ -247,7 +249,7 @@ def _copy_in(
     target = _kind_in_container(connection, ref, path)
     if source == _STREAM:
         if sys.stdin.isatty():
-            raise UsageError("cp: standard input is a terminal", "redirect it")
+            raise UsageError("cp: standard input is a terminal", "redirect it from a tar archive")
         connection.upload(container(ref, "archive", path=path), _from_stdin)
         return 0
     try:
@@ -284,9 +286,9 @@ def _kind_in_container(connection: Connection, ref: str, path: str) -> str:
 
 
 def _where(path: str, kind: str, *, is_directory: bool) -> tuple[str, str]:
-    """Return (directory in the container, new name) for a copy; name "" keeps the source's name.
+    """Return (directory in the container, new name) for a copy to ``path``.
 
-    Raises UsageError.
+    The name is "" if the copy keeps the name of its source.  Raises UsageError.
     """
     if kind == "directory":
         return path, ""

@@ -1,8 +1,7 @@
 """Convert the daemon's answers to the JSON that ``docker inspect`` prints; pure.
 
-Templates of ``--format`` find docker's names in it, and also the daemon's own
-names (``Shape.own``).  Members that have no counterpart here have the
-value that docker's default gives them.
+Templates of ``--format`` find docker's names in it, and also the daemon's own names
+(``Shape.own``).  Members without a counterpart here have docker's default value.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ _HOST_CONFIG: tuple[tuple[str, str, Any], ...] = (
 def container(record: Record, image: Record | None = None) -> Shape:
     """Return a container in the form that ``docker inspect`` prints.
 
-    ``record`` has ``details`` unless it is corrupt; ``image`` is the daemon's answer about the
-    container's image, None if it was removed.
+    ``record`` is the daemon's answer about it, with ``details`` unless the record is corrupt;
+    ``image`` is the answer about its image, None if the image was removed.
     """
     spec, details = record["spec"], record.get("details") or {}
     settings = {} if spec.get("rootfs") else _object(image or {}, "config")
@@ -276,7 +275,7 @@ def volume(answer: Record) -> Shape:
 
 
 def network(answer: Record) -> Shape:
-    """Return a network as ``docker network inspect`` does, but its containers keyed by name."""
+    """Return a network as ``docker network inspect`` prints it, but with containers by name."""
     subnets = answer["subnets"]
     prefixes = {":" in subnet["subnet"]: subnet["subnet"].partition("/")[2] for subnet in subnets}
     containers = {}

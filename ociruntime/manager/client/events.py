@@ -28,7 +28,7 @@ _TYPE = "container"  # the only objects that have events here
 
 
 def run_events(connection: Connection, arguments: Arguments) -> int:
-    """Print the events of containers, for ever without ``--until``.
+    """Print the events of containers; without ``--until``, until interrupted.
 
     Returns 1 if standard output is closed.  Raises RuntimeFailure.
     """
@@ -50,14 +50,14 @@ def run_events(connection: Connection, arguments: Arguments) -> int:
     return 0
 
 
-def _filters(words: list[str]) -> list[str]:
+def _filters(values: list[str]) -> list[str]:
     pairs = []
-    for word in words:
+    for word in values:
         key, _, value = word.partition("=")
         if key == "type" and value == _TYPE:
             continue
         if key == "type" and value:
-            raise UsageError(f'--filter: there are no events of type "{value}"', f"type={_TYPE}")
+            raise UsageError(f'--filter: type "{value}" has no events', f"type={_TYPE}")
         if key not in FILTERS or not value:
             known = ", ".join(f"{name}=..." for name in FILTERS)
             raise UsageError(f'--filter: invalid filter "{word}"', f"supported: {known}")

@@ -83,7 +83,7 @@ def _template_table(rows: Sequence[Row], text: str, titles: Mapping[str, str]) -
 
 
 class _Header(Keys):
-    """The data for the header of a table: each field's value is the title of its column."""
+    """The data for a table's header: each field's value is the title of its column."""
 
     def __missing__(self, name: str) -> object:
         return _title_of_label if name == "Label" else title(name)
@@ -98,7 +98,7 @@ def _title_of_label(name: str) -> str:
 
 
 def marked(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return the JSON ``value``, with each object whose keys users choose turned into a Keys.
+    """Return the JSON ``value`` with objects whose keys users choose converted to Keys.
 
     ``_FREE`` lists the names of these objects.
     """

@@ -1,8 +1,8 @@
 """A minimal HTTP/1.1 client (RFC 9112) for one daemon on a Unix socket.
 
-Importing ``http.client`` with its mail parsers takes 30 ms, as long as the rest of a command.  A
-connection carries one request.  An answer has a length, is chunked, ends with the connection, or
-switches protocols (101).
+Importing ``http.client``, with its mail parsers, takes 30 ms, as long as the rest of a command.
+Each request has a connection of its own.  An answer has a length, is chunked, ends with the
+connection, or switches protocols (101).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CUT = "read the answer of ocid: the connection was closed in the middle of it"
 
 
 class Answer:
-    """An answer: ``status``, ``headers`` (names in lower case), and a body that is read once.
+    """An answer: ``status``, ``headers`` (names in lower case), and a body that can be read once.
 
     After status 101, ``socket`` is the raw connection and ``early`` the data received after the
     header.
@@ -39,7 +39,7 @@ class Answer:
             if not piece:
                 raise RuntimeFailure(
                     "read the answer of ocid: the connection was closed",
-                    "was ocid stopped? see its log",
+                    "if ocid is running, see its log",
                 )
             if len(head) > _LONGEST_HEAD:
                 raise RuntimeFailure(_TOO_LONG)
@@ -56,11 +56,11 @@ class Answer:
         return self.status == _SWITCHED
 
     def whole(self) -> bytes:
-        """Return the whole body of the answer.  Raises OSError; RuntimeFailure if truncated."""
+        """Return the body of the answer.  Raises OSError, RuntimeFailure if it is truncated."""
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the answer's body as it arrives.  Raises OSError; RuntimeFailure if truncated."""
+        """Yield the body as it arrives.  Raises OSError, RuntimeFailure if it is truncated."""
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
             yield from self._chunks()
         elif "content-length" in self.headers:
@@ -119,7 +119,7 @@ def status_of(line: str) -> int:
     """Return the status in a line like ``HTTP/1.1 200 OK``.  Raises RuntimeFailure."""
     version, _, status_and_reason = line.partition(" ")
     if not version.startswith("HTTP/1.") or not status_and_reason[:3].isdigit():
-        hint = "is the socket that of ocid?"
+        hint = "--socket must be the socket of ocid"
         raise RuntimeFailure(f"read the answer of ocid: not HTTP: {line[:80]!r}", hint)
     return int(status_and_reason[:3])
 
@@ -146,7 +146,7 @@ def chunked_request(method: str, path: str) -> bytes:
 
 
 class ChunkedBody:
-    """A writable file that sends written data as chunks of a request's body, ended by ``close``."""
+    """A writable file that sends data as chunks of a request's body, which ``close`` ends."""
 
     __slots__ = ("_socket",)
 

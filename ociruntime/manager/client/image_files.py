@@ -69,8 +69,8 @@ def run_save(connection: Connection, arguments: Arguments) -> int:
 def save_stream(command: str, connection: Connection, path: str, output: str) -> int:
     """Write ocid's answer to GET ``path`` to the file ``output``, or to standard output if "".
 
-    On failure, no partial file remains.  Returns the exit status.  Raises UsageError if standard
-    output is a terminal, RuntimeFailure.
+    After a failure, no partial file remains.  Returns the exit status.  Raises UsageError if
+    standard output is a terminal, RuntimeFailure if ocid fails.
     """
     if not output and sys.stdout.isatty():
         raise UsageError(f"{command}: standard output is a terminal", "use -o FILE, or redirect it")
@@ -85,7 +85,10 @@ def save_stream(command: str, connection: Connection, path: str, output: str) ->
     except BrokenPipeError:
         return FAILED
     except OSError as error:
-        raise HostError(f"{command}: write {output or 'to standard output'}", error) from None
+        raise HostError(
+            f'{command}: write "{output}"' if output else f"{command}: write to standard output",
+            error,
+        ) from None
     finally:
         answer.close()
     return 0
@@ -221,7 +224,7 @@ COMMANDS = (
         options=(
             Option("input", "read from FILE, not from standard input", "FILE", short="i"),
             Option("insecure", "skip a check: image, tls, http", "CHECK", kind="list"),
-            Option("quiet", short="q"),  # nothing else is printed
+            Option("quiet", short="q"),  # without effect, because no progress is printed
             *refused("load"),
         ),
         details=(

@@ -61,9 +61,9 @@ def run_images(connection: Connection, arguments: Arguments) -> int:
 def matching(
     images: list[dict[str, Any]], patterns: list[str], filters: dict[str, list[str]]
 ) -> list[dict[str, Any]]:
-    """Return the images that one of ``patterns`` and each kind of filter match.
+    """Return the images that match one of ``patterns``, and one value of each filter.
 
-    No patterns match all.  Raises UsageError.
+    Without patterns, all images match.  Raises UsageError.
     """
     for value in filters.get("dangling", ()):
         if value not in _BOOLEANS:
@@ -101,7 +101,7 @@ _FIELD_TITLES = {"ID": "IMAGE ID", "CreatedSince": "CREATED", "CreatedAt": "CREA
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return an image's row as data for templates: under docker's field names and ocid's."""
+    """Return an image's row as data for templates, with docker's field names and ocid's."""
     name = shown["name"]
     members = {
         "CreatedAt": date(shown["import_time"]),

@@ -64,9 +64,9 @@ _NOT_FOUND = (400, 404)  # HTTP status if the object does not exist, or its name
 
 
 def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
-    """Try each of ``getters`` in order; return the first object that has the name ``ref``.
+    """Call each of ``getters`` in order; return the first object that has the name ``ref``.
 
-    Raises RuntimeFailure if there is none, HostError.
+    Raises RuntimeFailure if there is none, HostError if the daemon cannot be reached.
     """
     for get in getters.values():
         try:
@@ -82,8 +82,8 @@ def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
 def show_each(arguments: Arguments, get: Callable[[str], Shape]) -> int:
     """Print the object that ``get`` returns for each argument, as JSON or by ``--format``.
 
-    If ``get`` fails for one, print the error and return 1 at the end.  Raises UsageError; HostError
-    if the daemon cannot be reached.
+    If ``get`` fails for an argument, prints the error, and returns 1 at the end.  Raises
+    UsageError; HostError if the daemon cannot be reached.
     """
     status = 0
     objects = []
@@ -135,8 +135,8 @@ def run_top(connection: Connection, arguments: Arguments) -> int:
 def run_port(connection: Connection, arguments: Arguments) -> int:
     """Print a container's published ports, as in ``80/tcp -> 0.0.0.0:8080``.
 
-    With a port as second argument, print only its addresses on the host.  Raises RuntimeFailure if
-    it is not published.
+    With a port as second argument, print only its addresses on the host; raises RuntimeFailure if
+    the port is not published.
     """
     ref, *selected = arguments.positional
     ports = open_ports(connection.get(container(ref)))

@@ -1,4 +1,4 @@
-"""Options of a new container for its limits, kernel settings, devices and namespaces."""
+"""Options of a new container: its limits, kernel settings, devices and namespaces."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ISOLATION_OPTIONS = (
     Option("uts", "UTS namespace", "private|host", completed=False),
     Option("domainname", "NIS domain name of the container", "NAME"),
     Option("platform", "platform of the image (default: the host's)", "linux/ARCH"),
-    # The defaults, for docker's users.
+    # For users of docker: only docker's default values are accepted.
     Option("cgroupns", value="private", completed=False),
     Option("userns", value="host", completed=False),
     Option("log-driver", value="json-file", completed=False),
@@ -106,7 +106,7 @@ ISOLATION_OPTIONS = (
 
 
 def isolation_of(arguments: Arguments) -> Spec:
-    """Return the members of a create request that ``ISOLATION_OPTIONS`` set.  Raises UsageError."""
+    """Return the members of a create request for ``ISOLATION_OPTIONS``.  Raises UsageError."""
     spec: Spec = {
         member: [parse(text, f"--{option}") for text in arguments.list(option)]
         for option, (member, parse) in _PARSED.items()
@@ -131,9 +131,9 @@ def isolation_of(arguments: Arguments) -> Spec:
 
 
 def _one_of(arguments: Arguments, option: str) -> str:
-    """Return the value of an option with a fixed set of values, "" if not given.
+    """Return the value of an option with a fixed set of values, "" if it is not given.
 
-    Raises UsageError, with a reason for values that docker supports and ``ocictl`` does not.
+    Raises UsageError, with the reason if docker supports the value and ``ocictl`` does not.
     """
     value = arguments.text(option)
     if value and value not in _POSSIBLE[option]:

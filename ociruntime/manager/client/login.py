@@ -1,4 +1,4 @@
-"""``ocictl login`` and ``logout``."""
+"""``ocictl login`` and ``logout``: store and remove credentials of a registry in ocid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ociruntime.manager.client.connection import Connection, resource
 
 
 def run_login(connection: Connection, arguments: Arguments) -> int:
-    """Log in to a registry, asking for missing user and password.  Raises UsageError."""
+    """Log in to a registry; ask for a missing user name or password.  Raises UsageError."""
     user, password = credentials(arguments)
     body = {"username": user, "password": password, **_registry(arguments)}
     connection.post(resource("login"), body)
@@ -18,7 +18,7 @@ def run_login(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_logout(connection: Connection, arguments: Arguments) -> int:
-    """Remove the daemon's credentials of a registry; print nothing."""
+    """Remove the credentials of a registry that the daemon has stored."""
     connection.post(resource("logout"), _registry(arguments))
     return 0
 

@@ -1,4 +1,4 @@
-"""``ocictl logs``: the output of containers, and the times of ``--since`` and ``--until``."""
+"""``ocictl logs``: print the output of containers; parse the times of --since and --until."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def _rfc3339(seconds: float) -> str:
         whole, microseconds = divmod(round(seconds * 1_000_000), 1_000_000)
         return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{microseconds:06d}+00:00"
     except (OverflowError, ValueError, OSError):
-        raise UsageError(f"time out of range: {seconds} seconds since 1970") from None
+        raise UsageError(f"invalid time: {seconds} seconds since 1970 is out of range") from None
 
 
 def _wrong(text: str, option: str) -> UsageError:
     return UsageError(
-        f'--{option}: "{text}" is not a time',
+        f'--{option}: invalid time "{text}"',
         "use 10m, 2026-01-31, 2026-01-31T12:00:00Z, or seconds since 1970",
     )
 
@@ -83,7 +83,7 @@ def run_logs(connection: Connection, arguments: Arguments) -> int:
 
 
 def print_logs(connection: Connection, path: str) -> bool:
-    """Print a container's log, each line to the stream (1 or 2) that it was written to.
+    """Print a container's log, each line to the stream that it was written to.
 
     Returns False if standard output or error was closed.  Raises RuntimeFailure.
     """

@@ -1,6 +1,6 @@
-"""Text of the manual pages and completions of ``ocictl`` beyond its commands.
+"""Texts of the manual pages of ``ocictl``, and data for its shell completions.
 
-Loaded only to build them.
+This module is loaded only when manual pages and completions are built.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Name the option in ocid's errors, which begin with the JSON path of a member of the request."""
+"""Name the option in an error of ocid, which names a member of the request instead."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ def _option_of(word: re.Match[str]) -> str:
 
 
 def with_option(error: DaemonError, used: Container[str]) -> DaemonError:
-    """Return ``error`` with the option in place of the JSON path with which it begins.
+    """Return ``error`` with the JSON path at its beginning replaced by the option.
 
-    ``used`` are the names of the options on the command line: other errors are unchanged.
+    ``used`` are the names of the options on the command line; an error about another member is
+    unchanged.
     """
     path = _PATH.fullmatch(str(error)) if error.code == _BAD_REQUEST else None
     if path is None:

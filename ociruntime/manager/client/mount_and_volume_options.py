@@ -1,4 +1,4 @@
-"""Mounts of a new container: ``--volume``, ``--mount`` and ``--volumes-from``."""
+"""The options for mounts of a new container: ``--volume``, ``--mount``, ``--volumes-from``."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ MOUNT_OPTIONS = (
     ),
 )
 
-# Mode of --volume -> members of the mount.  z and Z relabel for SELinux, which would refuse nothing
-# here.
+# Mode of --volume -> members of the mount.  z and Z (relabel for SELinux) have no effect, because
+# SELinux does not confine these containers.
 _MODES: dict[str, Mount] = {
     "ro": {"read_only": True},
     "rw": {},
@@ -170,7 +170,7 @@ def _boolean(key: str, value: str) -> bool:
 
 
 def _origin(source: str, directory: str) -> Mount:
-    """Return a writable mount of ``source``: a host path, a volume, or "" (anonymous volume)."""
+    """Return a writable mount of ``source``: a host path, a volume, or "" (anonymous)."""
     made: Mount = {"read_only": False}
     if not source:
         return made
@@ -186,13 +186,13 @@ def _check(made: Mount, where: str) -> None:
         raise UsageError(f"{where}: propagation applies only to a directory of the host")
     if made.get("propagation") in ("shared", "rshared"):
         reason = "its pod's monitor is in a mount namespace of its own"
-        message = f"{where}: mounts made in a container cannot propagate to the host: {reason}"
+        message = f"{where}: propagation from a container to the host is not supported: {reason}"
         raise UsageError(message, "rslave propagates mounts from the host to the container")
 
 
 def _target(target: str) -> str:
     if not target.startswith("/"):
-        raise UsageError(f'mount target "{target}" must be an absolute path in the container')
+        raise UsageError(f'mount target "{target}": must be an absolute path in the container')
     return target
 
 

@@ -59,7 +59,7 @@ def run_inspect(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
-    """Remove networks and print their names; with ``--force`` ignore missing networks."""
+    """Remove networks and print their names; with ``--force``, ignore missing networks."""
     return remove_each(connection, "networks", arguments)
 
 

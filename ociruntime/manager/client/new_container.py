@@ -1,4 +1,4 @@
-"""The options of ``run`` and ``create``, and their translation into ocid's create request."""
+"""The options of ``run`` and ``create``, and their conversion to ocid's create request."""
 
 from __future__ import annotations
 
@@ -137,10 +137,10 @@ _ARCHIVES = (".aci", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst
 
 
 def published_ports(text: str) -> list[dict[str, Any]]:
-    """Parse a value of ``--publish``; return members of a request's ``ports``.
+    """Parse a value of ``--publish`` to entries of a request's ``ports``.
 
-    Values are like ``8080:80``, ``127.0.0.1:8080:80/udp``, ``80`` or ``8000-8009:80-89``.  Without
-    a port of the host, a free one is chosen.  Raises UsageError.
+    Values are like ``8080:80``, ``127.0.0.1:8080:80/udp``, ``80`` or ``8000-8009:80-89``.  If the
+    host's port is missing, a free one is chosen.  Raises UsageError.
     """
     ports, _, protocol = text.partition("/")
     host, _, inside = ports.rpartition(":")
@@ -194,7 +194,9 @@ def _free_port(address: str, protocol: str) -> int:
             probe.bind((address, 0))
             port: int = probe.getsockname()[1]
     except OSError as error:
-        raise UsageError(f"--publish: no free port at {address or 'this host'}: {error}") from None
+        raise UsageError(
+            f"--publish: find a free port on {address or 'this host'}: {error}"
+        ) from None
     return port
 
 
@@ -258,9 +260,9 @@ def restart_policy(text: str) -> dict[str, Any]:
 
 
 def absolute_image(image: str, directory: str) -> str:
-    """Return an image reference, its path made absolute: ocid runs in another directory.
+    """Return an image reference whose path is absolute, because ocid runs in another directory.
 
-    Raises UsageError.
+    Raises UsageError if the path would be ambiguous.
     """
     form, colon, path = image.partition(":")
     if not colon:
@@ -268,7 +270,9 @@ def absolute_image(image: str, directory: str) -> str:
         return os.path.join(directory, image) if is_path else image
     if form in _TAGGED and ":" in directory and not path.startswith("/"):
         hint = "the part after a colon would be the tag; run ocictl in another directory"
-        raise UsageError(f'image "{image}": the current directory contains a colon', hint)
+        raise UsageError(
+            f'image "{image}": the path of the current directory contains a colon', hint
+        )
     if (form in _TAGGED and path.partition(":")[0]) or (form in _PLAIN and path):
         return f"{form}:{os.path.join(directory, path)}"
     if form == "file":
@@ -335,8 +339,8 @@ def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
 def post_spec(connection: Connection, spec: Spec, arguments: Arguments) -> dict[str, Any]:
     """Send ocid a create request, print the answer's warnings, and return the answer.
 
-    An image that is not in the store is pulled first, with its progress on standard error unless
-    ``--quiet`` is among ``arguments``, whose options errors name.
+    An image that is not in the store is pulled first; its progress goes to standard error unless
+    ``--quiet`` is among ``arguments``.  Errors name the options in ``arguments``.
     """
     try:
         record = _posted(connection, spec, quiet=arguments.flag("quiet"))
@@ -384,10 +388,12 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     if command:
         spec["command"] = command
     if "entrypoint" in arguments.texts:
-        # An empty one removes that of the image.
+        # An empty entrypoint removes that of the image.
         spec["entrypoint"] = [word for word in [arguments.text("entrypoint")] if word]
     spec.update({_TEXTS[name]: text for name, text in arguments.texts.items() if name in _TEXTS})
-    spec.update({_LISTS[name]: words for name, words in arguments.lists.items() if name in _LISTS})
+    spec.update(
+        {_LISTS[name]: values for name, values in arguments.lists.items() if name in _LISTS}
+    )
     spec.update({_NUMBERS[name]: n for name, n in arguments.numbers.items() if name in _NUMBERS})
     spec.update({_FLAGS[name]: True for name in _FLAGS if arguments.flag(name)})
     spec.update(_parsed(arguments))
@@ -435,9 +441,9 @@ def _labels(arguments: Arguments) -> dict[str, str]:
     return labels_of(lines + arguments.list("label"))
 
 
-def labels_of(words: list[str]) -> dict[str, str]:
+def labels_of(values: list[str]) -> dict[str, str]:
     """Parse values of ``--label`` (KEY[=VALUE]) to ``{KEY: VALUE}``."""
-    return {name: value for name, _, value in (word.partition("=") for word in words)}
+    return {name: value for name, _, value in (word.partition("=") for word in values)}
 
 
 def _network(arguments: Arguments) -> Spec:
@@ -447,7 +453,7 @@ def _network(arguments: Arguments) -> Spec:
         if network.startswith("container:"):
             hint = "containers on a network of `network create` find each other by name"
             raise UsageError(f"--network={network} is not supported", hint)
-        # The default network has this name in docker.
+        # "bridge" is the default network of docker.
         spec["network"] = "default" if network == "bridge" else network
     if address := arguments.text("ip"):
         spec["network"] = with_address(spec.get("network", "default"), address)
@@ -476,7 +482,9 @@ def with_address(network: str, address: str) -> str:
     return f"{network}:IP={address}"
 
 
-def environment(files: list[str], words: list[str], inherited: Mapping[str, str]) -> dict[str, str]:
+def environment(
+    files: list[str], settings: list[str], inherited: Mapping[str, str]
+) -> dict[str, str]:
     """Return the variables of ``--env-file`` and ``--env``; those of ``--env`` take precedence.
 
     A bare NAME is copied from ``inherited``, ocictl's environment, if it is set there.  Raises
@@ -488,7 +496,7 @@ def environment(files: list[str], words: list[str], inherited: Mapping[str, str]
         variables.update(
             _variables([line for line in lines if line and line[0] != "#"], path, inherited)
         )
-    variables.update(_variables(words, "--env", inherited))
+    variables.update(_variables(settings, "--env", inherited))
     return variables
 
 
@@ -503,9 +511,9 @@ def lines_of(path: str, option: str) -> list[str]:
         raise UsageError(f'{option}: "{path}" is not valid UTF-8') from None
 
 
-def _variables(words: list[str], where: str, inherited: Mapping[str, str]) -> dict[str, str]:
+def _variables(settings: list[str], where: str, inherited: Mapping[str, str]) -> dict[str, str]:
     variables = {}
-    for word in words:
+    for word in settings:
         name, equals, value = word.partition("=")
         if not name:
             raise UsageError(f'{where}: the variable "{word}" has no name', "use NAME=VALUE")

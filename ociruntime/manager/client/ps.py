@@ -1,4 +1,4 @@
-"""``ocictl ps``: the table of containers, and the filters of all lists."""
+"""``ocictl ps``: the table of containers, and the filters of all list commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RENAMED = {"ancestor": "image"}
 
 
 def as_query(words: Sequence[str], known: Sequence[str]) -> str | None:
-    """Return ``--filter KEY=VALUE`` options as a JSON object of lists; None without filters.
+    """Convert ``--filter KEY=VALUE`` options to a JSON object of lists; None without filters.
 
     ``known`` are the valid keys.  Raises UsageError.
     """
@@ -36,7 +36,7 @@ def as_query(words: Sequence[str], known: Sequence[str]) -> str | None:
 
 
 def as_lists(words: Sequence[str], known: Sequence[str]) -> dict[str, list[str]]:
-    """Return ``--filter KEY=VALUE`` options as ``{key: [values]}``.  Raises UsageError."""
+    """Convert ``--filter KEY=VALUE`` options to ``{key: [values]}``.  Raises UsageError."""
     lists: dict[str, list[str]] = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -59,7 +59,7 @@ _ALL = "0.0.0.0"  # noqa: S104 - nothing is bound here
 
 
 def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
-    """Return a copy of a container's record, its status, ports and so on formatted for ``ps``."""
+    """Return a container's record with status, ports and the like formatted for ``ps``."""
     return {
         **record,
         "id": record["id"] if full else record["id"][:SHORT_ID],
@@ -82,7 +82,7 @@ _STATES = {"stopped": "exited", "unknown": "dead", "corrupt": "dead"}  # here ->
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return a container's row as data for templates: under docker's field names and ocid's."""
+    """Return a container's row as data for templates, with docker's field names and ocid's."""
     spec, labels = shown["spec"], shown["labels"]
     volumes = spec.get("volumes") or ()
     named = [one["name"] for one in volumes if "name" in one]
@@ -206,9 +206,9 @@ def width() -> int:
 
 
 def table(rows: list[list[str]], columns: int) -> str:
-    """Format rows to fit ``columns`` characters: shorten times, then cut image, command, ports.
+    """Format rows to fit ``columns`` characters: shorten times, then image, command, ports.
 
-    IDs and names are never cut.
+    IDs and names are never shortened.
     """
     rows = fitted(rows, columns, {})
     if rows and _width(rows) > columns:

@@ -1,4 +1,4 @@
-"""Pull an image through ocid, and show how far it is."""
+"""Pull an image through ocid, and show the progress."""
 
 from __future__ import annotations
 

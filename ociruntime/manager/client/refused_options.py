@@ -124,7 +124,7 @@ REFUSED: dict[str, dict[str, str]] = {
 
 
 def refused(command: str) -> tuple[Option, ...]:
-    """Return the options that a command refuses, for its definition."""
+    """Return the refused options of a command, to add to its definition."""
     options = []
     for names, reason in REFUSED[command].items():
         name, _, short = names.partition(",")

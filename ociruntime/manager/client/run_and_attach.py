@@ -25,7 +25,7 @@ _STREAMS: tuple[str, ...] = ("stdin", "stdout", "stderr")
 class Attachment:
     """An attachment to the streams of the container ``ref``; with ``wait``, before its next start.
 
-    The constructor raises the errors of ``connection``, and RuntimeFailure.
+    Creating it raises the errors of ``connection``, and RuntimeFailure.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class Attachment:
         self._connection = connection
         self._ref = ref
         names = ",".join(streams) or None
-        # A client without input that has not started the program does not resize its terminal.
+        # Do not resize the terminal of a program that we neither started nor send input.
         sized = wait or not streams or "stdin" in streams
-        # The request has the size, so that the program sees it from its start.
+        # Send the size in the request, so that the program sees it from its start.
         size = window_size(0) if sized else None
         rows_columns = f"{size[0]},{size[1]}" if size else None
         path = container(ref, "attach", streams=names, wait=wait, size=rows_columns)
@@ -61,7 +61,7 @@ class Attachment:
             early=messages[1:],
         )
         self._session.on_signal = self._signal if forward_signals else None
-        # What was running before need not end because nobody reads its output any more.
+        # SIGPIPE goes only to a program that we have started: others had readers before.
         self._session.passes_sigpipe = wait
 
     def run(self) -> int:
@@ -87,7 +87,7 @@ def in_foreground(
 ) -> int | None:
     """Start a container and relay its streams; return its exit status, None on detach.
 
-    ``stdin``: relay standard input, too.  Raises UsageError, RuntimeFailure.
+    With ``stdin``, also relay standard input.  Raises UsageError, RuntimeFailure.
     """
     return stay(started(connection, ref, arguments, stdin=stdin))
 
@@ -157,14 +157,19 @@ def run_run(connection: Connection, arguments: Arguments) -> int:
 
 def _check_attach(arguments: Arguments, *, detach: bool) -> None:
     """Check the values of ``--attach``.  Raises UsageError."""
-    words = arguments.list("attach")
-    for word in words:
+    streams = arguments.list("attach")
+    for word in streams:
         if word.lower() not in _STREAMS:
-            raise UsageError(f'--attach: unknown stream "{word}"', ", ".join(_STREAMS))
-    if words and detach:
-        raise UsageError("--attach and --detach exclude each other", "leave out one of them")
-    if words == ["stdin"] or ("stdin" in words and not arguments.flag("interactive")):
-        raise UsageError("--attach=stdin needs --interactive, and an output stream", "-i -a stdout")
+            raise UsageError(
+                f'--attach: unknown stream "{word}"', f"supported: {', '.join(_STREAMS)}"
+            )
+    if streams and detach:
+        raise UsageError("--attach and --detach are mutually exclusive")
+    if streams == ["stdin"] or ("stdin" in streams and not arguments.flag("interactive")):
+        raise UsageError(
+            "--attach=stdin requires --interactive and an output stream",
+            "for example -i -a stdin -a stdout",
+        )
 
 
 def _start(connection: Connection, container_id: str, arguments: Arguments) -> Attachment | None:
@@ -207,20 +212,20 @@ def run_exec(connection: Connection, arguments: Arguments) -> int:
 
 
 def exec_request(arguments: Arguments) -> dict[str, Any]:
-    """Return the daemon's exec request for the options of ``exec``.  Raises UsageError."""
+    """Convert the options of ``exec`` to the daemon's exec request.  Raises UsageError."""
     tty = arguments.flag("tty")
     stdin = arguments.flag("interactive")
     if tty and stdin and not arguments.flag("detach"):
         check_terminal("leave out --tty")
     size = _window_size() if tty else None
     lines = [line for path in arguments.list("env-file") for line in lines_of(path, "--env-file")]
-    words = [line for line in lines if line and line[0] != "#"] + arguments.list("env")
+    settings = [line for line in lines if line and line[0] != "#"] + arguments.list("env")
     return {
         "command": arguments.positional[1:],
         "tty": tty,
         "stdin": stdin,
         "user": arguments.text("user"),
-        "env": [text for word in words if (text := variable(word))],
+        "env": [text for word in settings if (text := variable(word))],
         "working_dir": arguments.text("workdir"),
         "detach": arguments.flag("detach"),
         **({"size": size} if size else {}),
@@ -230,8 +235,8 @@ def exec_request(arguments: Arguments) -> dict[str, Any]:
 def check_terminal(hint: str) -> None:
     """Raise UsageError unless standard input is a terminal.
 
-    A container's terminal never signals end of input: with input from a pipe, a shell in it would
-    wait for ever.
+    A container's terminal does not signal the end of the input: a shell that reads a script from a
+    pipe would wait for ever.
     """
     if not os.isatty(0):
         raise UsageError("attach a terminal: the input device is not a TTY", hint)

@@ -25,7 +25,7 @@ TITLES = [
 ]
 _NONE = "--"
 _INTERVAL = 1.0  # seconds between two refreshes
-_SHORT_INTERVAL = 0.5  # the same for the first one, whose CPU usage needs two samples
+_SHORT_INTERVAL = 0.5  # seconds until the second sample, without which the CPU usage is unknown
 _GONE = 404
 _CLEAR = "\x1b[H\x1b[J"
 
@@ -111,7 +111,7 @@ _FIELD_TITLES = {**dict(zip(_FIELDS, TITLES, strict=True)), "Container": "CONTAI
 
 
 def shape(sample: Record) -> Shape:
-    """Return a container's usage as data for templates: under docker's field names and ocid's."""
+    """Return a container's usage as data for templates, with docker's field names and ocid's."""
     members = dict(zip(_FIELDS, cells(sample), strict=True))
     return Shape({**members, "Container": sample["id"]}, sample)
 

@@ -1,7 +1,7 @@
 """Relay the user's streams or terminal to a container or a program of ``exec``, and back.
 
-``manager/api/attach.py`` describes the messages; with ``metered`` input ``exec_route.py``.
-Sending never blocks: the daemon may itself be blocked until we read, which would be a deadlock.
+``manager/api/attach.py`` describes the messages, ``exec_route.py`` those with ``metered`` input.
+Sending never blocks: while the daemon waits for us to read, this would be a deadlock.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ PASSED_ON = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
 class Session:
     """Relays the streams of one program over the WebSocket ``socket``.
 
-    ``keys`` is the detach key sequence at a terminal.  ``on_signal`` is called with each signal
-    that would otherwise kill the client; with None, signals are not handled.  If our output is
-    closed, as by ``| head``, the session ends; with ``passes_sigpipe`` the program gets SIGPIPE.
+    ``keys`` is the key sequence that detaches from a terminal.  ``on_signal`` is called with each
+    signal that would otherwise kill the client; with None, signals are not handled.  The session
+    ends if our output is closed, as by ``| head``; with ``passes_sigpipe``, the program then gets
+    SIGPIPE.
     """
 
     def __init__(
@@ -54,8 +55,8 @@ class Session:
     ) -> None:
         """Create a session; nothing is relayed before ``run`` is called.
 
-        ``early``: messages that were already received.  ``metered``: the daemon grants input with
-        ``room`` messages.  ``sized``: the program's terminal gets the size of the user's.
+        ``early`` are messages that were already received.  If ``metered``, the daemon grants input
+        with ``room`` messages.  If ``sized``, the program's terminal gets the size of the user's.
         """
         self._socket = socket
         self._early = list(early)
@@ -104,7 +105,7 @@ class Session:
             os.close(awake)
             os.close(waker)
         if code == DETACHED and os.isatty(1):
-            write_all(1, b"\n")  # the cursor is behind the program's prompt
+            write_all(1, b"\n")  # move to a new line: the cursor is behind the program's prompt
         return SIGPIPE_STATUS if code == _OUTPUT_CLOSED else code
 
     def _relay(self, awake: int) -> int:
@@ -168,7 +169,7 @@ class Session:
             self._send({"resize": size})
 
     def _take(self, messages: Iterable[tuple[int, bytes]]) -> int | None:
-        """Handle messages of the daemon; return the exit code if one contains it, else None."""
+        """Handle messages of the daemon; return the exit code in one, None if there is none."""
         for kind, data in messages:
             if kind != TEXT:
                 if not write_all(2 if data[:1] == b"\2" else 1, data[1:]):

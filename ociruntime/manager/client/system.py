@@ -67,7 +67,7 @@ def run_info(connection: Connection, arguments: Arguments) -> int:
 
 
 def _info_shape(facts: dict[str, Any]) -> Shape:
-    """Return what ``info`` knows for templates, with docker's names and the daemon's."""
+    """Return the daemon's properties for templates of ``info``, with docker's names and its own."""
     members = {
         "ServerVersion": facts["version"],
         "Containers": facts["containers"],

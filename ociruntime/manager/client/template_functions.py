@@ -1,7 +1,7 @@
 """The functions that templates (``templates.py``) call, and the objects they apply to; pure.
 
 The functions are those of Go's text/template and of docker's ``--format``.  They print values as Go
-does: a list as ``[a b]``, an object with keys of the user's as ``map[key:value]``.
+does: a list as ``[a b]``, an object whose keys users choose as ``map[key:value]``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Shape(dict[str, Any]):
 
 
 class WrongArgument(Exception):
-    """Raised by a template function for an invalid argument; the message has the reason."""
+    """Raised by a template function for an invalid argument; the message is the reason."""
 
 
 def displayed(value: object) -> str:
@@ -101,7 +101,7 @@ def _json(value: object) -> Safe:
 
 
 def json_value(value: object) -> object:
-    """Return a value in the form that docker writes as JSON: keys chosen by users are sorted."""
+    """Return a value as docker prints it in JSON, with the keys that users choose sorted."""
     if isinstance(value, Pairs):
         return value.text
     if isinstance(value, Null):
@@ -125,7 +125,7 @@ def _number(value: object) -> int:
 
 
 def _same_kind(change: Callable[[str], str]) -> Callable[[object], str]:
-    """Return ``change`` as a template function whose result is Safe if its argument is."""
+    """Make ``change`` a template function that returns Safe if its argument is Safe."""
 
     def function(value: object) -> str:
         text = _text(value)

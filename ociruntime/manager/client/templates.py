@@ -1,10 +1,10 @@
-"""Templates of ``--format``: Go's text/template as users of docker write it; pure.
+"""Templates of ``--format``: Go's text/template, as far as users of docker need it; pure.
 
     render(parse("{{range .Mounts}}{{.Source}} {{end}}"), document)
 
-It has fields, variables, pipelines, ``if``, ``range``, ``with`` (each with ``else``), ``break``,
-``continue``, comments and trim markers; the functions are in ``template_functions.py``.  It has no
-``define``, ``block`` and ``template``.
+Supported are fields, variables, pipelines, ``if``, ``range``, ``with`` (each with ``else``),
+``break``, ``continue``, comments and trim markers; ``template_functions.py`` has the functions.
+``define``, ``block`` and ``template`` are not supported.
 
 Field names ignore case, underscores and dashes: ``ExitCode`` and ``exit_code`` are the same.
 """
@@ -133,8 +133,8 @@ class _Parser:
     def _nodes(self) -> tuple[list[Node], str]:
         """Parse nodes up to the end of the text, or to the ``end`` or ``else`` of the block.
 
-        Returns the nodes, and "end", "else" or "".  The tokens after ``else`` in its action remain
-        in ``_tokens``.
+        Returns the nodes, and "end", "else" or "".  After "else", ``_tokens`` contains the rest of
+        the action.
         """
         nodes: list[Node] = []
         while True:
@@ -355,7 +355,7 @@ def failure(at: int, message: str, hint: str = "") -> UsageError:
 
 
 class _Leaving(Exception):
-    """Raised by ``break`` or ``continue`` to leave the body of the innermost ``range``."""
+    """Raised by ``break`` or ``continue`` in a ``range``, to leave its body."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -369,7 +369,7 @@ def render(
 ) -> str:
     """Render a parsed template with the data ``dot``.  Raises UsageError with the position.
 
-    Text from ``dot`` is escaped as in all output, unless ``json`` has encoded it.
+    Text from ``dot`` is escaped like all output, except the output of ``json``.
     """
     run = _Run(dot, functions)
     run.nodes(nodes, dot)

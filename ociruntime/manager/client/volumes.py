@@ -31,7 +31,7 @@ _QUESTION = "Remove all {kind}volumes that no container uses, with their files?"
 def run_create(connection: Connection, arguments: Arguments) -> int:
     """Create a volume, unless it exists, and print its name.  Raises UsageError."""
     if (driver := arguments.text("driver", _DRIVER)) != _DRIVER:
-        raise UsageError(f"--driver={driver} is not supported", "possible: local")
+        raise UsageError(f'--driver: unknown driver "{driver}"', "supported: local")
     names = arguments.positional
     body: dict[str, Any] = {"name": names[0]} if names else {}
     if labels := labels_of(arguments.list("label")):
@@ -56,7 +56,7 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def _listed(record: dict[str, Any]) -> Shape:
-    """Return a volume for templates of ``volume ls``: its labels print as ``a=1,b=2``."""
+    """Return a volume for templates of ``volume ls``, with labels that print as ``a=1,b=2``."""
     shape = volume(record)
     shape["Labels"] = Pairs(record["labels"])
     return shape
@@ -68,7 +68,7 @@ def run_inspect(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
-    """Remove volumes and print their names; with ``--force`` ignore missing volumes."""
+    """Remove volumes and print their names; with ``--force``, ignore missing volumes."""
     return remove_each(connection, "volumes", arguments)
 
 

@@ -15,7 +15,10 @@ CHUNK = 65536
 
 
 def open_websocket(connection: Connection, path: str) -> WebSocket:
-    """Open and return the WebSocket at the API path ``path``.  Raises ``connection``'s errors."""
+    """Open and return the WebSocket at the API path ``path``.
+
+    Raises the errors of ``connection``, and RuntimeFailure if ocid refuses.
+    """
     import binascii
 
     key = binascii.b2a_base64(os.urandom(16), newline=False).decode()
@@ -28,14 +31,15 @@ def open_websocket(connection: Connection, path: str) -> WebSocket:
     answer = connection.open("GET", path, None, headers)
     if not answer.switched:
         answer.close()
-        raise RuntimeFailure(f"open a WebSocket at {path}: ocid refused the upgrade")
+        raise RuntimeFailure(f'open a WebSocket at "{path}": ocid refused the upgrade')
     return WebSocket(answer.socket, answer.early)
 
 
 class WebSocket:
     """A WebSocket over ``sock``, which it owns.
 
-    Sending never blocks: data that the daemon does not accept yet is ``pending`` until ``flush``.
+    Sending never blocks: data that the daemon does not accept yet stays ``pending`` until
+    ``flush``.
     """
 
     __slots__ = ("_buffer", "_flushing", "_kind", "_out", "_parts", "_socket", "is_closed")
@@ -61,8 +65,8 @@ class WebSocket:
     def send(self, kind: int, data: bytes) -> None:
         """Queue and send a message of kind TEXT or BINARY.
 
-        A signal handler may call this method: frames are never interleaved.  If the daemon has
-        closed the connection, the message is dropped.
+        A signal handler may call this method: frames never interleave.  If the daemon has closed
+        the connection, the message is dropped.
         """
         mask = os.urandom(4)
         size = len(data)
