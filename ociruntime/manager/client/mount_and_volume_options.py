@@ -186,13 +186,13 @@ def _check(made: Mount, where: str) -> None:
         raise UsageError(f"{where}: propagation applies only to a directory of the host")
     if made.get("propagation") in ("shared", "rshared"):
         reason = "its pod's monitor is in a mount namespace of its own"
-        message = f"{where}: propagation from a container to the host is not supported: {reason}"
+        message = f"{where}: mounts made in a container cannot propagate to the host: {reason}"
         raise UsageError(message, "rslave propagates mounts from the host to the container")
 
 
 def _target(target: str) -> str:
     if not target.startswith("/"):
-        raise UsageError(f'mount target "{target}": must be an absolute path in the container')
+        raise UsageError(f'mount target "{target}" must be an absolute path in the container')
     return target
 
 

@@ -38,7 +38,7 @@ def test_a_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("text", ["yesterday", "10x", "2026-13-01", "-5m", "1" * 30, "10m "])
 def test_wrong_times(text: str) -> None:
-    with pytest.raises(UsageError, match=r"not a time|out of range"):
+    with pytest.raises(UsageError, match=r"invalid time"):
         moment(text, "since")
 
 

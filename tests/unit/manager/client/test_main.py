@@ -114,7 +114,7 @@ def test_wrong_command_lines(argv: list[str], words: str, capfd: Capture) -> Non
 def test_no_daemon(tmp_path: Path, capfd: Capture) -> None:
     path = tmp_path / "sock"
     line = failing([f"--socket={path}", "ps"], capfd)
-    assert f" {path}: no such file or directory (" in line
+    assert f' "{path}": no such file or directory (' in line
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
     line = failing([f"--socket={path}", "run", "-d", "x"], capfd, 125)
@@ -181,7 +181,7 @@ def test_no_websocket(tmp_path: Path) -> None:
         listener.bind(path)
         listener.listen(1)
         said = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-        assert "WebSocket at /v1/x" in _told_by(
+        assert 'WebSocket at "/v1/x"' in _told_by(
             listener, path, said, lambda: open_websocket(Connection(path), "/v1/x")
         )
 

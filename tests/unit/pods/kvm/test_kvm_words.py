@@ -140,7 +140,7 @@ def test_refusals() -> None:
         check_manifest({"apps": [entry], "volumes": [], "isolators": []})
     for name in ("ociruntime/ulimits", "ociruntime/privileged", "ociruntime/cpuset-cpus"):
         entry = {"name": "a", "app": {"isolators": [{"name": name}]}}
-        with pytest.raises(UsageError, match=f'app "a": {name}: '):
+        with pytest.raises(UsageError, match=f'app "a": isolator "{name}": '):
             check_manifest({"apps": [entry], "volumes": [], "isolators": []})
     entry = {"name": "a", "app": {}, "devices": [{}]}
     with pytest.raises(UsageError, match=r'"a": .*devices'):
