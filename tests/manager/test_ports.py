@@ -79,7 +79,7 @@ def test_only_running_containers_have_addresses_and_ports(
     host.assert_clean()
     daemon.verb("c1", "start").ok()
     for _ in range(2):
-        daemon.verb("c2", "start").failed(500, "8080")
+        daemon.verb("c2", "start").failed(500, "8080", 'container "c1"')
         assert daemon.get("c2")["status"] == "created"
     daemon.verb("c1", "stop").ok()
     daemon.verb("c2", "start").ok()  # at once: the port is free when the stop has returned

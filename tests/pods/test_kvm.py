@@ -207,9 +207,9 @@ def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
     [
         (("--net=host", "IMAGE"), "host's network"),
         (("--net=none", "--private-users", "IMAGE"), "flavour kvm"),
-        (("--net=none", "--kvm-kernel=/no/kernel", "IMAGE"), "/no/kernel: no such file"),
+        (("--net=none", "--kvm-kernel=/no/kernel", "IMAGE"), '/no/kernel": no such file'),
         (("--net=none", "IMAGE", "--stdout=tty"), "has no terminal"),
-        (("--net=none", "--ipc=parent", "IMAGE"), "share memory"),
+        (("--net=none", "--ipc=parent", "IMAGE"), "share namespaces"),
         (
             ("--net=none", "--pids=9", "IMAGE"),
             "resource/pids: ",
@@ -245,10 +245,10 @@ def test_what_is_refused_of_a_prepared_pod_leaves_it_prepared(vm: Ocipod, work: 
     uuid = vm("prepare", "--flavor=kvm", busybox(work), *shell("true")).ok().out.strip()
     for words, message in (
         (("--net=host",), "host's network"),
-        (("--net=none", "--ipc=parent"), "share memory"),
+        (("--net=none", "--ipc=parent"), "share namespaces"),
     ):
         vm("run-prepared", *words, uuid).failed(message)
     vm.options = (*vm.options, f"--local-config={work}")
     (work / "kvm.json").write_text('{"kernel": "/no/kernel"}')
-    vm("run-prepared", "--net=none", uuid).failed("open kernel /no/kernel: no such file")
+    vm("run-prepared", "--net=none", uuid).failed('open kernel "/no/kernel": no such file')
     assert vm.state(uuid) == "prepared"

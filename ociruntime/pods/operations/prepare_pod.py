@@ -88,7 +88,7 @@ def check(request: Request) -> Flavour:
     check_number(kind, len(pod.apps))
     if kind.name == "fly" and pod.private_users:
         raise UsageError(
-            "--private-users: not supported by flavour fly: its apps are users of the host"
+            "--private-users: not supported by flavour fly, which uses the host's users"
         )
     if pod.interactive and len(pod.apps) > 1:
         number = len(pod.apps)

@@ -165,9 +165,9 @@ def add_to_pod(pod: Pod, request: Request) -> str:
 
 def _check(pod: Pod) -> None:
     if pod.refresh() != "running":
-        raise PodError(f"add an app to pod {pod.uuid}: it is not running: it is {pod.state}")
+        raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
     if not is_mutable(read_manifest(pod)):
-        raise PodError(f"change pod {pod.uuid}: it is immutable", _MUTABLE_HINT)
+        raise PodError(f"pod {pod.uuid} is immutable", _MUTABLE_HINT)
     if not is_ready(pod):
         hint = f"wait for it with: ocipod status --wait-ready {pod.uuid}"
         raise PodError(f"add an app to pod {pod.uuid}: it is not ready", hint)
@@ -289,7 +289,7 @@ def remove_app(pod: Pod, app: str, seconds: float) -> None:
         locks.enter_context(manifest_lock(pod))
         manifest = read_manifest(pod)
         if not is_mutable(manifest):
-            raise PodError(f"change pod {pod.uuid}: it is immutable", _MUTABLE_HINT)
+            raise PodError(f"pod {pod.uuid} is immutable", _MUTABLE_HINT)
         name = choose_app(pod, app)
         if pod.state == RUNNING:
             # Only the monitor can unmount the root filesystem, in its own mount namespace.

@@ -76,7 +76,7 @@ class Requests:
     def _must_be_mutable(self) -> None:
         if not self._pod.mutable:
             raise PodError(
-                f"change {self._name}: it is immutable", "only pods of `app sandbox` can be changed"
+                f"{self._name} is immutable", "only pods of `app sandbox` can be changed"
             )
         self._must_be_ready()
 

@@ -118,7 +118,7 @@ def test_no_daemon(tmp_path: Path, capfd: Capture) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
     line = failing([f"--socket={path}", "run", "-d", "x"], capfd, 125)
-    assert f" {path}: connection refused (" in line
+    assert f' "{path}": connection refused (' in line
 
 
 def test_who_may_use_the_socket(tmp_path: Path) -> None:
