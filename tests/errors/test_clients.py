@@ -74,12 +74,15 @@ def test_no_daemon(tmp_path: Path, capfd: Capture) -> None:
     path = tmp_path / "sock"
     hint = "(is ocid running? systemctl start ocid, or: ocid &)"
     assert main([f"--socket={path}", "ps"]) == 1
-    message = f"ocictl: connect to {path}: no such file or directory {hint}\n"
+    message = f'ocictl: connect to ocid at "{path}": no such file or directory {hint}\n'
     assert capfd.readouterr() == ("", message)
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
     assert main([f"--socket={path}", "run", "-d", "x"]) == 125
-    assert capfd.readouterr() == ("", f"ocictl: connect to {path}: connection refused {hint}\n")
+    assert capfd.readouterr() == (
+        "",
+        f'ocictl: connect to ocid at "{path}": connection refused {hint}\n',
+    )
 
 
 def test_who_may_use_the_socket(tmp_path: Path) -> None:

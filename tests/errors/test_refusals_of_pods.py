@@ -36,7 +36,7 @@ OF_A_REQUEST: dict[str, str] = {
     " (choose another with --runtime)",
     "run --net=nowhere IMAGE": 'unknown network "nowhere"'
     " (known networks: none, host, default, default-restricted)",
-    "run --net=none IMAGE IMAGE": 'app "busybox": the pod has another app of that name'
+    "run --net=none IMAGE IMAGE": 'add app "busybox": the pod already has an app of this name'
     " (choose another name with --name)",
     "run --net=none --port=80-tcp:80 IMAGE": "--net=none: port forwarding is not possible"
     " (leave out --port)",

@@ -47,7 +47,7 @@ STAGES: tuple[tuple[str, dict[str, str]], ...] = (
             " (only a running container can be stopped)",
             "attach c": 'attach to container "c": its status is "stopped"'
             " (use ocictl start --attach)",
-            "pause c": 'use container "c": it is not running: its status is "stopped"',
+            "pause c": 'container "c" is not running: its status is "stopped"',
         },
     ),
 )

@@ -38,7 +38,7 @@ def find_runtime(name: str) -> str:
         return name if name.startswith("/") else f"{os.getcwd()}/{name}"
     if path := own_launcher(name) or find_program(name):
         return path
-    raise PodError(f'find the OCI runtime "{name}": not installed', "choose another with --runtime")
+    raise PodError(f'the OCI runtime "{name}" is not installed', "choose another with --runtime")
 
 
 class RuntimeCalls:

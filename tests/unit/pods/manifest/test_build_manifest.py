@@ -171,7 +171,7 @@ def test_the_terminal_is_for_one_app() -> None:
     ("text", "images", "message"),
     [
         ("", [], "at least one"),
-        ("i i", [], "already has an app"),
+        ("i i", [], "already has"),
         ("i --name=A", [], "invalid app name"),
         ("i", [Image()], "set a command"),
         ("i --exec=", [], "set a command"),
