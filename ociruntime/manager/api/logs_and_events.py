@@ -52,7 +52,7 @@ class LogFilter(NamedTuple):
     timestamps: bool
 
     def has(self, line: Line) -> bool:
-        """Return whether a log line is from one of the streams, and within the times."""
+        """Return whether a log line is from one of the streams, and between the times."""
         if line.stream not in self.streams or line.time < self.since:
             return False
         return not self.until or line.time <= self.until
@@ -143,7 +143,7 @@ class _Log:
         self._reader = LogReader(f"/proc/self/fd/{self._pod.fd}/logs", app)
 
     def is_over(self) -> bool:
-        """Return whether the app has exited.  Raises HostError."""
+        """Return whether the app has exited: its log is complete.  Raises HostError."""
         state = self._pod.refresh()
         if state == PREPARED:
             return False  # the container has never been started

@@ -474,9 +474,7 @@ def with_address(network: str, address: str) -> str:
     """Return ``NETWORK:IP=ADDRESS`` for the options --network and --ip.  Raises UsageError."""
     if network in ("default", "none", "host", "all") or "," in network or ":" in network:
         hint = "use --network=NETWORK with a network that ocictl network create has made"
-        raise UsageError(
-            f'--ip: not possible on network "{network}": one named network is required', hint
-        )
+        raise UsageError(f'--ip: network "{network}": exactly one named network is required', hint)
     if not address or set(address) - set("0123456789abcdefABCDEF.:"):
         raise UsageError(f'--ip: "{address}" is not an IP address')
     return f"{network}:IP={address}"

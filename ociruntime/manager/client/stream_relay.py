@@ -38,8 +38,8 @@ class Session:
 
     ``keys`` is the key sequence that detaches from a terminal.  ``on_signal`` is called with each
     signal that would otherwise kill the client; with None, signals are not handled.  The session
-    ends if our output is closed, as by ``| head``; with ``passes_sigpipe``, the program then gets
-    SIGPIPE.
+    ends if standard output is closed, as by ``| head``; with ``passes_sigpipe``, the program then
+    gets SIGPIPE.
     """
 
     def __init__(
@@ -77,7 +77,8 @@ class Session:
     def run(self) -> int:
         """Relay the streams until the program exits; return its exit code, or DETACHED.
 
-        Returns SIGPIPE_STATUS if our output is closed before.  Raises RuntimeFailure.
+        Returns SIGPIPE_STATUS if standard output is closed before the program exits.  Raises
+        RuntimeFailure.
         """
         if self._shares_terminal:
             from ociruntime.base.terminal import Terminal

@@ -84,7 +84,7 @@ class Printer:
         return [line for line in lines if self._stream in ("", line.stream)]
 
     def print(self, lines: list[Line]) -> bool:
-        """Print log lines; return False if the reader of our standard output has closed it."""
+        """Print log lines; return False if the reader of standard output has closed it."""
         for line in lines:
             fd = 2 if line.stream == "stderr" else 1
             if not write_all(fd, form(line, self.with_app, self._with_time)):

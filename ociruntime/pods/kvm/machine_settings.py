@@ -153,7 +153,7 @@ def _fill(kvm: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JS
     Raises PodError if the document is invalid.
     """
     if not isinstance(document, dict):
-        raise PodError(f'"{path}": must be a JSON object')
+        raise PodError(f'load "{path}": must be a JSON object')
     for name, value in document.items():
         is_text = name in _TEXTS and isinstance(value, str) and value
         is_number = name in _NUMBERS and type(value) is int and value > 0
@@ -161,20 +161,21 @@ def _fill(kvm: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JS
             setattr(kvm, name, value)
         elif name in _TEXTS + _NUMBERS:
             kind = "string" if name in _TEXTS else "positive integer"
-            raise PodError(f'"{path}": "{name}" must be a {kind}')
+            raise PodError(f'load "{path}": "{name}" must be a {kind}')
         else:
             raise PodError(
-                f'"{path}": unknown member "{name}"', f"supported: {', '.join(_TEXTS + _NUMBERS)}"
+                f'load "{path}": unknown member "{name}"',
+                f"supported: {', '.join(_TEXTS + _NUMBERS)}",
             )
     if kvm.accelerator not in ACCELERATORS:
         raise PodError(
-            f'"{path}": unknown accelerator "{kvm.accelerator}"',
+            f'load "{path}": unknown accelerator "{kvm.accelerator}"',
             f"supported: {', '.join(ACCELERATORS)}",
         )
     if kvm.memory and kvm.memory < LEAST_MEMORY:
-        raise PodError(f'"{path}": "memory" must be at least {LEAST_MEMORY} (MiB)')
+        raise PodError(f'load "{path}": "memory" must be at least {LEAST_MEMORY} (MiB)')
     if kvm.cpus > MOST_CPUS:
-        raise PodError(f'"{path}": "cpus" must be at most {MOST_CPUS}')
+        raise PodError(f'load "{path}": "cpus" must be at most {MOST_CPUS}')
 
 
 def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:

@@ -167,9 +167,10 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
     """
     nonempty(where, value)
     if not resolv_conf.is_pod_name(value):
-        longest = resolv_conf.LONGEST_POD_NAME
-        hint = f"letters, digits, dashes and dots, at most {longest}, not localhost"
-        raise BadRequest(where, f'invalid name "{value}" of a pod on its networks', hint)
+        hint = (
+            f"letters, digits, dashes and dots, at most {resolv_conf.LONGEST_POD_NAME}, not localhost"
+        )
+        raise BadRequest(where, f'invalid network name "{value}" of the pod', hint)
 
 
 def network_names(where: str, value: list[str]) -> None:

@@ -157,26 +157,26 @@ def parse(value: object, path: str) -> Configuration:
     Raises NetworkError, with the path and the member, if it is invalid.
     """
     if not isinstance(value, dict):
-        raise NetworkError(f'"{path}": a network configuration must be a JSON object')
+        raise NetworkError(f'load "{path}": a network configuration must be a JSON object')
     name = value.get("name")
     if not isinstance(name, str) or not is_name(name):
         raise NetworkError(
-            f'"{path}": "name" must be a valid network name',
+            f'load "{path}": "name" must be a valid network name',
             "must be a letter or digit, then letters, digits and ._-",
         )
     if name in RESERVED:
-        raise NetworkError(f'"{path}": the name "{name}" is reserved for --net')
+        raise NetworkError(f'load "{path}": the name "{name}" is reserved for --net')
     version = value.get("cniVersion", UNSAID)
     if version not in VERSIONS:
-        raise NetworkError(f'"{path}": "cniVersion" must be one of {", ".join(VERSIONS)}')
+        raise NetworkError(f'load "{path}": "cniVersion" must be one of {", ".join(VERSIONS)}')
     if "plugins" in value or path.endswith(".conflist"):
         plugins = value.get("plugins")
         if not isinstance(plugins, list) or not plugins:
-            raise NetworkError(f'"{path}": "plugins" must be a list of plugins')
+            raise NetworkError(f'load "{path}": "plugins" must be a list of plugins')
     else:
         plugins = [{k: v for k, v in value.items() if k not in ("name", "cniVersion", OWN)}]
     for i, plugin in enumerate(plugins):
-        where = f'"{path}": plugins[{i}]' if "plugins" in value else f'"{path}"'
+        where = f'load "{path}": plugins[{i}]' if "plugins" in value else f'load "{path}"'
         _check_plugin(plugin, where)
     own = value.get(OWN, {})
     _check_own(own, plugins, path)
@@ -185,15 +185,15 @@ def parse(value: object, path: str) -> Configuration:
 
 def _check_own(own: object, plugins: list[dict[str, Any]], path: str) -> None:
     if not isinstance(own, dict):
-        raise NetworkError(f'"{path}": "{OWN}" must be a JSON object')
+        raise NetworkError(f'load "{path}": "{OWN}" must be a JSON object')
     for name, kind, expected in _OWN_MEMBERS:
         if name in own and not isinstance(own[name], kind):
-            raise NetworkError(f'"{path}": "{OWN}.{name}" must be {expected}')
+            raise NetworkError(f'load "{path}": "{OWN}.{name}" must be {expected}')
     for plugin in plugins if own.get("builtin") else ():
         if plugin["type"] not in BUILTIN:
             known = ", ".join(BUILTIN)
             raise NetworkError(
-                f'"{path}": unknown built-in plugin "{plugin["type"]}"', f"supported: {known}"
+                f'load "{path}": unknown built-in plugin "{plugin["type"]}"', f"supported: {known}"
             )
 
 

@@ -50,7 +50,7 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
         report, report_end = os.pipe2(os.O_CLOEXEC)
         child = os.fork()
     except OSError as error:
-        raise HostError("start the pod's monitor", error) from None
+        raise HostError(f"start the monitor of pod {pod.uuid}", error) from None
     if child == 0:
         os.close(report)
         _run_in_background(pod, warn, report_end)
