@@ -69,9 +69,9 @@ def matching(
         if value not in _BOOLEANS:
             raise UsageError(f'--filter: dangling: "{value}" is neither true nor false')
         images = [image for image in images if (image["name"] == "") == _BOOLEANS[value]]
-    for words in (patterns, filters.get("reference", ())):
-        if words:
-            images = [one for one in images if any(is_named(one["name"], word) for word in words)]
+    for group in (patterns, filters.get("reference", ())):
+        if group:
+            images = [one for one in images if any(is_named(one["name"], each) for each in group)]
     return images
 
 
@@ -85,8 +85,8 @@ def is_named(name: str, pattern: str) -> bool:
     repository, tag = split_name(name)
     short = repository.removeprefix("docker.io/").removeprefix("library/")
     for form in (repository, short, f"{repository}:{tag}", f"{short}:{tag}"):
-        parts, wanted = form.split("/"), pattern.split("/")
-        if len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted)):
+        parts, patterns = form.split("/"), pattern.split("/")
+        if len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns)):
             return True
     return False
 

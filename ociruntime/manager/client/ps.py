@@ -24,24 +24,24 @@ Record: TypeAlias = dict[str, Any]
 _RENAMED = {"ancestor": "image"}
 
 
-def as_query(words: Sequence[str], known: Sequence[str]) -> str | None:
+def as_query(filters: Sequence[str], known: Sequence[str]) -> str | None:
     """Convert ``--filter KEY=VALUE`` options to a JSON object of lists; None without filters.
 
     ``known`` are the valid keys.  Raises UsageError.
     """
     import json
 
-    lists = as_lists(words, known)
+    lists = as_lists(filters, known)
     return json.dumps(lists) if lists else None
 
 
-def as_lists(words: Sequence[str], known: Sequence[str]) -> dict[str, list[str]]:
+def as_lists(filters: Sequence[str], known: Sequence[str]) -> dict[str, list[str]]:
     """Convert ``--filter KEY=VALUE`` options to ``{key: [values]}``.  Raises UsageError."""
     lists: dict[str, list[str]] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
+    for text in filters:
+        key, equals, value = text.partition("=")
         if not equals:
-            raise UsageError(f'--filter: the filter "{word}" has no value', "use KEY=VALUE")
+            raise UsageError(f'--filter: the filter "{text}" has no value', "use KEY=VALUE")
         if key not in known:
             hint = f"supported: {', '.join(known)}"
             raise UsageError(f'--filter: unknown filter "{key}"', hint)
@@ -106,8 +106,8 @@ def shape(shown: dict[str, Any]) -> Shape:
 
 def networks(spec: dict[str, Any]) -> str:
     """Return a container's networks, joined by commas, without the arguments for CNI plugins."""
-    words = (spec.get("network") or "default").split(",")
-    return ",".join(word.partition(":")[0] for word in words if word)
+    entries = (spec.get("network") or "default").split(",")
+    return ",".join(entry.partition(":")[0] for entry in entries if entry)
 
 
 def cells(shown: dict[str, Any]) -> list[str]:
