@@ -160,7 +160,7 @@ COMMANDS = (
             INSPECT_FORMAT,
             Option(
                 "type",
-                "what it is, if names are the same",
+                "type of the object, if names are ambiguous",
                 "container|image|network|volume",
                 kind="choice",
             ),

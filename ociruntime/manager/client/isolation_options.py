@@ -46,7 +46,7 @@ ISOLATION_OPTIONS = (
         "DIR[:OPTION,...]",
         kind="list",
         details=(
-            "Files there are in memory, and gone when the container stops. The defaults are "
+            "Its files are in memory, and are lost when the container stops. The defaults are "
             "nosuid, nodev and noexec, overridden by suid, dev and exec; size=64m and mode=1777 "
             "set size and mode. The same is --mount type=tmpfs,target=DIR,tmpfs-size=64m."
         ),
@@ -73,7 +73,7 @@ ISOLATION_OPTIONS = (
         kind="list",
         details=(
             "PATH is the path in the container, by default the same; rwm is the access: read, "
-            "write, mknod. Of a directory, all devices are added."
+            "write, mknod. If HOST is a directory, all devices in it are added."
         ),
     ),
     Option(

@@ -69,7 +69,7 @@ SPEC_OPTIONS = (
     ),
     Option(
         "network-alias",
-        "further name on networks of `network create`",
+        "additional name on its networks",
         "NAME",
         kind="list",
         completed=False,
@@ -86,7 +86,7 @@ SPEC_OPTIONS = (
     Option("cpus", "number of CPUs: 0.5, 2", "N"),
     Option("cpu-shares", "relative share of CPU time", "N", kind="number", short="c"),
     Option("pids-limit", "maximum number of processes", "N", kind="number"),
-    Option("oom-score-adj", "OOM score of its processes, -1000 to 1000", "N", kind="number"),
+    Option("oom-score-adj", "OOM score adjustment (-1000 to 1000)", "N", kind="number"),
     Option("ipc", "IPC namespace", "private|host", kind="choice"),
     Option("group-add", "add a supplementary group", "GID", kind="list"),
     Option("cap-add", "add a capability", "CAP", kind="list"),

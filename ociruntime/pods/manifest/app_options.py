@@ -294,9 +294,9 @@ APP_OPTIONS = (
     ),
     Option(
         "memory-reservation",
-        "memory that is reclaimed last",
+        "soft memory limit",
         "SIZE",
-        details="A soft limit: memory above it is reclaimed first if the host is short of it.",
+        details="If the host runs short of memory, it first reclaims the memory above this limit.",
     ),
     Option(
         "cpu-quota",
@@ -354,7 +354,7 @@ APP_OPTIONS = (
         kind="list",
         details=(
             "PATH is the path in the app, by default the same; rwm is the access: read, write, "
-            "mknod. Of a directory, all devices are added."
+            "mknod. If HOST is a directory, all devices in it are added."
         ),
     ),
     Option(
@@ -371,7 +371,7 @@ APP_OPTIONS = (
         "DIR[:OPTION,...]",
         kind="list",
         details=(
-            "Files there are in memory, and gone when the app exits. The defaults are "
+            "Its files are in memory, and are lost when the app exits. The defaults are "
             "nosuid, nodev and noexec, overridden by suid, dev and exec; size=64m and "
             "mode=1777 set size and mode."
         ),
