@@ -260,7 +260,7 @@ def test_events_in_docker_s_words(daemon: Daemon, shell_root: str) -> None:
     assert lines("-f", "label=tier") == lines("-f", "label=tier=web") == own
     assert lines("-f", "label=tier=db") == lines("-f", "image=busybox") == []
     assert lines("-f", f"image=dir:{shell_root}", "-f", "container=c2") == ["create c2"]
-    daemon.ctl("events", "-f", "type=image").failed('of type "image"')
+    daemon.ctl("events", "-f", "type=image").failed('type "image"')
     form = "{{.Type}} {{.Actor.Attributes.exitCode}} {{.Actor.Attributes.tier}} {{.From}}"
     words = ("events", "--since=1h", "--until=0s", "-f", "event=die", "--format")
     assert daemon.ctl(*words, form).ok().out == f"container 3 web dir:{shell_root}\n"

@@ -170,7 +170,7 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
         hint = (
             f"letters, digits, dashes and dots, at most {resolv_conf.LONGEST_POD_NAME}, not localhost"
         )
-        raise BadRequest(where, f'invalid network name "{value}" of the pod', hint)
+        raise BadRequest(where, f'invalid name "{value}" for a pod on its networks', hint)
 
 
 def network_names(where: str, value: list[str]) -> None:
