@@ -290,7 +290,7 @@ def test_a_command_in_the_background(ocipod: Ocipod, sandbox: Sandbox) -> None:
     ("volume", "message"),
     [
         ("mine", ' mine: "mine" must be'),
-        ("name=a,kind=host,source=/no/such,target=/x", '"/no/such": no such file or directory'),
+        ("name=a,kind=host,source=/no/such,target=/x", ': "/no/such": no such file or directory'),
         (
             "name=taken,kind=host,source=/etc,target=/x",
             ": the pod already",

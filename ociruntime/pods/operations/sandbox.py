@@ -170,7 +170,7 @@ def _check(pod: Pod) -> None:
         raise PodError(f"pod {pod.uuid} is immutable", _MUTABLE_HINT)
     if not is_ready(pod):
         hint = f"wait for it with: ocipod status --wait-ready {pod.uuid}"
-        raise PodError(f"add an app to pod {pod.uuid}: it is not ready", hint)
+        raise PodError(f"pod {pod.uuid} is not ready", hint)
 
 
 def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
