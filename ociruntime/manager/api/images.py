@@ -89,7 +89,7 @@ async def _send(answer: web.StreamResponse, line: dict[str, Any]) -> bool:
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return an image's settings, layers and history, as ``images/model/inspect_details.py`` does."""
+    """Return an image's settings, layers and history (``images/model/inspect_details.py``)."""
     out = await manager.programs.call("image", "inspect", "--", request.match_info["ref"])
     return web.json_response(json.loads(out)[0])
 
@@ -154,7 +154,7 @@ async def prune(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def log_in(manager: Manager, request: web.Request) -> web.Response:
-    """Check credentials at a registry and store them for the pulls of all clients."""
+    """Check credentials with a registry, and store them for the pulls of all clients."""
     body = await read_body(request, _LOGIN)
     user, password = required(body, "username"), required(body, "password")
     if "\n" in password or "\r" in password:

@@ -1,8 +1,8 @@
 """The manager's HTTP API: the table of routes, the daemon's own routes, and the access log.
 
 ``make_application`` builds the aiohttp application that ocid serves on its socket.  A handler is
-called with the manager and the request.  The table in ``error_answers.py`` converts the errors that it
-raises to answers.
+called with the manager and the request.  The table in ``error_answers.py`` converts the errors that
+it raises to answers.
 """
 
 from __future__ import annotations

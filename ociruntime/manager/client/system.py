@@ -155,7 +155,10 @@ def run_image_prune(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_system_prune(connection: Connection, arguments: Arguments) -> int:
-    """Remove stopped containers, unused networks, images and perhaps volumes; print what was."""
+    """Remove stopped containers, unused networks and images; print what was removed.
+
+    With ``--volumes``, also remove anonymous volumes.
+    """
     whole, volumes = arguments.flag("all"), arguments.flag("volumes")
     kinds = ["stopped containers", "unused networks", _UNUSED if whole else _UNNAMED]
     kinds += ["anonymous volumes that no container uses"] if volumes else []

@@ -188,8 +188,7 @@ class Container:
     async def stop(self, seconds: float | None, *, strict: bool) -> bool:
         """Stop the container and wait until it has exited; return False if it was not running.
 
-        ``seconds`` is the time between the stop signal and SIGKILL; None means the container's
-        ``stop_timeout``.
+        ``seconds`` until SIGKILL; None means the container's ``stop_timeout``.
         """
         self._restarts.cancel()
         await self._shorten_stop(self.record.stop_timeout if seconds is None else seconds)
@@ -271,8 +270,7 @@ class Container:
     async def update(self, changes: object) -> None:
         """Change the container's limits and restart policy, also while it is running.
 
-        ``changes`` contains members of ``spec.CHANGEABLE``.  Raises the errors that ``Container``
-        lists, and BadRequest for an invalid change.
+        ``changes``: members of ``spec.CHANGEABLE``.  BadRequest if one is invalid.
         """
         async with self._held():
             pod_status = await self._reconcile()

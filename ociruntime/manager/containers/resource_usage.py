@@ -13,7 +13,6 @@ _MICROSECONDS = 1_000_000
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGESIZE")
 _LONGEST_COMMAND = 4096  # bytes; the process may set its argument area to gigabytes
-_MOST_DIGITS = 20  # of a number of 64 bits
 _NO_LIMIT = 1 << 60  # without a limit, cgroup v1 shows a number near 2^63
 
 
@@ -81,7 +80,7 @@ def _blocks(files: dict[str, str]) -> tuple[int | None, int | None]:
     counts = {"read": 0, "write": 0, "rbytes": 0, "wbytes": 0}
     for line in table.splitlines():
         fields = line.split()
-        if len(fields) == 3 and _number(fields[2]) is not None:  # v1: 8:0 Read 4096
+        if len(fields) == 3 and whole_number(fields[2]) is not None:  # v1: 8:0 Read 4096
             fields = [fields[0], f"{fields[1].lower()}={fields[2]}"]
         for word in fields[1:]:  # v2: 8:0 rbytes=4096 wbytes=0 ...
             name, _, number = word.partition("=")

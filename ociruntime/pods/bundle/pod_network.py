@@ -160,10 +160,10 @@ def take_down(path: str) -> dict[str, Any]:
 
 
 def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return CNI port mappings for the host ports that a pod's manifest forwards to the pod.
+    """Return CNI port mappings for the host ports that a pod's manifest forwards.
 
-    Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError for a port
-    that no app defines or that apps define differently, and for a duplicate host port.
+    Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError if no app
+    defines a port, if apps define it differently, or if a host port is forwarded twice.
     """
     named: dict[str, list[dict[str, Any]]] = {}
     for app in manifest.get("apps") or ():
@@ -201,7 +201,7 @@ def _place(port: dict[str, Any]) -> tuple[object, ...]:
 def _port_of_name(name: str) -> dict[str, Any]:
     """Parse ``name``, such as ``80-tcp``, to ``{"port", "protocol"}``; return {} for other names.
 
-    Apps need not define such a port.
+    A port with such a name can be forwarded even if no app defines it.
     """
     number, _, protocol = name.partition("-")
     if not (number.isascii() and number.isdigit()) or protocol not in PROTOCOLS:

@@ -365,9 +365,9 @@ def run_image_history(context: Context, arguments: Arguments) -> int:
 
 
 def run_image_tag(context: Context, arguments: Arguments) -> int:
-    """Add a name to an image, and remove the name from any other image that has it.
+    """Add a name to an image; if another image has the name, it loses it.
 
-    The signature policy checks the image by the names under which it was imported, not by this one.
+    The signature policy applies to the names under which the image was imported, not to this one.
     """
     text, name = arguments.positional
     reference = parse(name)

@@ -257,9 +257,9 @@ def _nothing() -> None:
 
 
 def listen(path: str, kind: int, backlog: int) -> socket.socket:
-    """Create a Unix socket of type ``kind`` (SOCK_*) at ``path`` and return it, listening.
+    """Create a listening Unix socket of type ``kind`` (SOCK_*) at ``path``, with mode 0600.
 
-    Its mode is 0600.  Raises HostError if it cannot be created.
+    Raises HostError if it cannot be created.
     """
     try:
         listener = socket.socket(socket.AF_UNIX, kind | socket.SOCK_CLOEXEC)

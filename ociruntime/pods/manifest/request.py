@@ -167,9 +167,8 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
     """
     nonempty(where, value)
     if not resolv_conf.is_pod_name(value):
-        hint = (
-            f"letters, digits, dashes and dots, at most {resolv_conf.LONGEST_POD_NAME}, not localhost"
-        )
+        longest = resolv_conf.LONGEST_POD_NAME
+        hint = f"letters, digits, dashes and dots, at most {longest}, not localhost"
         raise BadRequest(where, f'invalid name "{value}" for a pod on its networks', hint)
 
 

@@ -8,6 +8,20 @@ from the app's files (CVE-2019-14271).
 
 In a running app, a path leads to the same file as for its program, through volumes and other
 mounts.  In a stopped app, only its root filesystem and its volumes are mounted.
+
+A process that copies the files of an app keeps the app's overlay mounted.  If the app were started
+again meanwhile, its upper directory would be part of two overlays, whose behaviour the kernel
+leaves undefined.  So a copy holds a shared lock on the app's directory, and the app's next start
+waits for the lock (``mount_rootfs``).  Because the app's program, or the client that reads the
+copy, can make a copy last as long as they like, a copy from a running app ends when the app exits.
+A child process, the guard, holds the lock, too.  When a process is killed, the kernel closes its
+files, which releases the lock, before it unmounts what the process had mounted.  The guard keeps
+the lock until the process is gone.
+
+The program of a stopped app may have left links at the mount points of its volumes, and programs of
+other apps may change a volume that contains a mount point at any moment.  So each mount point is
+resolved with the app's root directory as root, and the volume is mounted on the descriptor that was
+opened, not on a path.
 """
 
 from __future__ import annotations
@@ -408,7 +422,7 @@ def lock_files(pod: Pod, app: str) -> Iterator[int]:
     """Context manager: lock the directory of ``app``, so that it cannot be started meanwhile.
 
     Yields the descriptor that holds the lock.  Raises PodError if the app is just being started,
-    HostError.
+    HostError if the directory cannot be opened.
     """
     try:
         lock = open_directory(f"apps/{app}", pod.fd)
@@ -424,7 +438,7 @@ def lock_files(pod: Pod, app: str) -> Iterator[int]:
 
 @contextmanager
 def guarded(lock: int, app: str, init: int = -1) -> Iterator[None]:
-    """Context manager: start a child that holds ``lock``, too, until the context ends.
+    """Context manager: start a child process that also holds ``lock`` until the context ends.
 
     If this process is killed, the child holds the lock until the mounts of this process are gone.
     ``init`` is the pidfd of the app's init, or -1; when the init exits, the child kills this
@@ -482,7 +496,7 @@ def mount_volumes(pod: Pod, app: str, settings: dict[str, Any], root: int, limit
     """Mount the volumes of ``app`` below its root directory, the descriptor ``root``.
 
     This process must be in a private mount namespace and in the pod's directory; ``settings`` is
-    the pod's runtime-config.  A volume is skipped if its source is missing or its mount point is
+    the pod's runtime-config.  Skips a volume whose source is missing or whose mount point is
     unsuitable, so that the app's other files remain accessible.  Raises HostError, PodError.
     """
     manifest = read_manifest(pod)
@@ -519,7 +533,7 @@ def _mount_point(source: int, root: int, path: str, limits: Limits | None) -> in
     """Open the mount point ``path`` below ``root`` for ``source``, and return a descriptor.
 
     With ``limits``, a missing mount point is created if ``source`` is a directory.  Returns -1 if
-    it is missing, or if only one of mount point and ``source`` is a directory.
+    there is no mount point, or if only one of mount point and ``source`` is a directory.
     """
     is_directory = stat.S_ISDIR(os.fstat(source).st_mode)
     try:
@@ -546,7 +560,7 @@ def _mount_point(source: int, root: int, path: str, limits: Limits | None) -> in
 def _make_read_only(source: int, root: int, path: str) -> None:
     """Make the bind mount of ``source`` at ``path`` below ``root`` read-only.
 
-    Raises HostError, also if something else is mounted there.
+    Raises HostError, also if something other than ``source`` is mounted there.
     """
     action = f'mount a volume read-only at "{path}"'
     try:

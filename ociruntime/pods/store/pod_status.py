@@ -64,7 +64,7 @@ def _describe(pod: Pod) -> dict[str, Any]:
 
 
 def is_mutable(manifest: dict[str, Any]) -> bool:
-    """Return whether the pod with this manifest is a sandbox: apps can be added and removed."""
+    """Return whether the pod with this manifest is a sandbox, whose apps can be changed."""
     annotations = manifest.get("annotations") or ()
     return any(each.get("name") == MUTABLE and each.get("value") == "true" for each in annotations)
 

@@ -153,8 +153,8 @@ if TYPE_CHECKING:
 def hibernate_when_idle(pod: Supervisor, timeout: float = 0) -> None:
     """Make the monitor of ``pod`` hibernate after ``timeout`` seconds without an event.
 
-    0 means the default timeout.  A monitor that is connected to a terminal, or that of a kvm pod,
-    never hibernates.
+    0 means the default timeout.  A monitor that is connected to a terminal never hibernates, nor
+    does that of a kvm pod.
     """
     # Never while a user is attached to the terminal, nor for kvm pods: the machine is large anyway,
     # and its state (a child with a result to be read) is not worth serialising.
@@ -164,7 +164,7 @@ def hibernate_when_idle(pod: Supervisor, timeout: float = 0) -> None:
 
 
 def _hibernate(pod: Supervisor) -> None:
-    """Hibernate if nothing is pending in the monitor; after an error, try again a minute later."""
+    """Hibernate if nothing is pending in the monitor; if that fails, try again a minute later."""
     if not is_quiet(pod):
         return
     title = f"ocipod monitor {pod.uuid} (idle)"
@@ -193,10 +193,9 @@ def is_quiet(pod: Supervisor) -> bool:
 
 
 def take_snapshot(pod: Supervisor) -> Snapshot:
-    """Return the state of an idle monitor, as far as it is not in the pod's files.
+    """Return the state of an idle monitor that is not in the pod's files, a JSON object.
 
-    It is a JSON object, which a later version of this program may restore: the meaning of its
-    members must not change.
+    A later version of this program may restore it, so the meaning of its members must not change.
     """
     assert pod.control is not None
     return {
@@ -214,7 +213,7 @@ def take_snapshot(pod: Supervisor) -> Snapshot:
 def _descriptors(pod: Supervisor, snapshot: Snapshot) -> list[int]:
     """Return the descriptors that must stay open across execve(2).
 
-    These are the descriptors in ``snapshot``, and the one that holds the pod's lock.
+    These are the ones in ``snapshot``, and the one that holds the pod's lock.
     """
     processes = snapshot["processes"]
     descriptors = {
@@ -231,10 +230,7 @@ def _descriptors(pod: Supervisor, snapshot: Snapshot) -> list[int]:
 
 
 def _command(pod: Supervisor) -> list[str]:
-    """Return the command that resumes the monitor, ``ocipod monitor``.
-
-    Its first element is the Python file to execute, followed by arguments.
-    """
+    """Return the Python file and arguments of ``ocipod monitor``, which resumes the monitor."""
     program = __file__.rpartition("/supervisor/")[0] + "/cli/__main__.py"
     options = [
         f"--dir={pod.config['directory']}",
@@ -244,9 +240,9 @@ def _command(pod: Supervisor) -> list[str]:
 
 
 def restore(pod: Supervisor, snapshot: Snapshot) -> None:
-    """Restore the state of a monitor after hibernation; ``snapshot`` is from ``take_snapshot``.
+    """Restore the state of a monitor after hibernation in its new supervisor ``pod``.
 
-    ``pod`` is its new supervisor.  Raises RuntimeFailure.
+    ``snapshot`` is the result of ``take_snapshot``.  Raises RuntimeFailure.
     """
     restore_signal_mask(snapshot)
     pod.loop.reap_soon()  # children that exited during hibernation

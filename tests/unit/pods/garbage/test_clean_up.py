@@ -62,7 +62,7 @@ def test_an_attempt_that_fails_leaves_a_pod(
         phases.to_run(pod)
         assert pod.move(EXITED_GARBAGE)
         with monkeypatch.context() as patch:
-            patch.setattr(sweep, "remove_tree", refuse)
+            patch.setattr(clean_up, "remove_tree", refuse)
             with pytest.raises(PodError, match=r'remove "pod-created": device or resource busy'):
                 clean_up.remove(pod)
         assert (Path(pod.path()) / "pod").exists()
