@@ -199,6 +199,26 @@ def reason(error: OSError) -> str:
     return text[:1].lower() + text[1:]
 
 
+# They mean that the program used a descriptor or an address that it does not have.
+_BUGS = {9, 14}  # EBADF, EFAULT
+
+
+def unhandled(action: str, error: Exception) -> RuntimeFailure:
+    """Return the error to report for an exception that nothing has handled.
+
+    An OSError is the kernel's answer: the message says that ``action`` failed, and names the file
+    if there is one.  Everything else is a bug.
+    """
+    if isinstance(error, OSError) and error.strerror and error.errno not in _BUGS:
+        path = error.filename
+        name = path.decode(errors="replace") if isinstance(path, bytes) else path
+        return HostError(f'{action}: "{name}"' if isinstance(name, str) else action, error)
+    text = " ".join(str(error).split())
+    return InternalError(
+        f"internal error: {type(error).__name__}: {text}", "use --debug for a traceback"
+    )
+
+
 def _one_line(text: str) -> str:
     if not text.isprintable():
         text = "".join([c if c.isprintable() else ascii(c)[1:-1] for c in text])

@@ -100,7 +100,7 @@ class Runner(ABC, Generic[One]):
         """Run a scenario with an action, and clean up; nothing of it is left afterwards."""
         before = self.look()
         try:
-            outcome = self._step(scenario, action)
+            outcome = self.run_stepped(scenario, action)
             problems = self.judge(action.kind, scenario, before, outcome)
             if _must_be_repeated(action) and outcome.status != 0 and outcome.calls:
                 problems.append(f"not repeated after EINTR: {outcome.err.strip()}")
@@ -116,13 +116,18 @@ class Runner(ABC, Generic[One]):
             self._warm = True
             self.calls(scenario)
         before = self.look()
-        outcome = self._step(scenario, LIST)
+        outcome = self.run_stepped(scenario, LIST)
         problems = self.judge(FAIL, scenario, before, outcome)
         if problems or outcome.status != 0:
             raise RuntimeError(f"{scenario.name} undisturbed: {outcome.err} {problems}")
         return outcome.calls
 
-    def _step(self, scenario: One, action: Action) -> Outcome:
+    def kills(self, calls: list[Boundary], victims: tuple[str, ...]) -> list[Action]:
+        """Return the kills of the victims at every boundary."""
+        return kills(calls, victims)
+
+    def run_stepped(self, scenario: One, action: Action) -> Outcome:
+        """Run the scenario's command under the stepper."""
         with _starting(scenario.snapshot):
             self.arrange(scenario)
             return step(self.stepper, action, self.command(scenario))

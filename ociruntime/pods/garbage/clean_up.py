@@ -24,6 +24,7 @@ from ociruntime.pods.store.pod import Pod, phase_path
 from ociruntime.pods.store.remove_tree import remove_tree
 
 NET_INFO = "net-info.json"
+NOT_DISCONNECTED = "not-disconnected"  # exists once an attempt has failed
 
 # Remove these last, in this order: a repeated attempt needs them; the manifest makes it a pod.
 _LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
@@ -33,16 +34,33 @@ def clean_up(pod: Pod) -> list[str]:
     """Remove the containers, cgroups, mounts and networks of an exited pod.
 
     The caller holds the pod's lock.  Returns messages about errors that do not prevent the removal
-    of the pod's directory.  Raises PodError if it must not be removed yet, because it contains
-    mounts or killed processes have not exited.
+    of the pod's directory.  Raises PodError if it must not be removed yet: because it contains
+    mounts, killed processes have not exited, or the pod could not be disconnected from its networks
+    and this was the first attempt.
     """
     problems = delete_containers(pod.uuid, _runtime(pod))
     remaining = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
     if remaining:
         raise PodError(f'remove the cgroup "{remaining[0]}": killed processes have not exited')
     _unmount_below(pod.path())
-    problems += _leave_networks(pod)
-    return problems
+    network_problems = _leave_networks(pod)
+    if network_problems and _mark_attempt(pod):
+        # The directory says what remains to be removed.  Not for ever, though: a plugin that has
+        # been uninstalled must not keep the pod.
+        raise PodError(network_problems[0], "try again; if that fails, too, the pod is removed")
+    return problems + network_problems
+
+
+def _mark_attempt(pod: Pod) -> bool:
+    """Record that the pod could not be disconnected; return False if an earlier attempt did."""
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        os.close(os.open(NOT_DISCONNECTED, flags, 0o600, dir_fd=pod.fd))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise HostError(f"mark pod {pod.uuid}", error) from None
+    return True
 
 
 def forget_run(pod: Pod) -> list[str]:
@@ -56,7 +74,15 @@ def forget_run(pod: Pod) -> list[str]:
     try:
         # Remove ``exit`` last: it records whether cleanup has to be repeated after a kill.  Remove
         # ``monitor.json`` before it: after a reboot its pid may be that of another process.
-        for name in ("ready", "ctl", NET_INFO, *_state_files(pod), "monitor.json", "exit"):
+        for name in (
+            "ready",
+            "ctl",
+            NET_INFO,
+            NOT_DISCONNECTED,
+            *_state_files(pod),
+            "monitor.json",
+            "exit",
+        ):
             remove_tree(pod.fd, name)
     except OSError as error:
         raise HostError(f"prepare pod {pod.uuid} to run again", error) from None
@@ -226,7 +252,7 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
     """Delete the containers of the pod ``uuid``, each with the OCI runtime that created it.
 
     ``runtime`` is the name or path of the runtime that the pod is configured to use; any other
-    runtime is looked up by its name.  Returns error messages.
+    runtime is looked up by its name.  Returns error messages.  Raises HostError.
     """
     problems = []
     for name in _entries(STATE_ROOT):
@@ -245,10 +271,13 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
 
 
 def _entries(path: str) -> list[str]:
+    """Return the names in a directory.  Raises HostError."""
     try:
         return sorted(os.listdir(path))
-    except OSError:
+    except FileNotFoundError:
         return []  # nothing has run since the host was booted
+    except OSError as error:
+        raise HostError(f'read "{path}"', error) from None
 
 
 def _id_in(entry: str) -> str:
