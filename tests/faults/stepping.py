@@ -111,6 +111,11 @@ class Stepped:
         return {pid for pid in every if processes.parent(pid) == self.process.pid}
 
     @property
+    def lines(self) -> int:
+        """How many lines the stepper has written so far."""
+        return self.log.read_bytes().count(b"\n")
+
+    @property
     def has_ended(self) -> bool:
         """Whether the command has ended; processes that it has started may be running."""
         text = self.log.read_text()
@@ -172,7 +177,7 @@ def _boundaries(lines: Iterable[str]) -> list[Boundary]:
     return found
 
 
-def watch(process: subprocess.Popen[bytes]) -> bool:
+def watch(process: subprocess.Popen[bytes], idle_seconds: int = IDLE_SECONDS) -> bool:
     """Wait for the process; if it hangs, kill it and return False.
 
     A process that has to wait for a processor does not hang: what counts is how long neither it nor
@@ -184,7 +189,7 @@ def watch(process: subprocess.Popen[bytes]) -> bool:
         busy = _busy(process.pid)
         idle = idle + 1 if 0 <= busy - seen < IDLE_SHARE else 0
         seen = busy
-        if idle >= IDLE_SECONDS or time.monotonic() - started >= LONGEST_SECONDS:
+        if idle >= idle_seconds or time.monotonic() - started >= LONGEST_SECONDS:
             processes.end(_below(process.pid) - {process.pid})
             process.kill()
             process.wait()
@@ -235,8 +240,15 @@ def _below(pid: int) -> set[int]:
     return known
 
 
-def finish(command: Sequence[str], enter: Callable[[], None] | None = None) -> Outcome:
-    """Run a command without the stepper; its process calls ``enter`` before it."""
+def finish(
+    command: Sequence[str],
+    enter: Callable[[], None] | None = None,
+    idle_seconds: int = IDLE_SECONDS,
+) -> Outcome:
+    """Run a command without the stepper; its process calls ``enter`` before it.
+
+    It hangs if it, and what it has started, does nothing for ``idle_seconds``.
+    """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
             command,
@@ -245,7 +257,7 @@ def finish(command: Sequence[str], enter: Callable[[], None] | None = None) -> O
             stderr=err,
             preexec_fn=enter,  # noqa: PLW1509 - the tests have no threads
         )
-        status = process.returncode if watch(process) else None
+        status = process.returncode if watch(process, idle_seconds) else None
         return Outcome([], status, content(out), content(err))
 
 

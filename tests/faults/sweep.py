@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults import running
+from tests.faults.daemons import DAEMONS_BY_NAME, DaemonRunner, DaemonStage
 from tests.faults.monitors import MONITORS_BY_NAME, MonitorRunner
 from tests.faults.pods import PODS_BY_NAME, PodRunner, PodStage
 from tests.faults.running import ContainerRunner, One, Runner
@@ -40,7 +41,7 @@ PARTS = {
     "fail": "the call fails, with each error of calls.py",
 }
 OF_PODS = {**PODS_BY_NAME, **MONITORS_BY_NAME}
-NAMES = (*BY_NAME, *OF_PODS)
+NAMES = (*BY_NAME, *OF_PODS, *DAEMONS_BY_NAME)
 DOCUMENT = REPOSITORY / "docs" / "reliability.md"
 BEGINNING, END = "<!-- results of ./dev sweep -->", "<!-- end of the results -->"
 PROGRESS_SECONDS = 5.0
@@ -126,16 +127,21 @@ def sweep(options: Options, base: Path) -> None:
     with isolation.own_network():
         of_pods = not OF_PODS.keys().isdisjoint(options.scenarios)
         pod_stage = PodStage(options.program, base / "pods") if of_pods else None
+        of_daemons = not DAEMONS_BY_NAME.keys().isdisjoint(options.scenarios)
+        daemons = DaemonStage(options.program, base / "daemon") if of_daemons else None
         for part in options.parts:
             for name in options.scenarios:
                 if name in BY_NAME:
                     _run_part(containers, BY_NAME[name], part, options)
                 elif pod_stage and name in PODS_BY_NAME:
                     _run_part(PodRunner(pod_stage, stepper), PODS_BY_NAME[name], part, options)
-                elif pod_stage and part != "interrupt":  # nothing interrupts a monitor
-                    _run_part(
-                        MonitorRunner(pod_stage, stepper), MONITORS_BY_NAME[name], part, options
-                    )
+                elif part == "interrupt":
+                    continue  # nothing interrupts a monitor, and SIGINT ends a daemon as it should
+                elif pod_stage and name in MONITORS_BY_NAME:
+                    monitor = MonitorRunner(pod_stage, stepper)
+                    _run_part(monitor, MONITORS_BY_NAME[name], part, options)
+                elif daemons and name in DAEMONS_BY_NAME:
+                    _run_part(DaemonRunner(daemons, stepper), DAEMONS_BY_NAME[name], part, options)
 
 
 def _run_part(runner: Runner[One], scenario: One, part: str, options: Options) -> None:

@@ -24,7 +24,7 @@ from ociruntime.pods.store.pod import Pod, phase_path
 from ociruntime.pods.store.remove_tree import remove_tree
 
 NET_INFO = "net-info.json"
-NOT_DISCONNECTED = "not-disconnected"  # exists once an attempt has failed
+NOT_CLEAN = "not-clean"  # exists once an attempt has failed
 
 # Remove these last, in this order: a repeated attempt needs them; the manifest makes it a pod.
 _LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
@@ -35,27 +35,29 @@ def clean_up(pod: Pod) -> list[str]:
 
     The caller holds the pod's lock.  Returns messages about errors that do not prevent the removal
     of the pod's directory.  Raises PodError if it must not be removed yet: because it contains
-    mounts, killed processes have not exited, or the pod could not be disconnected from its networks
-    and this was the first attempt.
+    mounts, killed processes have not exited, or containers or networks remain after the first
+    attempt.
     """
     problems = delete_containers(pod.uuid, _runtime(pod))
     remaining = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
     if remaining:
         raise PodError(f'remove the cgroup "{remaining[0]}": killed processes have not exited')
     _unmount_below(pod.path())
+    remains = bool(problems) and _has_containers(pod.uuid)
     network_problems = _leave_networks(pod)
-    if network_problems and _mark_attempt(pod):
+    problems += network_problems
+    if (remains or network_problems) and _mark_attempt(pod):
         # The directory says what remains to be removed.  Not for ever, though: a plugin that has
         # been uninstalled must not keep the pod.
-        raise PodError(network_problems[0], "try again; if that fails, too, the pod is removed")
-    return problems + network_problems
+        raise PodError(problems[0], "try again; if that fails, too, the pod is removed")
+    return problems
 
 
 def _mark_attempt(pod: Pod) -> bool:
-    """Record that the pod could not be disconnected; return False if an earlier attempt did."""
+    """Record that the clean-up has failed; return False if an earlier attempt did so."""
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        os.close(os.open(NOT_DISCONNECTED, flags, 0o600, dir_fd=pod.fd))
+        os.close(os.open(NOT_CLEAN, flags, 0o600, dir_fd=pod.fd))
     except FileExistsError:
         return False
     except OSError as error:
@@ -78,7 +80,7 @@ def forget_run(pod: Pod) -> list[str]:
             "ready",
             "ctl",
             NET_INFO,
-            NOT_DISCONNECTED,
+            NOT_CLEAN,
             *_state_files(pod),
             "monitor.json",
             "exit",
@@ -116,6 +118,8 @@ def _path_in(error: OSError, pod: Pod) -> str:
     if not error.filename:
         return pod.path()
     name = error.filename
+    if str(name).startswith("/proc/self/fd/"):
+        return pod.path()
     return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
 
 
@@ -268,6 +272,18 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
             problems += _delete(root, entries, runtime if own else name)
             problems += _remove(root, entries)
     return problems
+
+
+def _has_containers(uuid: str) -> bool:
+    """Return whether a runtime has state of the pod's containers, or may have it."""
+    try:
+        return any(
+            _id_in(entry).startswith(f"{uuid}-")
+            for name in _entries(STATE_ROOT)
+            for entry in _entries(f"{STATE_ROOT}/{name}")
+        )
+    except HostError:
+        return True
 
 
 def _entries(path: str) -> list[str]:
