@@ -155,9 +155,9 @@ class DaemonRunner(Runner[DaemonScenario]):
             if victim in (COMMAND, ALL)
         ]
 
-    def calls(self, scenario: DaemonScenario) -> list[Boundary]:
+    def list_calls(self, scenario: DaemonScenario) -> list[Boundary]:
         """Return the daemon's own calls while it serves the request, without its threads."""
-        found = super().calls(scenario)[slice(*self.span)]
+        found = super().list_calls(scenario)[slice(*self.span)]
         if self.request is None or self.request.status != 0:
             raise RuntimeError(f"{scenario.name} undisturbed: {self.request}")
         return [one for one in found if one.process == FIRST]
@@ -256,8 +256,9 @@ class DaemonRunner(Runner[DaemonScenario]):
 
     def _usable(self, found: list[str]) -> list[str]:
         """Return why the container, or another one of that name, cannot be used."""
-        commands = [START] if found and found[0] != "running" else []
-        commands += [REMOVE] if found else []
+        commands: list[tuple[str, ...]] = []
+        if found:
+            commands = [REMOVE] if found[0] == "running" else [START, REMOVE]
         problems = []
         for words in (*commands, RUN, REMOVE):
             done = self.stage.client(*words)

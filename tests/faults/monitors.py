@@ -18,6 +18,7 @@ from tests.support import processes
 
 IDLE = ("idle",)  # wait until the monitor hibernates
 IDLE_SECONDS = "0.3"
+WAITING = 40  # seconds that a client does nothing, while the monitor is stepped
 DEEPEST = 2  # the monitor is 0.1, its children 0.1.1: what they start is swept elsewhere
 
 REQUESTS = (
@@ -55,8 +56,8 @@ class MonitorRunner(PodRunner):
         finally:
             del os.environ["OCIPOD_IDLE_TIMEOUT"]
 
-    def calls(self, scenario: PodScenario) -> list[Boundary]:
-        found = super().calls(scenario)
+    def list_calls(self, scenario: PodScenario) -> list[Boundary]:
+        found = super().list_calls(scenario)
         failed = [f"{request}: {done.err}" for request, done in self.done if done.status != 0]
         if failed:
             raise RuntimeError(f"{scenario.name} undisturbed: {failed}")
@@ -100,7 +101,7 @@ class MonitorRunner(PodRunner):
     def _request(self, words: tuple[str, ...]) -> None:
         values = {"image": self.stage.image, "uuid": self.stage.uuid}
         command = self.stage.ocipod.command(*(word.format(**values) for word in words))
-        self.done.append((" ".join(words[:2]), finish(command)))
+        self.done.append((" ".join(words[:2]), finish(command, idle_seconds=WAITING)))
 
     def judge(
         self, kind: str, scenario: PodScenario, before: Surroundings, outcome: Outcome

@@ -278,6 +278,22 @@ static void at_fork(struct tracee *parent)
 	go_on(parent, 0);
 }
 
+/* CRIU traces the processes that it restores: it, and they, cannot be traced here. */
+static bool traces_itself(pid_t pid)
+{
+	char path[64], name[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (!fgets(name, sizeof(name), file))
+		name[0] = '\0';
+	fclose(file);
+	return strcmp(name, "criu\n") == 0;
+}
+
 static void at_stop(struct tracee *one, int status)
 {
 	int number = WSTOPSIG(status), event = status >> 16;
@@ -298,7 +314,10 @@ static void at_stop(struct tracee *one, int status)
 	} else {
 		if (event == PTRACE_EVENT_EXEC && strcmp(one->name, "0") == 0)
 			started = true;
-		go_on(one, event ? 0 : number);
+		if (event == PTRACE_EVENT_EXEC && traces_itself(one->pid))
+			let_go(one, 0);
+		else
+			go_on(one, event ? 0 : number);
 	}
 }
 

@@ -30,9 +30,11 @@ def test_longer_values_are_cut_and_the_fault_is_told() -> None:
         (OSError(errno.EIO, "I/O error", "/a"), 'run it: "/a": i/O error'),
         (OSError(errno.EIO, "I/O error", b"/a\xff"), 'run it: "/a\ufffd": i/O error'),
         (OSError(errno.EIO, "I/O error", 3), "run it: i/O error"),
+        (MemoryError(), "run it: cannot allocate memory"),
+        (RuntimeError("can't start new thread"), "run it: can't start new thread"),
     ],
 )
-def test_what_the_kernel_refuses_is_no_bug(error: OSError, text: str) -> None:
+def test_what_the_kernel_refuses_is_no_bug(error: Exception, text: str) -> None:
     found = unhandled("run it", error)
     assert isinstance(found, HostError)
     assert str(found) == text
