@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import shutil
 from abc import ABC, abstractmethod
@@ -34,6 +35,8 @@ from tests.support.bundle import Bundle
 
 KILL, INTERRUPT, FAIL = "kill", "interrupt", "fail"
 LIST = Action("list")
+LOCKING = {f"command {number}" for number in (fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW)}
+NO_LOCK = (errno.ENOLCK,)  # of these commands of fcntl(2); the others need a descriptor
 JUDGES = {
     KILL: judging.after_kill,
     INTERRUPT: judging.after_interruption,
@@ -215,7 +218,7 @@ def failures(calls: list[Boundary]) -> list[Action]:
     return [
         Action(FAIL, str(number), one.process, one.nth, one.number)
         for one in calls
-        for number in ERRORS.get(one.call, ())
+        for number in (NO_LOCK if one.path in LOCKING else ERRORS.get(one.call, ()))
     ]
 
 

@@ -136,6 +136,8 @@ static void read_path(pid_t pid, const struct __ptrace_syscall_info *info, char 
 	struct iovec ours = { path, PATH_SIZE - 1 }, theirs = { NULL, PATH_SIZE - 1 };
 
 	path[0] = '\0';
+	if (info->entry.nr == SYS_fcntl)
+		snprintf(path, PATH_SIZE, "command %llu", (unsigned long long)info->entry.args[1]);
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		ssize_t got;
 

@@ -1,7 +1,7 @@
 """Kill or interrupt every command at every system call, and fail every call: ``./dev sweep``.
 
-The commands of ociruntime come first, then those of ocipod (pod-*, app-*, image-*), which have
-thousands of calls: give them a --stride.
+The commands of ociruntime come first, then those of ocipod (pod-*, app-*, image-*), a pod's monitor
+and the daemon (ocid-*), which have thousands of calls: give them a --stride.
 
 Results are appended to a file of the work directory, a line of JSON for each run; a sweep that is
 started again goes on where the last one was stopped.
@@ -131,7 +131,9 @@ def sweep(options: Options, base: Path) -> None:
         daemons = DaemonStage(options.program, base / "daemon") if of_daemons else None
         for part in options.parts:
             for name in options.scenarios:
-                if name in BY_NAME:
+                if name in BY_NAME and BY_NAME[name].obstacle:
+                    print(f"{name}: not swept: {BY_NAME[name].obstacle}", file=sys.stderr)
+                elif name in BY_NAME:
                     _run_part(containers, BY_NAME[name], part, options)
                 elif pod_stage and name in PODS_BY_NAME:
                     _run_part(PodRunner(pod_stage, stepper), PODS_BY_NAME[name], part, options)
