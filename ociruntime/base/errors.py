@@ -220,6 +220,8 @@ def unhandled(action: str, error: Exception) -> RuntimeFailure:
         name = path.decode(errors="replace") if isinstance(path, bytes) else path
         return HostError(f'{action}: "{name}"' if isinstance(name, str) else action, error)
     text = " ".join(str(error).split())
+    if isinstance(error, ImportError):  # also if a file of a module cannot be read
+        return RuntimeFailure(f"{action}: {text}", "is the installation complete?")
     return InternalError(
         f"internal error: {type(error).__name__}: {text}", "use --debug for a traceback"
     )

@@ -24,7 +24,7 @@ FOUND = [
     Found("pod-run", "read", errno.EIO, behind="/supervisor/_init", process="0"),
     # "internal error"
     Found("pod-run", "openat", errno.EMFILE, "/apps/busybox/work", process=WORKER),
-    Found("pod-run", "newfstatat", errno.ENOMEM, "/pods/busybox"),
+    Found("pod-run", "newfstatat", errno.ENOMEM, "pods/busybox"),
     # a first failure, after which gc removed the pod, but for ever neither rules nor address
     Found("pod-gc-killed", "newfstatat", errno.EIO, "/net/.pods/"),
     # ... nor the state of its containers

@@ -40,6 +40,12 @@ def test_what_the_kernel_refuses_is_no_bug(error: Exception, text: str) -> None:
     assert str(found) == text
 
 
+def test_module_that_cannot_be_loaded() -> None:
+    found = unhandled("run it", ModuleNotFoundError("No module named 'x'"))
+    assert not isinstance(found, InternalError)
+    assert str(found).startswith("run it: No module named 'x' (")
+
+
 @pytest.mark.parametrize("error", [ValueError("a\nb"), OSError(errno.EBADF, "Bad descriptor")])
 def test_the_rest_is_a_bug(error: Exception) -> None:
     found = unhandled("run it", error)
