@@ -116,11 +116,11 @@ def test_containers_that_cannot_be_deleted_keep_the_pod_once(
     def refuse(path: str, kind: str) -> None:
         raise HostError(f'use the {kind} "{path}"', OSError(5, os.strerror(5)))
 
-    monkeypatch.setattr(sweep, "STATE_ROOT", str(tmp_path / "state"))
-    monkeypatch.setattr(sweep, "check_directory", refuse)
+    monkeypatch.setattr(clean_up, "STATE_ROOT", str(tmp_path / "state"))
+    monkeypatch.setattr(clean_up, "check_directory", refuse)
     with phases.new_pod(str(tmp_path)) as pod:
         (tmp_path / "state" / "runtime" / f"{pod.uuid}-a").mkdir(parents=True)
         with pytest.raises(PodError, match="input/output error"):
-            sweep.clean_up(pod)
-        assert len(sweep.clean_up(pod)) == 1
-        sweep.remove(pod)
+            clean_up.clean_up(pod)
+        assert len(clean_up.clean_up(pod)) == 1
+        clean_up.remove(pod)
