@@ -106,6 +106,7 @@ void be_init(const struct init *init)
 {
 	struct pollfd control = { .fd = init->control };
 	char byte;
+	ssize_t got;
 
 	/* If the monitor has already died, the pipe is at end of file. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
@@ -113,7 +114,10 @@ void be_init(const struct init *init)
 	(void)prctl(PR_SET_NAME, "ocipod-init", 0, 0, 0);
 	(void)setsid();
 	leave_children_to_the_kernel();
-	if (read(init->control, &byte, 1) != 1)
+	got = read(init->control, &byte, 1);
+	if (got < 0)
+		fail(init, "read");
+	if (got == 0)
 		_exit(1);
 	if ((init->namespaces & CLONE_NEWUTS) && init->hostname[0] != '\0' &&
 	    sethostname(init->hostname, strlen(init->hostname)) < 0)

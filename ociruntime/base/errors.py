@@ -199,6 +199,34 @@ def reason(error: OSError) -> str:
     return text[:1].lower() + text[1:]
 
 
+# They mean that the program used a descriptor or an address that it does not have.
+_BUGS = {9, 14}  # EBADF, EFAULT
+_NO_THREAD = "can't start new thread"  # Python's own text
+
+
+def unhandled(action: str, error: Exception) -> RuntimeFailure:
+    """Return the error to report for an exception that nothing has handled.
+
+    An OSError is the kernel's answer, and so is a lack of memory, or a thread that cannot be
+    started: the message says that ``action`` failed, and names the file if there is one.
+    Everything else is a bug.
+    """
+    if isinstance(error, MemoryError):
+        return HostError(action, OSError(12, "Cannot allocate memory"))
+    if type(error) is RuntimeError and str(error) == _NO_THREAD:
+        return HostError(action, OSError(11, _NO_THREAD))
+    if isinstance(error, OSError) and error.strerror and error.errno not in _BUGS:
+        path = error.filename
+        name = path.decode(errors="replace") if isinstance(path, bytes) else path
+        return HostError(f'{action}: "{name}"' if isinstance(name, str) else action, error)
+    text = " ".join(str(error).split())
+    if isinstance(error, ImportError):  # also if a file of a module cannot be read
+        return RuntimeFailure(f"{action}: {text}", "is the installation complete?")
+    return InternalError(
+        f"internal error: {type(error).__name__}: {text}", "use --debug for a traceback"
+    )
+
+
 def _one_line(text: str) -> str:
     if not text.isprintable():
         text = "".join([c if c.isprintable() else ascii(c)[1:-1] for c in text])

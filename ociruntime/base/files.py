@@ -5,6 +5,8 @@ from __future__ import annotations
 import posix
 from collections.abc import Container, Iterator
 
+from ociruntime.base.errors import HostError
+
 _DIRECTORY = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
 # EISDIR (before Linux 3.11), EINVAL and EOPNOTSUPP: O_TMPFILE is not supported.
 _NO_TMPFILE = {21, 22, 95}
@@ -222,6 +224,25 @@ def _subdirectories(directory: int) -> list[str]:
         return []
     with posix.scandir(directory) as entries:
         return [each.name for each in entries if each.is_dir(follow_symlinks=False)]
+
+
+def mode_of(path: str) -> int:
+    """Return the type and permissions of the file at ``path`` (st_mode), 0 if there is none.
+
+    Raises OSError.
+    """
+    try:
+        return posix.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+
+
+def is_there(path: str) -> bool:
+    """Return whether ``path`` exists; an error does not count as "no".  Raises HostError."""
+    try:
+        return mode_of(path) != 0
+    except OSError as error:
+        raise HostError(f'find "{path}"', error) from None
 
 
 def exists(path: str) -> bool:

@@ -33,6 +33,14 @@ TICKS = 100  # USER_HZ, clock ticks per second
 PF_EXITING = 4  # in field 9 of proc_pid_stat(5), the flags
 
 
+def working_directory() -> str:
+    """Return the path of the working directory.  Raises HostError."""
+    try:
+        return posix.getcwd()
+    except OSError as error:
+        raise HostError("find the working directory", error) from None
+
+
 def start_time(pid: int) -> int:
     """Return the start time of process ``pid`` in clock ticks since boot; 0 if it has exited.
 

@@ -6,7 +6,7 @@ import posix
 from collections.abc import Iterable
 
 from ociruntime.base import files
-from ociruntime.base.errors import HostError, InternalError
+from ociruntime.base.errors import HostError
 from ociruntime.base.log import plain, plain_lines
 
 STDOUT = 1
@@ -62,10 +62,3 @@ def show_traceback(error: BaseException) -> None:
     import traceback
 
     posix.write(STDERR, plain_lines("".join(traceback.format_exception(error))).encode())
-
-
-def bug_of(error: Exception) -> InternalError:
-    """Return an InternalError that quotes the type and text of an unhandled exception."""
-    text = " ".join(str(error).split())
-    hint = "use --debug for a traceback"
-    return InternalError(f"internal error: {type(error).__name__}: {text}", hint)

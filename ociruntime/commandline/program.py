@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.base.errors import RuntimeFailure, UsageError, unhandled
 from ociruntime.commandline.options import Command, Option
-from ociruntime.commandline.output import bug_of, report, write
+from ociruntime.commandline.output import report, write
 from ociruntime.commandline.parser import Arguments, parse, parse_command
 
 # Title of a group -> module -> its commands; commands below the title "" are internal.
@@ -164,9 +164,10 @@ class Program:
             report(self.name, "interrupted", interrupt, arguments.flag("debug"))
             return INTERRUPTED
         except Exception as error:  # noqa: BLE001 - the last resort: one line, never a traceback
-            bug = bug_of(error)
-            report(self.name, str(bug), error, arguments.flag("debug"))
-            return failure_status(bug, "".join(command_names))
+            name = "".join(command_names)
+            failed = unhandled(name or f"run {self.name}", error)
+            report(self.name, str(failed), error, arguments.flag("debug"))
+            return failure_status(failed, name)
 
     def read(
         self, argv: list[str], arguments: Arguments, command_names: list[str]

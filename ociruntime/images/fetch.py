@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os.path
 from collections.abc import Callable, Set
 
 from ociruntime.base.errors import ImageError, RuntimeFailure
@@ -154,7 +153,7 @@ def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Refe
 
     Raises HostError, ImageError.
     """
-    if not os.path.lexists(reference.path):
+    if not _kind(reference.path):
         for kind in LOCAL_KINDS:
             before = dataclasses.replace(reference, kind=kind)
             try:
@@ -166,6 +165,12 @@ def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Refe
     from ociruntime.images.model.image_limits import Budget
 
     return recognized(reference, Budget.at(store.path, settings.limits()))
+
+
+def _kind(path: str) -> int:
+    from ociruntime.images.tar.archives import kind_of
+
+    return kind_of(path)
 
 
 def _verifier_for(
@@ -190,7 +195,7 @@ def _reads_source(reference: Reference, policy: str) -> bool:
     Local files are read again with ``new`` too: that is cheap, and they may have been rebuilt.
     """
     return policy == "update" or (
-        policy == "new" and reference.is_local and os.path.lexists(reference.path)
+        policy == "new" and reference.is_local and bool(_kind(reference.path))
     )
 
 

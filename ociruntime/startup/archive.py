@@ -91,7 +91,12 @@ class Archive:
         if entry is None:
             raise ImportError(f"import {name}: not found in {NAME}, which was replaced", name=name)
         offset, size, _, _, _ = entry
-        return marshal.loads(posix.pread(self._fd, size, offset))  # noqa: S302
+        try:
+            content = posix.pread(self._fd, size, offset)
+        except OSError as error:
+            path = f"{self._directory}/ociruntime/{NAME}"
+            raise OSError(error.errno, error.strerror, path) from None
+        return marshal.loads(content)  # noqa: S302
 
     def close(self) -> None:
         """Close the archive; the next import reopens it.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+from pathlib import Path
 
 from tests.faults import surroundings
-from tests.faults.scenarios import Scenario, Stage
+from tests.faults.scenarios import MOUNTED, Scenario, Stage
 from tests.faults.stepping import Outcome, finish
 from tests.faults.surroundings import Surroundings
 from tests.support import cgroupfs, processes
@@ -139,12 +140,32 @@ def after_failure(
         problems += unclear(outcome)
         if scenario.makes and NOT_DELETED not in outcome.err:
             problems += [f"not undone: {line}" for line in left(stage, before)]
+        if scenario.otherwise:
+            problems += surroundings.settled(lambda: _changed(stage, scenario))
     elif scenario.status:
         problems += _incomplete(stage, scenario)
     elif scenario.removes:
         problems += [f"success, but left: {line}" for line in left(stage, before)]
     problems += untrue(stage)
     return problems + cleaned(stage, before)
+
+
+def _changed(stage: Stage, scenario: Scenario) -> list[str]:
+    """Return what a failed command should have left as it was."""
+    done = finish(stage.command("state", stage.id))
+    if scenario.removes and (stage.images / "inventory.img").exists():
+        return []  # the checkpoint is complete: what failed is the removal
+    status = json.loads(done.out)["status"] if done.status == 0 else done.err.strip()
+    if status != scenario.otherwise:
+        return [f"not undone: the container is {status}"]
+    if scenario.mounted and _is_mounted(json.loads(done.out)["pid"]):
+        return [f"not undone: {MOUNTED} is mounted"]
+    return []
+
+
+def _is_mounted(pid: int) -> bool:
+    lines = Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
+    return any(line.split()[4] == MOUNTED for line in lines)
 
 
 def _incomplete(stage: Stage, scenario: Scenario) -> list[str]:
@@ -159,6 +180,8 @@ def _incomplete(stage: Stage, scenario: Scenario) -> list[str]:
     pid = document["pid"]
     if not processes.alive(pid):
         return [*problems, "success, but the process is gone"]
+    if scenario.mounted is not None and _is_mounted(pid) != scenario.mounted:
+        problems.append(f"success, but {MOUNTED} is mounted: {not scenario.mounted}")
     places = cgroupfs.of_process(pid)
     outside = sorted(name for name, place in places.items() if stage.id not in place.parts)
     if outside:

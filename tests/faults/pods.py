@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults import judging, surroundings
-from tests.faults.running import INTERRUPT, KILL, Runner
+from tests.faults.running import FAIL, INTERRUPT, KILL, Runner
 from tests.faults.stepping import Outcome, finish
 from tests.faults.surroundings import Surroundings
 from tests.support import cgroupfs, network_host, processes
@@ -95,6 +95,20 @@ def running(stage: PodStage) -> None:
     stage.make("run", "--net=none", "--detach", stage.image, "--exec=/bin/sleep", "--", "1000")
 
 
+def killed(stage: PodStage) -> None:
+    """Have a pod in a network whose monitor was killed: nothing has cleaned up."""
+    stage.make("run", "--detach", stage.image, "--exec=/bin/sleep", "--", "1000")
+    monitor = stage.ocipod.monitor(stage.uuid)["pid"]
+    os.kill(monitor, signal.SIGKILL)
+
+    def has_exited() -> bool:
+        processes.reap_orphans()
+        return stage.ocipod.state(stage.uuid) == "exited"
+
+    if not processes.until(has_exited, 20):
+        raise RuntimeError(f"pod {stage.uuid} is {stage.ocipod.state(stage.uuid)}")
+
+
 def sandbox(stage: PodStage) -> None:
     stage.make("app", "sandbox", "--detach", "--net=none")
 
@@ -148,6 +162,8 @@ POD_SCENARIOS = (
     PodScenario("pod-stop-force", running, (*STOP, "{uuid}"), "exited"),
     PodScenario("pod-rm", exited, ("rm", "{uuid}")),
     PodScenario("pod-gc", exited, GC),
+    PodScenario("pod-rm-killed", killed, ("rm", "{uuid}")),
+    PodScenario("pod-gc-killed", killed, GC),
     PodScenario("app-sandbox", absent, SANDBOX, "running"),
     PodScenario("app-add", sandbox, ADD, "running", "prepared"),
     PodScenario("app-start", added, ("app", "start", *OF_APP), "running", "running"),
@@ -187,15 +203,41 @@ class PodRunner(Runner[PodScenario]):
             problems += judging.not_silent(outcome)
         elif kind != KILL and outcome.status not in (0, None):
             problems += judging.unclear(outcome)
-        if outcome.status == 0:
+        # An error about a single pod does not change the exit status of gc.
+        if outcome.status == 0 and not (scenario.words == GC and "ocipod:" in outcome.err):
             problems += [f"success, but {line}" for line in _incomplete(self.stage, scenario)]
-        problems += surroundings.settled(lambda: _contradictions(self.stage, before))
+        problems += surroundings.settled(lambda: contradictions(self.stage, before))
+        if kind == FAIL:
+            problems += self._not_undone(scenario, before, outcome)
         if scenario.app is not None and outcome.status != 0:
             problems += _unusable(self.stage)
-        problems += self._cleaned(scenario, before)
-        return problems or self._repeated(scenario, before)
+        problems += self.cleaned(scenario, before)
+        return problems or self.repeated(scenario, before)
 
-    def _cleaned(self, scenario: PodScenario, before: Surroundings) -> list[str]:
+    def _not_undone(
+        self, scenario: PodScenario, before: Surroundings, outcome: Outcome
+    ) -> list[str]:
+        """Return what the command should have undone or removed, and has not mentioned.
+
+        What a failed command leaves in the data directory is for ``gc``.
+        """
+        if outcome.status != 0 and scenario.before is absent:
+            running_pods = [
+                pod["name"] for pod in _list(self.stage)[0] if pod["state"] == "running"
+            ]
+            return [f"failed, but pod {uuid} runs" for uuid in running_pods]
+        if outcome.status != 0 or outcome.err or scenario.state in ("running", "prepared"):
+            return []
+        keeps = bool(scenario.state or scenario.images)
+
+        def left() -> list[str]:
+            new = surroundings.new(before, self.look())
+            kept = f"file {self.stage.ocipod.directory}"
+            return [line for line in new if not (keeps and line.startswith(kept))]
+
+        return [f"success, but left: {line}" for line in surroundings.settled(left)]
+
+    def cleaned(self, scenario: PodScenario, before: Surroundings) -> list[str]:
         """Clean up as a user does; return what is wrong with it and what is left."""
         problems = _clean(self.stage, scenario)
         problems += [f"left: {line}" for line in surroundings.left(self.look, before)]
@@ -205,12 +247,12 @@ class PodRunner(Runner[PodScenario]):
             surroundings.clear(self.look, before)
         return problems
 
-    def _repeated(self, scenario: PodScenario, before: Surroundings) -> list[str]:
+    def repeated(self, scenario: PodScenario, before: Surroundings) -> list[str]:
         """Run the same once more, undisturbed."""
         self.arrange(scenario)
         done = finish(self.command(scenario))
         problems = [] if done.status == 0 else [f"status {done.status}: {done.err.strip()}"]
-        problems += _incomplete(self.stage, scenario) or self._cleaned(scenario, before)
+        problems += _incomplete(self.stage, scenario) or self.cleaned(scenario, before)
         return [f"when repeated: {line}" for line in problems]
 
 
@@ -274,7 +316,7 @@ def _unusable(stage: PodStage) -> list[str]:
 _PASSING = ("preparing", "exited deleting", "deleting")
 
 
-def _contradictions(stage: PodStage, before: Surroundings) -> list[str]:
+def contradictions(stage: PodStage, before: Surroundings) -> list[str]:
     """Return in what ``list`` and ``status`` contradict the kernel and each other."""
     pods, problems = _list(stage)
     alive = processes.descendants() - before.processes

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
+import json
 import shutil
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -15,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 from ociruntime.startup import snapshot
 from tests.faults import judging, surroundings
 from tests.faults.calls import ERRORS
-from tests.faults.scenarios import MEMORY, PIDS, Scenario, Stage
+from tests.faults.scenarios import MEMORY, MOUNTED, MOUNTS, PIDS, Scenario, Stage
 from tests.faults.stepping import (
     ALL,
     CALLER,
@@ -33,6 +35,8 @@ from tests.support.bundle import Bundle
 
 KILL, INTERRUPT, FAIL = "kill", "interrupt", "fail"
 LIST = Action("list")
+LOCKING = {f"command {number}" for number in (fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW)}
+NO_LOCK = (errno.ENOLCK,)  # of these commands of fcntl(2); the others need a descriptor
 JUDGES = {
     KILL: judging.after_kill,
     INTERRUPT: judging.after_interruption,
@@ -58,7 +62,10 @@ def make_stage(program: Path, base: Path, name: str) -> Stage:
     rootfs.build(bundle.rootfs, {"bin/busybox": busybox})
     bundle.resources.update({"memory": {"limit": MEMORY}, "pids": {"limit": PIDS}})
     bundle.save()  # later it only changes: no look at the surroundings may find a new file
-    return Stage(program, base / "state", bundle, name)
+    stage = Stage(program, base / "state", bundle, name)
+    stage.mounts_file.write_text(json.dumps(MOUNTS))
+    (bundle.rootfs / MOUNTED.lstrip("/")).mkdir(exist_ok=True)
+    return stage
 
 
 class Steppable(Protocol):
@@ -79,6 +86,7 @@ class Runner(ABC, Generic[One]):
     def __init__(self, stepper: Path) -> None:
         self.stepper = stepper
         self._warm = False
+        self._calls: dict[str, list[Boundary]] = {}
 
     @abstractmethod
     def look(self) -> Surroundings:
@@ -100,7 +108,7 @@ class Runner(ABC, Generic[One]):
         """Run a scenario with an action, and clean up; nothing of it is left afterwards."""
         before = self.look()
         try:
-            outcome = self._step(scenario, action)
+            outcome = self.run_stepped(scenario, action)
             problems = self.judge(action.kind, scenario, before, outcome)
             if _must_be_repeated(action) and outcome.status != 0 and outcome.calls:
                 problems.append(f"not repeated after EINTR: {outcome.err.strip()}")
@@ -112,17 +120,28 @@ class Runner(ABC, Generic[One]):
 
     def calls(self, scenario: One) -> list[Boundary]:
         """Return the calls of an undisturbed run; the first run of all makes directories."""
-        if not self._warm:
-            self._warm = True
-            self.calls(scenario)
+        if scenario.name not in self._calls:
+            if not self._warm:
+                self._warm = True
+                self.list_calls(scenario)
+            self._calls[scenario.name] = self.list_calls(scenario)
+        return self._calls[scenario.name]
+
+    def list_calls(self, scenario: One) -> list[Boundary]:
+        """Run the scenario undisturbed, and return its calls."""
         before = self.look()
-        outcome = self._step(scenario, LIST)
+        outcome = self.run_stepped(scenario, LIST)
         problems = self.judge(FAIL, scenario, before, outcome)
         if problems or outcome.status != 0:
             raise RuntimeError(f"{scenario.name} undisturbed: {outcome.err} {problems}")
         return outcome.calls
 
-    def _step(self, scenario: One, action: Action) -> Outcome:
+    def kills(self, calls: list[Boundary], victims: tuple[str, ...]) -> list[Action]:
+        """Return the kills of the victims at every boundary."""
+        return kills(calls, victims)
+
+    def run_stepped(self, scenario: One, action: Action) -> Outcome:
+        """Run the scenario's command under the stepper."""
         with _starting(scenario.snapshot):
             self.arrange(scenario)
             return step(self.stepper, action, self.command(scenario))
@@ -199,7 +218,7 @@ def failures(calls: list[Boundary]) -> list[Action]:
     return [
         Action(FAIL, str(number), one.process, one.nth, one.number)
         for one in calls
-        for number in ERRORS.get(one.call, ())
+        for number in (NO_LOCK if one.path in LOCKING else ERRORS.get(one.call, ()))
     ]
 
 

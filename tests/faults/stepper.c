@@ -6,12 +6,14 @@
  *   stepper LOG interrupt x NAME N               -- COMMAND...   SIGINT to the command, before it
  *   stepper LOG hold x NAME N                    -- COMMAND...   stop (SIGSTOP) before the N-th call
  *   stepper LOG fail ERRNO NAME NUMBER N         -- COMMAND...   skip the N-th call of that number
+ *   stepper LOG follow list|kill|...                             also after the command's end
  *
  * A process has a NAME that is the same in each run: "0" is the command, "0.1" its first child.
  * Calls are counted from 1 in each process, from the exec of the command.  LOG gets a line per
  * call, "call NAME N NUMBER PATH" (list) or "acted NAME N NUMBER PATH" (else), and "end STATUS" with
- * the command's wait status.  With `hold` this program stops itself, and the command with it, until
- * it gets SIGCONT.
+ * the command's wait status, written when it ends.  With `follow` the processes that it leaves
+ * running are traced until they have ended, too.  With `hold` this program stops itself, and the
+ * command with it, until it gets SIGCONT.
  *
  * After the interference nothing is traced any more: the rest runs at full speed, and the kernel
  * reports a death to the real parent alone.  Only processes that this program has started are
@@ -53,6 +55,7 @@ static int wanted_errno;
 static unsigned long wanted_number;
 static FILE *out;
 static bool started; /* the command has been executed */
+static bool follow; /* trace what the command leaves running */
 static bool letting_go; /* everything that stops is detached */
 static struct tracee *failing; /* until the skipped call returns */
 static int end_status = -1;
@@ -133,6 +136,8 @@ static void read_path(pid_t pid, const struct __ptrace_syscall_info *info, char 
 	struct iovec ours = { path, PATH_SIZE - 1 }, theirs = { NULL, PATH_SIZE - 1 };
 
 	path[0] = '\0';
+	if (info->entry.nr == SYS_fcntl)
+		snprintf(path, PATH_SIZE, "command %llu", (unsigned long long)info->entry.args[1]);
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		ssize_t got;
 
@@ -275,6 +280,22 @@ static void at_fork(struct tracee *parent)
 	go_on(parent, 0);
 }
 
+/* CRIU traces the processes that it restores: it, and they, cannot be traced here. */
+static bool traces_itself(pid_t pid)
+{
+	char path[64], name[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (!fgets(name, sizeof(name), file))
+		name[0] = '\0';
+	fclose(file);
+	return strcmp(name, "criu\n") == 0;
+}
+
 static void at_stop(struct tracee *one, int status)
 {
 	int number = WSTOPSIG(status), event = status >> 16;
@@ -295,7 +316,10 @@ static void at_stop(struct tracee *one, int status)
 	} else {
 		if (event == PTRACE_EVENT_EXEC && strcmp(one->name, "0") == 0)
 			started = true;
-		go_on(one, event ? 0 : number);
+		if (event == PTRACE_EVENT_EXEC && traces_itself(one->pid))
+			let_go(one, 0);
+		else
+			go_on(one, event ? 0 : number);
 	}
 }
 
@@ -350,11 +374,15 @@ static void trace(pid_t command)
 		one = find(pid);
 		if (one)
 			one->pid = 0;
-		if (pid == command)
+		if (pid == command) {
 			end_status = status;
+			fprintf(out, "end\t%d\n", end_status);
+			fflush(out);
+		}
 	}
 	/* What the command leaves running belongs to the caller, untraced. */
-	let_all_go();
+	if (!follow)
+		let_all_go();
 	for (;;) {
 		int status;
 		pid_t pid = waitpid(-1, &status, __WALL);
@@ -363,6 +391,8 @@ static void trace(pid_t command)
 			return; /* ECHILD: nothing is traced any more */
 		if (WIFSTOPPED(status))
 			at_stop(find_or_add(pid), status);
+		else if (find(pid))
+			find(pid)->pid = 0;
 	}
 }
 
@@ -407,9 +437,9 @@ int main(int argc, char *argv[])
 	out = fopen(argv[1], "we");
 	if (!out)
 		die(argv[1]);
-	read_arguments(argv + 2);
+	follow = strcmp(argv[2], "follow") == 0;
+	read_arguments(argv + (follow ? 3 : 2));
 	trace(start_command(argv + first));
-	fprintf(out, "end\t%d\n", end_status);
 	fclose(out);
 	return 0;
 }

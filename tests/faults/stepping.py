@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from tests.support import processes, static_program
 from tests.support.runtime import content
@@ -21,6 +22,7 @@ from tests.support.runtime import content
 SOURCE = Path(__file__).with_name("stepper.c")
 NUMBERS = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 COMMAND, CALLER, ALL = "command", "caller", "all"
+LIST = "list"
 FIRST = "0"  # the stepper's name for the command's first process
 IDLE_SECONDS = 5  # in a row: a hang
 IDLE_SHARE = 300_000_000  # nanoseconds of a second in which a process only polls
@@ -94,27 +96,73 @@ def build(target: Path) -> Path:
     return static_program.build(target, SOURCE, flags=flags)
 
 
-def step(stepper: Path, action: Action, command: Sequence[str]) -> Outcome:
-    """Run the command to its end, with the action."""
+@dataclass(frozen=True)
+class Stepped:
+    """A command that is being stepped."""
+
+    process: subprocess.Popen[bytes]  # the stepper
+    log: Path
+    out: IO[bytes]
+
+    @property
+    def pids(self) -> set[int]:
+        """The pids of the command, empty once it has ended."""
+        every = processes.descendants()
+        return {pid for pid in every if processes.parent(pid) == self.process.pid}
+
+    @property
+    def lines(self) -> int:
+        """How many lines the stepper has written so far."""
+        return self.log.read_bytes().count(b"\n")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the command has ended; processes that it has started may be running."""
+        text = self.log.read_text()
+        return self.process.poll() is not None or text.startswith("end") or "\nend" in text
+
+
+def step(
+    stepper: Path,
+    action: Action,
+    command: Sequence[str],
+    meanwhile: Callable[[Stepped], None] | None = None,
+    *,
+    follow: bool = False,
+) -> Outcome:
+    """Run the command to its end, with the action.
+
+    ``meanwhile`` is called while it runs.  With ``follow``, the end is that of the last process
+    which the command has started; only the calls after the command's own end are returned.
+    """
     with (
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
         tempfile.NamedTemporaryFile("r") as log,
     ):
+        words = (["follow"] if follow else []) + action.words()
         process = subprocess.Popen(
-            [str(stepper), log.name, *action.words(), "--", *command],
+            [str(stepper), log.name, *words, "--", *command],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
         )
+        if meanwhile is not None:
+            try:
+                meanwhile(Stepped(process, Path(log.name), out))
+            except BaseException:
+                process.kill()  # the kernel kills what it traces
+                raise
         finished = watch(process)
         lines = log.read().splitlines()
-        calls = _boundaries(line for line in lines if not line.startswith("end"))
-        ends = [int(line.split("\t")[1]) for line in lines if line.startswith("end")]
+        ends = [at for at, line in enumerate(lines) if line.startswith("end")]
         if finished and not ends:
             raise RuntimeError(f"the stepper failed: {content(err)}")
-        status = os.waitstatus_to_exitcode(ends[0]) if finished else None
-        return Outcome(calls, status, content(out), content(err))
+        calls = _boundaries(line for line in lines if not line.startswith("end"))
+        if follow and action.kind == LIST:
+            calls = calls[ends[0] :]
+        status = os.waitstatus_to_exitcode(int(lines[ends[0]].split("\t")[1])) if ends else None
+        return Outcome(calls, status if finished else None, content(out), content(err))
 
 
 def _boundaries(lines: Iterable[str]) -> list[Boundary]:
@@ -129,7 +177,7 @@ def _boundaries(lines: Iterable[str]) -> list[Boundary]:
     return found
 
 
-def watch(process: subprocess.Popen[bytes]) -> bool:
+def watch(process: subprocess.Popen[bytes], idle_seconds: int = IDLE_SECONDS) -> bool:
     """Wait for the process; if it hangs, kill it and return False.
 
     A process that has to wait for a processor does not hang: what counts is how long neither it nor
@@ -141,7 +189,7 @@ def watch(process: subprocess.Popen[bytes]) -> bool:
         busy = _busy(process.pid)
         idle = idle + 1 if 0 <= busy - seen < IDLE_SHARE else 0
         seen = busy
-        if idle >= IDLE_SECONDS or time.monotonic() - started >= LONGEST_SECONDS:
+        if idle >= idle_seconds or time.monotonic() - started >= LONGEST_SECONDS:
             processes.end(_below(process.pid) - {process.pid})
             process.kill()
             process.wait()
@@ -192,8 +240,15 @@ def _below(pid: int) -> set[int]:
     return known
 
 
-def finish(command: Sequence[str], enter: Callable[[], None] | None = None) -> Outcome:
-    """Run a command without the stepper; its process calls ``enter`` before it."""
+def finish(
+    command: Sequence[str],
+    enter: Callable[[], None] | None = None,
+    idle_seconds: int = IDLE_SECONDS,
+) -> Outcome:
+    """Run a command without the stepper; its process calls ``enter`` before it.
+
+    It hangs if it, and what it has started, does nothing for ``idle_seconds``.
+    """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
             command,
@@ -202,7 +257,7 @@ def finish(command: Sequence[str], enter: Callable[[], None] | None = None) -> O
             stderr=err,
             preexec_fn=enter,  # noqa: PLW1509 - the tests have no threads
         )
-        status = process.returncode if watch(process) else None
+        status = process.returncode if watch(process, idle_seconds) else None
         return Outcome([], status, content(out), content(err))
 
 

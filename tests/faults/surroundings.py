@@ -37,7 +37,9 @@ def look(cgroups: Iterable[Path], files: Iterable[str], rules: Iterable[str] = (
         frozenset(processes.descendants()),
         frozenset(leaks.mount_table().items()),
         frozenset(str(place) for place in cgroups),
-        frozenset({str(path) for path in Path("/run").rglob("*")} | set(files)),
+        frozenset(
+            {str(path) for path in Path("/run").rglob("*")} - {leaks.CRIU_NOTES} | set(files)
+        ),
         frozenset(name for _, name in socket.if_nameindex()),
         frozenset(rules),
     )

@@ -1,7 +1,7 @@
 """Kill or interrupt every command at every system call, and fail every call: ``./dev sweep``.
 
-The commands of ociruntime come first, then those of ocipod (pod-*, app-*, image-*), which have
-thousands of calls: give them a --stride.  Their calls are not failed.
+The commands of ociruntime come first, then those of ocipod (pod-*, app-*, image-*), a pod's monitor
+and the daemon (ocid-*), which have thousands of calls: give them a --stride.
 
 Results are appended to a file of the work directory, a line of JSON for each run; a sweep that is
 started again goes on where the last one was stopped.
@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults import running
+from tests.faults.daemons import DAEMONS_BY_NAME, DaemonRunner, DaemonStage
+from tests.faults.monitors import MONITORS_BY_NAME, MonitorRunner
 from tests.faults.pods import PODS_BY_NAME, PodRunner, PodStage
 from tests.faults.running import ContainerRunner, One, Runner
 from tests.faults.scenarios import BY_NAME
@@ -38,8 +40,8 @@ PARTS = {
     "interrupt": "SIGINT to the command, while it or another of its processes makes the call",
     "fail": "the call fails, with each error of calls.py",
 }
-OF_CONTAINERS_ONLY = ("fail",)  # what ocipod is to leave then is not defined
-NAMES = (*BY_NAME, *PODS_BY_NAME)
+OF_PODS = {**PODS_BY_NAME, **MONITORS_BY_NAME}
+NAMES = (*BY_NAME, *OF_PODS, *DAEMONS_BY_NAME)
 DOCUMENT = REPOSITORY / "docs" / "reliability.md"
 BEGINNING, END = "<!-- results of ./dev sweep -->", "<!-- end of the results -->"
 PROGRESS_SECONDS = 5.0
@@ -109,9 +111,9 @@ class Results:
 def actions(runner: Runner[One], scenario: One, part: str) -> list[Action]:
     calls = runner.calls(scenario)
     if part == "kill":
-        return running.kills(calls, (COMMAND, CALLER))
+        return runner.kills(calls, (COMMAND, CALLER))
     if part == "kill-all":
-        return running.kills(calls, (ALL,))
+        return runner.kills(calls, (ALL,))
     if part == "interrupt":
         return running.interruptions(calls)
     return running.failures(calls)
@@ -123,14 +125,25 @@ def sweep(options: Options, base: Path) -> None:
     stage = running.make_stage(options.program, base, f"octsweep{os.getpid():x}")
     containers = ContainerRunner(stage, stepper)
     with isolation.own_network():
-        of_pods = not PODS_BY_NAME.keys().isdisjoint(options.scenarios)
-        pods = PodRunner(PodStage(options.program, base / "pods"), stepper) if of_pods else None
+        of_pods = not OF_PODS.keys().isdisjoint(options.scenarios)
+        pod_stage = PodStage(options.program, base / "pods") if of_pods else None
+        of_daemons = not DAEMONS_BY_NAME.keys().isdisjoint(options.scenarios)
+        daemons = DaemonStage(options.program, base / "daemon") if of_daemons else None
         for part in options.parts:
             for name in options.scenarios:
-                if name in BY_NAME:
+                if name in BY_NAME and BY_NAME[name].obstacle:
+                    print(f"{name}: not swept: {BY_NAME[name].obstacle}", file=sys.stderr)
+                elif name in BY_NAME:
                     _run_part(containers, BY_NAME[name], part, options)
-                elif pods and part not in OF_CONTAINERS_ONLY:
-                    _run_part(pods, PODS_BY_NAME[name], part, options)
+                elif pod_stage and name in PODS_BY_NAME:
+                    _run_part(PodRunner(pod_stage, stepper), PODS_BY_NAME[name], part, options)
+                elif part == "interrupt":
+                    continue  # nothing interrupts a monitor, and SIGINT ends a daemon as it should
+                elif pod_stage and name in MONITORS_BY_NAME:
+                    monitor = MonitorRunner(pod_stage, stepper)
+                    _run_part(monitor, MONITORS_BY_NAME[name], part, options)
+                elif daemons and name in DAEMONS_BY_NAME:
+                    _run_part(DaemonRunner(daemons, stepper), DAEMONS_BY_NAME[name], part, options)
 
 
 def _run_part(runner: Runner[One], scenario: One, part: str, options: Options) -> None:

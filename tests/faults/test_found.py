@@ -68,6 +68,8 @@ FOUND = [
     Found("create", "mkdir", errno.ENOMEM, "/memory/"),
     # an executor that waited for ever for a message that was not sent
     Found("create", "sendmsg", errno.ENOMEM),
+    # "internal error", when a module could not be read
+    Found("mounts-add", "openat", errno.ENOMEM, "/modules.bin"),
     # "internal error", when the container was to be published
     Found("create", "newfstatat", errno.EIO, "/.creating-", behind="/state.json"),
 ]

@@ -1,4 +1,6 @@
-"""A sample of the sweep of ``ocipod``: each command killed and interrupted at some of its calls.
+"""A sample of the sweep of ``ocipod``, of a pod's monitor and of ``ocid``.
+
+Each command is killed, interrupted, and a call of it fails, at some of its calls.
 
 ``./dev sweep`` tries more of them.
 """
@@ -11,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults import mutants, running, stepping
+from tests.faults.daemons import DAEMON_SCENARIOS, DaemonRunner, DaemonScenario, DaemonStage
+from tests.faults.monitors import SANDBOX, MonitorRunner
 from tests.faults.mutants import POD_MUTATIONS, Mutation
 from tests.faults.pods import POD_SCENARIOS, PODS_BY_NAME, PodRunner, PodScenario, PodStage
 from tests.faults.stepping import ALL, CALLER, COMMAND, Action
@@ -32,6 +36,12 @@ def pods(runtime: Runtime, base: Path) -> Iterator[PodRunner]:
         yield PodRunner(stage, stepping.build(base / "pods" / "stepper"))
 
 
+@pytest.fixture(scope="module")
+def daemons(runtime: Runtime, base: Path, pods: PodRunner) -> DaemonRunner:
+    """A runner of requests to ``ocid``."""
+    return DaemonRunner(DaemonStage(runtime.path, base / "daemon"), pods.stepper)
+
+
 @pytest.mark.parametrize("scenario", POD_SCENARIOS, ids=[one.name for one in POD_SCENARIOS])
 def test_killed_and_interrupted(scenario: PodScenario, pods: PodRunner) -> None:
     calls = pods.calls(scenario)
@@ -39,6 +49,27 @@ def test_killed_and_interrupted(scenario: PodScenario, pods: PodRunner) -> None:
     actions += sample(running.kills(calls, (ALL,)), 1)
     actions += sample(running.interruptions(calls), 1)
     assert problems(pods, scenario, actions) == []
+
+
+@pytest.mark.parametrize("scenario", POD_SCENARIOS, ids=[one.name for one in POD_SCENARIOS])
+def test_failed_call(scenario: PodScenario, pods: PodRunner) -> None:
+    assert problems(pods, scenario, sample(running.failures(pods.calls(scenario)), 1)) == []
+
+
+def test_monitor(pods: PodRunner) -> None:
+    """The monitor of a sandbox is killed, and its calls fail, while it serves requests."""
+    monitor = MonitorRunner(pods.stage, pods.stepper)
+    calls = monitor.calls(SANDBOX)
+    actions = sample(monitor.kills(calls, (CALLER,)), 2) + sample(running.failures(calls), 2)
+    assert problems(monitor, SANDBOX, actions) == []
+
+
+@pytest.mark.parametrize("scenario", DAEMON_SCENARIOS, ids=[one.name for one in DAEMON_SCENARIOS])
+def test_daemon(scenario: DaemonScenario, daemons: DaemonRunner) -> None:
+    """The daemon is killed, and its calls fail, while it serves a client."""
+    calls = daemons.calls(scenario)
+    actions = sample(daemons.kills(calls, (COMMAND,)), 1) + sample(running.failures(calls), 1)
+    assert problems(daemons, scenario, actions) == []
 
 
 def test_interrupted_while_it_starts(pods: PodRunner) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.faults import mutants, running
 from tests.faults.mutants import MUTATIONS, Mutation
 from tests.faults.running import ContainerRunner, One, Runner, describe
-from tests.faults.scenarios import BY_NAME, SCENARIOS, Scenario
+from tests.faults.scenarios import BY_NAME, Scenario
 from tests.faults.stepping import Action, step
 from tests.support.peers import judge_by
 from tests.support.runtime import Runtime
@@ -25,7 +25,7 @@ pytestmark = [judge_by("ociruntime"), pytest.mark.slow]
 KILLS, FAILURES = 6, 8  # of each command
 MAKING = ("mkdir", "rename", "flock")
 
-every = pytest.mark.parametrize("scenario", SCENARIOS, ids=[one.name for one in SCENARIOS])
+every = pytest.mark.parametrize("scenario", BY_NAME.values(), ids=BY_NAME)
 
 
 def sample(actions: list[Action], number: int) -> list[Action]:
@@ -66,6 +66,15 @@ def is_synced(runner: ContainerRunner, program: Path, work: Path) -> bool:
     calls = [one.call for one in done.calls]
     last = [one.path for one in done.calls].index(str(work / "lasting"))
     return "fsync" in calls[:last]
+
+
+@pytest.fixture(autouse=True)
+def _possible(request: pytest.FixtureRequest) -> None:
+    """Skip a scenario that cannot be run on this host."""
+    if "scenario" in request.fixturenames:
+        scenario: Scenario = request.getfixturevalue("scenario")
+        if scenario.obstacle:
+            pytest.skip(scenario.obstacle)
 
 
 @every

@@ -96,7 +96,9 @@ class Daemon:
             *options,
         ]
 
-    def start(self, *options: str, fault: str = "", wait: bool = True) -> Daemon:
+    def start(
+        self, *options: str, fault: str = "", wait: bool = True, program: Path = OCID
+    ) -> Daemon:
         """In the foreground, its log in a file; with ``wait`` it answers when this returns.
 
         ``fault``: what OCIPOD_FAULT says.
@@ -104,7 +106,7 @@ class Daemon:
         assert self.process is None
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                self.command(*options),
+                [str(program), *self.command(*options)[1:]],
                 env=Ocipod.environment(fault, self.environment),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

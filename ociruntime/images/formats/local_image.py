@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from ociruntime.images.tar.archives import (
     ArchiveFiles,
     DirectoryFiles,
     compression_of_file,
+    kind_of,
     member_name,
     members,
     open_file,
@@ -40,7 +42,7 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
     Raises HostError, ImageError.
     """
     path = reference.path
-    if os.path.isdir(path):
+    if kind_of(path) == stat.S_IFDIR:
         kind = "oci" if is_layout(DirectoryFiles(path).has) else "dir"
         return replace(reference, kind=kind)
     with open_file(path) as file:
@@ -144,10 +146,12 @@ def take_in(
 
     Raises HostError, ImageError.
     """
-    if not os.path.lexists(reference.path):
-        raise HostError(f'open "{reference.path}"', FileNotFoundError(2, os.strerror(2)))
-    if not os.path.isdir(reference.path):
-        budget.source = os.path.getsize(reference.path)
+    try:
+        there = os.stat(reference.path)
+    except OSError as error:
+        raise HostError(f'open "{reference.path}"', error) from None
+    if not stat.S_ISDIR(there.st_mode):
+        budget.source = there.st_size
     if reference.kind in ("oci", "oci-archive"):
         return _from_layout(store, reference, verifier, progress, budget)
     claimed = ""

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.base.files import sync_directory, write_all
+from ociruntime.base.files import mode_of, sync_directory, write_all
 from ociruntime.images.model.blobs import CHUNK
 from ociruntime.images.model.digest import check_digest, digest_of, hasher
 from ociruntime.images.model.image import Descriptor, Image, Progress, silent
@@ -54,20 +54,23 @@ class Incoming:
         A blob in the store is linked into the import, so that it stays even if its image is
         removed.
         """
-        if os.path.exists(self._file(digest)):
-            return True
         try:
             os.link(self.store.blobs.path_of(digest), self._file(digest))
         except FileNotFoundError:
-            return False
+            return bool(mode_of(self._file(digest)))
+        except FileExistsError:
+            return True
         except OSError as error:
             raise HostError(f'link blob {digest} into "{self.path}"', error) from None
         return True
 
     def read(self, digest: str) -> bytes:
-        """Return the content of a small blob of this import.  Raises OSError if it is missing."""
-        with open(self._file(digest), "rb") as blob:
-            return blob.read()
+        """Return the content of a small blob of this import."""
+        try:
+            with open(self._file(digest), "rb") as blob:
+                return blob.read()
+        except OSError as error:
+            raise HostError(f"read blob {digest}", error) from None
 
     def add_bytes(self, content: bytes, digest: str = "") -> str:
         """Add a blob from memory and return its digest; see ``add_blob``."""
@@ -133,7 +136,7 @@ class Incoming:
         """
         needed = self._complete(manifest_digest)
         if index and self.has(index):
-            needed[index] = os.path.getsize(self._file(index))
+            needed[index] = self._size(index)
         store = self.store
         now = time.time()
         with writing(store.database):
@@ -176,9 +179,15 @@ class Incoming:
     def _check_blob(self, blob: Descriptor, what: str) -> None:
         if not self.has(blob.digest):
             raise ImageError(f"{what} is missing")
-        size = os.path.getsize(self._file(blob.digest))
+        size = self._size(blob.digest)
         if size != blob.size:
             raise ImageError(f"{what}: size mismatch: expected {blob.size} bytes, got {size}")
+
+    def _size(self, digest: str) -> int:
+        try:
+            return os.stat(self._file(digest)).st_size
+        except OSError as error:
+            raise HostError(f"read blob {digest}", error) from None
 
     def _file(self, digest: str) -> str:
         return f"{self.path}/{check_digest(digest).replace(':', '-')}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError, reason
+from ociruntime.base.files import mode_of
 from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.tar.decompression import CHUNK, MAGIC, Readable, compression_of, decompressed
 from ociruntime.images.tar.tar_header import HARD_LINK, REGULAR, SYMLINK, Header
@@ -183,6 +184,17 @@ def member_name(name: str | bytes) -> str:
     return "/".join(part for part in text.split("/") if part not in ("", "."))
 
 
+def kind_of(path: str) -> int:
+    """Return the type of the file at ``path`` (``stat.S_IFDIR`` ...), 0 if there is none.
+
+    Raises HostError.
+    """
+    try:
+        return stat.S_IFMT(mode_of(path))
+    except OSError as error:
+        raise HostError(f'open "{path}"', error) from None
+
+
 class DirectoryFiles:
     """Access to the files below a directory by relative path; like ``ArchiveFiles``."""
 
@@ -193,7 +205,8 @@ class DirectoryFiles:
         return f'"{self.path}"'
 
     def has(self, name: str) -> bool:
-        return os.path.isfile(f"{self.path}/{name}")
+        """Return whether there is a file ``name``.  Raises HostError."""
+        return kind_of(f"{self.path}/{name}") == stat.S_IFREG
 
     def open(self, name: str) -> tuple[Reading, int]:
         """Open a file; return (stream, size in bytes).  Raises HostError, ImageError."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.fault_injection import fault
-from ociruntime.base.files import sync_directory
+from ociruntime.base.files import mode_of, sync_directory
 from ociruntime.base.json_text import dump, load
 from ociruntime.base.locks import FileLock, forget_lock
 from ociruntime.base.trusted_directories import make_directory
@@ -76,8 +76,15 @@ class TreeStore:
         return f"{self._directory(tree)}/rootfs"
 
     def is_rendered(self, tree: str) -> bool:
-        """Return whether a tree is completely unpacked."""
-        return os.path.exists(f"{self._directory(tree)}/rendered")
+        """Return whether a tree is completely unpacked.
+
+        An error must not count as "no": the tree would be unpacked again under running pods.
+        """
+        path = f"{self._directory(tree)}/rendered"
+        try:
+            return bool(mode_of(path))
+        except OSError as error:
+            raise HostError(f'find "{path}"', error) from None
 
     def render(self, image: Image, progress: Progress = silent) -> str:
         """Unpack an image's tree unless it exists; return the tree's id.
@@ -148,11 +155,12 @@ class TreeStore:
         """Remove the unlocked lock files of trees that no longer exist."""
         try:
             names = os.listdir(self.locks)
+            trees = set(os.listdir(self.path))
         except OSError as error:
             raise HostError(f'read "{self.locks}"', error) from None
         for name in names:
             lock = f"{self.locks}/{name}"
-            if not os.path.lexists(f"{self.path}/{name.removeprefix('tree-')}"):
+            if name.removeprefix("tree-") not in trees:
                 with FileLock(lock, exclusive=True, wait=False) as held:
                     if held:
                         forget_lock(lock)
@@ -225,10 +233,13 @@ class TreeStore:
             sync_directory(directory)
         except FileNotFoundError:
             pass
-        if os.path.lexists(directory):
-            import shutil
+        try:
+            os.lstat(directory)
+        except FileNotFoundError:
+            return
+        import shutil
 
-            shutil.rmtree(directory)
+        shutil.rmtree(directory)
 
 
 def _is_id(text: str) -> bool:

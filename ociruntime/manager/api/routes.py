@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from ociruntime import __version__
-from ociruntime.base.errors import RuntimeFailure
+from ociruntime.base.errors import InternalError, RuntimeFailure, unhandled
 from ociruntime.manager.api import (
     attach,
     container_files,
@@ -138,8 +138,13 @@ async def _with_errors_and_log(request: web.Request, handler: Served) -> web.Str
         log.info("%s: %s %s: the client disconnected", peer, request.method, request.path)
         raise
     except Exception as error:
-        log.exception("%s: %s %s", peer, request.method, request.path)
-        answer = error_answer(error)
+        unexpected = unhandled(f"{request.method} {request.path}", error)
+        if isinstance(unexpected, InternalError):
+            log.exception("%s: %s %s", peer, request.method, request.path)
+            answer = error_answer(error)
+        else:
+            log.error("%s: %s", peer, unexpected)  # noqa: TRY400 - the traceback says no more
+            answer = error_answer(unexpected)
     spent = (time.monotonic() - began) * 1000
     log.info("%s: %s %s %d %.0f ms", peer, request.method, request.path, answer.status, spent)
     return answer

@@ -7,12 +7,13 @@ import logging
 import os
 import resource
 import signal
+import sys
 from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
 
-from ociruntime.base.errors import UsageError
+from ociruntime.base.errors import UsageError, unhandled
 from ociruntime.base.log import plain
 from ociruntime.base.process import heed_ignored_signals
 from ociruntime.base.trusted_directories import check_directory
@@ -39,8 +40,30 @@ def serve(arguments: Arguments) -> int:
     logging.basicConfig(level=level, handlers=[handler])
     if not settings.debug:
         logging.getLogger("asyncio").setLevel(logging.ERROR)
+    if sys.version_info < (3, 12):  # later ones watch children like this by themselves
+        asyncio.set_child_watcher(_Children())
     asyncio.run(_serve(settings, arguments.text("socket", SOCKET), arguments.text("group", "root")))
     return 0
+
+
+if sys.version_info < (3, 12):
+
+    class _Children(asyncio.PidfdChildWatcher):
+        """Waits for child processes without a thread for each."""
+
+        def add_child_handler(  # type: ignore[override]
+            self,
+            pid: int,
+            callback: Any,  # noqa: ANN401 - as in the superclass
+            *args: Any,  # noqa: ANN401
+        ) -> None:
+            """Watch a child; kill it if that fails: it would go on while its work is undone."""
+            try:
+                super().add_child_handler(pid, callback, *args)
+            except OSError:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                raise
 
 
 def settings_of(arguments: Arguments) -> Settings:
@@ -106,6 +129,15 @@ def _indented(text: str) -> str:
     return "\n".join([f"    {plain(line)}" for line in text.split("\n")])
 
 
+def _log_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an exception of a callback; a call that the kernel refused is no bug, and one line."""
+    error = context.get("exception")
+    if isinstance(error, OSError):
+        log.error("%s", unhandled(context["message"], error))
+    else:
+        loop.default_exception_handler(context)
+
+
 async def _serve(settings: Settings, path: str, group: str) -> None:
     heed_ignored_signals()
     over = asyncio.Event()
@@ -114,6 +146,7 @@ async def _serve(settings: Settings, path: str, group: str) -> None:
         loop.add_signal_handler(number, over.set)
     # Use a handler: containers would inherit SIG_IGN.
     loop.add_signal_handler(signal.SIGHUP, _ignore)
+    loop.set_exception_handler(_log_unexpected)
     notify = Notifier()
     passed = activated()
     manager = Manager(settings)

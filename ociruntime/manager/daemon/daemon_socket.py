@@ -50,6 +50,8 @@ def listen(path: str, group: str) -> socket.socket:
 def _group_id(group: str) -> int:
     if group.isascii() and group.isdigit():
         return int(group)
+    if group == "root":
+        return 0
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError:

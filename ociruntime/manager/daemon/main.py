@@ -6,7 +6,7 @@ import os
 import sys
 
 from ociruntime import __version__
-from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.base.errors import RuntimeFailure, UsageError, unhandled
 from ociruntime.commandline.help import option_lines
 from ociruntime.commandline.output import show_traceback, tell, write
 from ociruntime.commandline.parser import Arguments, parse
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last resort: one line, or a traceback with --debug
         if arguments.flag("debug"):
             show_traceback(error)
-        _print(f"internal error: {type(error).__name__}: {error}")
+        _print(str(unhandled("run the daemon", error)))
         return FAILED
 
 

@@ -29,7 +29,7 @@ class PodContext:
     can_hibernate = True  # whether the monitor may hibernate while apps run
     __slots__ = (
         *("cgroups", "has_terminal", "is_clean", "log_limit", "loop", "namespaces", "path"),
-        *("private", "runtime"),
+        *("private", "runtime", "warn"),
     )
 
     def __init__(self, loop: Loop, path: str, runtime: RuntimeCalls) -> None:
@@ -41,6 +41,7 @@ class PodContext:
         self.namespaces: dict[str, str] = {}
         self.log_limit = 0
         self.has_terminal = False
+        self.warn: Callable[[str], None] = _ignore  # called with warnings for the user
         self.is_clean = True  # False if cleanup has left something on the host
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
@@ -116,6 +117,10 @@ class PodContext:
         """
         remove_file(self.runtime_log(app))
         self.runtime.become(f"{self.path}/{self.runtime_log(app)}", argv, (-1, -1, -1))
+
+
+def _ignore(warning: str) -> None:
+    del warning
 
 
 def apps_of(manifest: dict[str, object]) -> list[dict[str, object]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
-from ociruntime.base.files import read_file
+from ociruntime.base.files import is_there, read_file
 
 HIGHEST = 65535
 PROTOCOLS = ("tcp", "udp", "sctp")
@@ -80,9 +80,11 @@ def has_names(path: str) -> bool:
 
     Pods on such a network find each other by name, through their hosts files.
     """
+    if not is_there(f"{path}/{INFO}"):
+        return False
     try:
         joined = json_files.read(f"{path}/{INFO}")["networks"]
-    except (HostError, PodError, KeyError):
+    except (PodError, KeyError):
         return False
     return any(network.get("names") for network in joined)
 
@@ -141,8 +143,10 @@ def _host_dns(is_host_network: bool) -> dict[str, Any]:
 def _host_file(path: str) -> str | None:
     try:
         return read_file(path).decode(errors="replace")
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
 
 
 def take_down(path: str) -> dict[str, Any]:
@@ -150,10 +154,9 @@ def take_down(path: str) -> dict[str, Any]:
 
     Returns ``{"problems": [error message, ...]}``.
     """
-    try:
-        info = json_files.read(f"{path}/{INFO}")
-    except HostError:
+    if not is_there(f"{path}/{INFO}"):
         return {"problems": []}  # no networks were joined
+    info = json_files.read(f"{path}/{INFO}")
     from ociruntime.pods.net.networks import tear_down
 
     return {"problems": tear_down(info)}

@@ -11,6 +11,7 @@ from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import read_file
 from ociruntime.base.host_programs import find_program, own_launcher
 from ociruntime.base.linux import S_IFCHR, S_IFMT
+from ociruntime.base.process import working_directory
 
 STATE_ROOT = "/run/ocipod"  # contains the --root directory of each runtime
 
@@ -35,7 +36,7 @@ def find_runtime(name: str) -> str:
     Raises PodError if the program is not found.
     """
     if "/" in name:
-        return name if name.startswith("/") else f"{os.getcwd()}/{name}"
+        return name if name.startswith("/") else f"{working_directory()}/{name}"
     if path := own_launcher(name) or find_program(name):
         return path
     raise PodError(f'the OCI runtime "{name}" is not installed', "choose another with --runtime")

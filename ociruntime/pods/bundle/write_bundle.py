@@ -8,7 +8,7 @@ from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
-from ociruntime.base.files import replace_file
+from ociruntime.base.files import is_there, replace_file
 from ociruntime.base.json_text import dump
 from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.bundle.app_config import AppFacts, app_config
@@ -39,7 +39,7 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     tree = f"{settings['directory']}/cas/tree/{image['tree']}/rootfs"
     mount_rootfs(home, tree, settings, namespaces.get("user"))
     # Look up users in the pristine image: the app may have changed its own passwd file.
-    _fill(facts, tree if os.path.isdir(tree) else facts.rootfs, pod_path, entry, settings)
+    _fill(facts, tree if is_there(tree) else facts.rootfs, pod_path, entry, settings)
     facts.shared_memory = "/dev/shm" if settings.get("ipc") == "parent" else f"{pod_path}/shm"
     _find_volumes(facts, pod_path, manifest)
     _find_devices(facts, entry)
@@ -78,7 +78,7 @@ def _fill(
     )
     facts.uid, facts.gid, facts.additional_gids = user.uid, user.gid, user.additional
     facts.machine = os.uname().machine
-    facts.cgroup_namespace = os.path.exists("/proc/self/ns/cgroup")
+    facts.cgroup_namespace = is_there("/proc/self/ns/cgroup")
     # A virtual machine has another kernel, with all controllers.
     facts.controllers = None if facts.flavour.name == "kvm" else controllers()
     facts.filesystems = (
@@ -164,9 +164,9 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
     binds = [
         (f"{pod_path}/{name}", f"/etc/{name}")
         for name in ("hostname", "resolv.conf")
-        if os.path.exists(f"{pod_path}/{name}")
+        if is_there(f"{pod_path}/{name}")
     ]
-    if not os.path.exists(f"{pod_path}/hosts"):
+    if not is_there(f"{pod_path}/hosts"):
         return binds
     root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -7,6 +7,7 @@ import os
 from ociruntime.base import paths
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import Log
+from ociruntime.base.process import working_directory
 from ociruntime.base.trusted_directories import check_directory, check_entry
 from ociruntime.commandline.parser import Arguments
 
@@ -94,8 +95,9 @@ class Context:
 
 
 def _checked(path: str, kind: str) -> str:
-    # Do not normalise the path: after a symbolic link, ".." is not the textual parent.
-    path = os.path.join(os.getcwd(), path)
+    if not path.startswith("/"):
+        # Not normalised: after a symbolic link, ".." is not the textual parent.
+        path = os.path.join(working_directory(), path)
     check_directory(path, kind)
     return os.path.realpath(path)
 

@@ -24,6 +24,7 @@ from ociruntime.pods.store.pod import Pod, phase_path
 from ociruntime.pods.store.remove_tree import remove_tree
 
 NET_INFO = "net-info.json"
+NOT_CLEAN = "not-clean"  # exists once an attempt has failed
 
 # Remove these last, in this order: an attempt that is repeated after a crash needs them.
 _LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
@@ -33,16 +34,35 @@ def clean_up(pod: Pod) -> list[str]:
     """Remove the containers, cgroups, mounts and networks of an exited pod.
 
     The caller holds the pod's lock.  Returns messages about errors that do not prevent the removal
-    of the pod's directory.  Raises PodError if the directory must not be removed yet: something is
-    mounted in it, or killed processes have not exited.
+    of the pod's directory.  Raises PodError if it must not be removed yet: because it contains
+    mounts, killed processes have not exited, or containers or networks remain after the first
+    attempt.
     """
     problems = delete_containers(pod.uuid, _runtime(pod))
     remaining = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
     if remaining:
         raise PodError(f'remove the cgroup "{remaining[0]}": killed processes have not exited')
     _unmount_below(pod.path())
-    problems += _leave_networks(pod)
+    remains = bool(problems) and _has_containers(pod.uuid)
+    network_problems = _leave_networks(pod)
+    problems += network_problems
+    if (remains or network_problems) and _mark_attempt(pod):
+        # The directory says what remains to be removed.  Not for ever, though: a plugin that has
+        # been uninstalled must not keep the pod.
+        raise PodError(problems[0], "try again; if that fails, too, the pod is removed")
     return problems
+
+
+def _mark_attempt(pod: Pod) -> bool:
+    """Record that the clean-up has failed; return False if an earlier attempt did so."""
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        os.close(os.open(NOT_CLEAN, flags, 0o600, dir_fd=pod.fd))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise HostError(f"mark pod {pod.uuid}", error) from None
+    return True
 
 
 def forget_run(pod: Pod) -> list[str]:
@@ -56,7 +76,15 @@ def forget_run(pod: Pod) -> list[str]:
     try:
         # Remove ``exit`` last: it records whether cleanup has to be repeated after a kill.  Remove
         # ``monitor.json`` before it: after a reboot its pid may be that of another process.
-        for name in ("ready", "ctl", NET_INFO, *_state_files(pod), "monitor.json", "exit"):
+        for name in (
+            "ready",
+            "ctl",
+            NET_INFO,
+            NOT_CLEAN,
+            *_state_files(pod),
+            "monitor.json",
+            "exit",
+        ):
             remove_tree(pod.fd, name)
     except OSError as error:
         raise HostError(f"remove the state of the last run of pod {pod.uuid}", error) from None
@@ -90,6 +118,8 @@ def _path_in(error: OSError, pod: Pod) -> str:
     if not error.filename:
         return pod.path()
     name = error.filename
+    if str(name).startswith("/proc/self/fd/"):
+        return pod.path()
     return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
 
 
@@ -229,7 +259,7 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
     """Delete the containers of the pod ``uuid``, each with the OCI runtime that created it.
 
     ``runtime`` is the name or path of the runtime that the pod is configured to use; any other
-    runtime is looked up by its name.  Returns error messages.
+    runtime is looked up by its name.  Returns error messages.  Raises HostError.
     """
     problems = []
     for name in _entries(STATE_ROOT):
@@ -247,11 +277,26 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
     return problems
 
 
+def _has_containers(uuid: str) -> bool:
+    """Return whether a runtime has state of the pod's containers, or may have it."""
+    try:
+        return any(
+            _id_in(entry).startswith(f"{uuid}-")
+            for name in _entries(STATE_ROOT)
+            for entry in _entries(f"{STATE_ROOT}/{name}")
+        )
+    except HostError:
+        return True
+
+
 def _entries(path: str) -> list[str]:
+    """Return the names in a directory.  Raises HostError."""
     try:
         return sorted(os.listdir(path))
-    except OSError:
-        return []  # no pod has run since the host was booted
+    except FileNotFoundError:
+        return []  # nothing has run since the host was booted
+    except OSError as error:
+        raise HostError(f'read "{path}"', error) from None
 
 
 def _id_in(entry: str) -> str:

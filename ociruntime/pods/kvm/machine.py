@@ -69,7 +69,11 @@ class Machine(PodContext):
         ]
         descriptors = [listener.fileno() for listener in listeners]
         self._pid = worker.start(
-            self.loop, self.private, lambda: self._become_machine(descriptors), self._handle_exit
+            self.loop,
+            self.private,
+            "start the virtual machine",
+            lambda: self._become_machine(descriptors),
+            self._handle_exit,
         )
         for listener in listeners:
             listener.close()

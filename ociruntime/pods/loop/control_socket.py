@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ociruntime.base import json_files
-from ociruntime.base.errors import HostError, InternalError, PodError, RuntimeFailure
+from ociruntime.base.errors import HostError, PodError, RuntimeFailure, unhandled
 from ociruntime.pods.loop.event_loop import HUNG_UP, READABLE, WRITABLE, Loop, Timer
 
 Answer = Callable[[dict[str, Any]], None]
@@ -166,7 +166,7 @@ class Connection:
             except RuntimeFailure as failure:
                 self.refuse(failure)
             except Exception as error:  # noqa: BLE001 - a faulty request must not end the pod
-                self.refuse(InternalError(f"internal error: {type(error).__name__}: {error}"))
+                self.refuse(unhandled("answer the request", error))
 
     def answer(self, value: dict[str, Any]) -> None:
         """Answer the client's request with ``value``, a JSON object."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ociruntime.base import json_files
-from ociruntime.base.errors import HostError, PodError, RuntimeFailure
+from ociruntime.base.errors import HostError, PodError, RuntimeFailure, unhandled
 from ociruntime.base.process import die_with
 from ociruntime.pods.loop.event_loop import Loop
 
@@ -20,42 +20,39 @@ Work = Callable[[], dict[str, Any] | None]
 Done = Callable[["Outcome"], None]
 
 
+FAILED = 254
 LARGEST = 16 << 20  # maximum size of a result in bytes
 
 
 class Outcome:
     """The outcome of a function that ran in a child process.
 
-    ``status`` is the exit status of the process, 128+n if signal n killed it.  ``value`` is the
-    JSON object that the function returned, {} for None.  ``error`` is the message of the error that
-    it raised, or "".
+    ``action`` is what was attempted.  ``status`` is the exit status of the process, 128+n if signal
+    n killed it.  ``value`` is the JSON object that the function returned, {} for None.  ``error``
+    is the message of the error that it raised, or "".
     """
 
-    __slots__ = ("error", "status", "value")
+    __slots__ = ("action", "error", "status", "value")
 
-    def __init__(self, status: int, value: dict[str, Any]) -> None:
+    def __init__(self, action: str, status: int, value: dict[str, Any]) -> None:
+        self.action = action
         self.status = status
         self.error = str(value.get("error", "")) if status else ""
         self.value = value
 
-    def check(self, work: str) -> None:
-        """Raise PodError with the message ``error`` if the function or its process failed.
-
-        If there is no ``error``, the message consists of ``work``, what was attempted, and the exit
-        status.
-        """
+    def check(self) -> None:
+        """Raise PodError if the function or its process failed."""
         if self.status:
-            raise PodError(
-                self.error or f"{work}: the child process exited with status {self.status}"
-            )
+            message = f"{self.action}: the child process exited with status {self.status}"
+            raise PodError(self.error or message)
 
 
-def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
+def start(loop: Loop, private: tuple[int, ...], action: str, work: Work, done: Done) -> int:
     """Call ``work`` in a child process; return its pid, and call ``done`` once it has exited.
 
-    ``work`` returns a JSON object or None, raises an exception, or executes another program.
-    ``done`` is called with the Outcome.  The child first closes the descriptors ``private``.
-    Raises HostError if the child cannot be started.
+    ``action`` says what it does, for messages.  ``done`` gets the Outcome.  ``work`` returns a JSON
+    object or None, raises an exception, or executes another program.  The child first closes the
+    descriptors ``private``.  Raises HostError if the child cannot be started.
     """
     try:
         result = os.memfd_create("result", os.MFD_CLOEXEC)
@@ -65,16 +62,22 @@ def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
         pid = os.fork()
     except OSError as error:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
-        raise HostError("start a child process of the pod's monitor", error) from None
+        raise HostError(f"{action}: start a child process", error) from None
     if pid == 0:
-        _run_child(parent, private, work, result)
+        _run_child(parent, private, action, work, result)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def ended(status: int) -> None:
-        os.lseek(result, 0, 0)
-        data = os.read(result, LARGEST)
+        try:
+            data = os.pread(result, LARGEST, 0)
+        except OSError as error:
+            data = json_files.text_of(
+                {"error": str(unhandled(f"{action}: read the result", error))}
+            )
+            status = status or FAILED << 8
         os.close(result)
-        done(Outcome(exit_status(status), json_files.parse(data, "a result") if data else {}))
+        value = json_files.parse(data, "a result") if data else {}
+        done(Outcome(action, exit_status(status), value))
 
     loop.expect(pid, ended)
     return pid
@@ -87,8 +90,8 @@ def exit_status(wait_status: int) -> int:
     return os.WEXITSTATUS(wait_status)
 
 
-def _run_child(parent: int, private: tuple[int, ...], work: Work, result: int) -> None:
-    status = 254
+def _run_child(parent: int, private: tuple[int, ...], action: str, work: Work, result: int) -> None:
+    status = FAILED
     try:
         # Leave the foreground process group, so that ^C reaches only the monitor.
         os.setpgid(0, 0)
@@ -101,9 +104,10 @@ def _run_child(parent: int, private: tuple[int, ...], work: Work, result: int) -
         status = 0
     except RuntimeFailure as failure:
         os.write(result, json_files.text_of({"error": str(failure)}))
-    except BaseException as error:  # noqa: BLE001 - the child must not return into the caller
-        text = f"internal error: {type(error).__name__}: {error}"
-        os.write(result, json_files.text_of({"error": text}))
+    except KeyboardInterrupt:
+        os.write(result, json_files.text_of({"error": f"{action}: interrupted"}))
+    except Exception as error:  # noqa: BLE001 - the child must not return into the caller
+        os.write(result, json_files.text_of({"error": str(unhandled(action, error))}))
     finally:
         os._exit(status)
 

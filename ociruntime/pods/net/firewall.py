@@ -7,11 +7,11 @@ these chains have the tag, too.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 from ociruntime.base.errors import NetworkError
+from ociruntime.base.files import is_there
 from ociruntime.base.host_programs import find_program
 from ociruntime.pods.net import iptables_rules, nft_rules
 from ociruntime.pods.net.firewall_rules import Rules
@@ -100,7 +100,7 @@ def _run(name: str, arguments: list[str], text: str) -> str:
 
 def usable_families(tool: str) -> list[int]:
     """Return the IP families whose packets ``tool`` can filter on this host: [4] or [4, 6]."""
-    six = os.path.isdir(IPV6) and (tool != IPTABLES or find_program(_restore(6)))
+    six = is_there(IPV6) and (tool != IPTABLES or find_program(_restore(6)))
     return [4, 6] if six else [4]
 
 

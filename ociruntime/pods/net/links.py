@@ -11,6 +11,7 @@ from errno import EEXIST, ENODEV, ESRCH
 from struct import calcsize, pack, unpack_from
 
 from ociruntime.base.errors import NetworkError, reason
+from ociruntime.base.files import is_there
 from ociruntime.base.rtnetlink import (
     ADDRESS,
     IFLA_IFNAME,
@@ -292,5 +293,5 @@ def set_sysctl(name: str, value: str) -> None:
 
 def set_sysctl_if_known(name: str, value: str) -> None:
     """Set the sysctl ``name`` as ``set_sysctl`` does, but do nothing if the kernel lacks it."""
-    if os.path.exists(f"/proc/sys/net/{name}"):
+    if is_there(f"/proc/sys/net/{name}"):
         set_sysctl(name, value)

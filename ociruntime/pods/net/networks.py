@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ociruntime.base.errors import NetworkError, RuntimeFailure, reason
+from ociruntime.base.errors import NetworkError, RuntimeFailure, reason, unhandled
 from ociruntime.base.fault_injection import fault
 from ociruntime.pods.net import cni, conntrack, firewall, net_option, pod_records
 from ociruntime.pods.net.firewall_rules import Rules
@@ -344,8 +344,8 @@ def tear_down(info: dict[str, Any]) -> list[str]:
             _try(problems, _deletion(program, call))
         if not problems:
             pod_records.forget(state, uuid)
-    except RuntimeFailure as failure:
-        problems.append(str(failure))
+    except (RuntimeFailure, OSError) as failure:
+        problems.append(_text(failure))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         problems.append(
             f"disconnect the pod from its networks: its net-info.json is damaged: {error!r}"
@@ -372,7 +372,12 @@ def _try(problems: list[str], step: Callable[[], None]) -> None:
     try:
         step()
     except (RuntimeFailure, OSError) as failure:
-        problems.append(str(failure))
+        problems.append(_text(failure))
+
+
+def _text(failure: RuntimeFailure | OSError) -> str:
+    is_ours = isinstance(failure, RuntimeFailure)
+    return str(failure if is_ours else unhandled("disconnect the pod from its networks", failure))
 
 
 def check(info: dict[str, Any]) -> list[str]:

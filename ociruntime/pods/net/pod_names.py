@@ -13,14 +13,13 @@ files of running pods are written without it, from the newest table (``hosts_fil
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.fault_injection import fault
-from ociruntime.base.files import remove_file
+from ociruntime.base.files import is_there, remove_file
 from ociruntime.base.locks import FileLock
 from ociruntime.pods.net import hosts_files, pod_records
 from ociruntime.pods.net.resolv_conf import is_pod_name
@@ -68,7 +67,7 @@ def leave(state: str, uuid: str) -> None:
 
     Raises HostError.
     """
-    if not os.path.exists(f"{state}/{TABLE}"):
+    if not is_there(f"{state}/{TABLE}"):
         return
     with FileLock(f"{state}/{LOCK}", exclusive=True):
         pods = _without_dead(state, _read(state), uuid)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ociruntime.base.errors import HostError, NetworkError
-from ociruntime.base.files import replace_file
+from ociruntime.base.files import is_there, replace_file
 from ociruntime.base.json_text import dump, load
 from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.net.firewall_rules import DIGITS
@@ -79,7 +79,7 @@ def write_record(
 
 def has_record(state: str, uuid: str) -> bool:
     """Return whether the pod ``uuid`` has a network record: without one it has no addresses."""
-    return os.path.exists(f"{state}/{DIRECTORY}/{uuid}")
+    return is_there(f"{state}/{DIRECTORY}/{uuid}")
 
 
 def namesake(state: str, uuid: str) -> str:

@@ -184,6 +184,7 @@ class AppRun:
         worker.start(
             context.loop,
             context.private,
+            f'create the container of app "{self.name}"',
             lambda: context.create_container(self.name, streams.app_ends, self.terminal),
             lambda outcome: self._created(outcome, listener),
         )
@@ -231,6 +232,7 @@ class AppRun:
         worker.start(
             context.loop,
             context.private,
+            f'start the container of app "{self.name}"',
             lambda: context.call_runtime(self.name, argv),
             self._started,
         )
@@ -307,6 +309,7 @@ class AppRun:
         worker.start(
             context.loop,
             context.private,
+            f'delete the container of app "{self.name}"',
             lambda: context.call_runtime(self.name, argv),
             self._deleted,
         )
@@ -314,6 +317,11 @@ class AppRun:
     def _deleted(self, outcome: Outcome) -> None:
         if outcome.status:
             self.context.is_clean = False
+            problem = outcome.error or failure(
+                self.context.runtime_log(self.name),
+                f"the runtime exited with status {outcome.status}",
+            )
+            self.context.warn(f"{outcome.action}: {problem}")
         if self.streams is not None:
             if self._failure is None:
                 self.streams.drain()
@@ -402,6 +410,7 @@ class AppRun:
         worker.start(
             self.context.loop,
             self.context.private,
+            f'unmount the root filesystem of app "{self.name}"',
             lambda: unmount(path),
             lambda outcome: self._removed(outcome, done),
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ociruntime.base import json_files
-from ociruntime.base.errors import HostError, InternalError, PodError, RuntimeFailure
+from ociruntime.base.errors import HostError, PodError, RuntimeFailure, unhandled
 from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import remove_file
 from ociruntime.base.process import become_subreaper, start_time
@@ -76,6 +76,7 @@ class Supervisor:
         runtime = RuntimeCalls(program, uuid, bool(self.config.get("debug")))
         self.context = _context_class(self.config)(self.loop, path, runtime)
         self.context.private = (lock,)
+        self.context.warn = self.warn
         self.context.cgroups = cgroups
         self.context.log_limit = int(self.config.get("log_size") or LOG_LIMIT)
         self.mutable = bool(self.config.get("mutable"))
@@ -123,7 +124,7 @@ class Supervisor:
         except RuntimeFailure as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - end the pod on any error
-            self._fail(InternalError(f"internal error: {type(error).__name__}: {error}"))
+            self._fail(unhandled(f"run pod {self.uuid}", error))
 
     def warn(self, text: str) -> None:
         """Show the warning ``text`` to the user; ignore OSError, such as for a full disk."""
@@ -159,6 +160,7 @@ class Supervisor:
         worker.start(
             self.loop,
             self.context.private,
+            f"set up the networks of pod {self.uuid}",
             lambda: bring_up(self.path, self.uuid, self.config, namespace),
             self._network_up,
         )
@@ -194,7 +196,7 @@ class Supervisor:
 
     def _network_up(self, outcome: Outcome) -> None:
         self._network_running = False
-        outcome.check(f"set up the networks of pod {self.uuid}")
+        outcome.check()
         self._start_apps()
 
     def _start_apps(self) -> None:
@@ -347,7 +349,11 @@ class Supervisor:
             self._end_processes()
             return
         worker.start(
-            self.loop, self.context.private, lambda: take_down(self.path), self._network_down
+            self.loop,
+            self.context.private,
+            f"take down the networks of pod {self.uuid}",
+            lambda: take_down(self.path),
+            self._network_down,
         )
 
     def _network_down(self, outcome: Outcome) -> None:

@@ -68,11 +68,17 @@ class PodProcesses:
         gid_map, "" if ``kinds`` does not contain "user".  Raises HostError if a system call fails,
         PodError if the init exits early.
         """
-        self._alive, self._control = os.pipe2(os.O_CLOEXEC)
-        report, report_end = os.pipe2(os.O_CLOEXEC)
+        try:
+            self._start(kinds, hostname, id_map)
+        except OSError as error:
+            raise HostError("start the pod's init", error) from None
+
+    def _start(self, kinds: tuple[str, ...], hostname: str, id_map: str) -> None:
         flags = 0
         for kind in kinds:
             flags |= KINDS[kind]
+        self._alive, self._control = os.pipe2(os.O_CLOEXEC)
+        report, report_end = os.pipe2(os.O_CLOEXEC)
         descriptors = (self._lock, self._alive, report_end)
         numbers = [str(number) for number in (*descriptors, flags)]
         try:
@@ -185,15 +191,23 @@ class PodProcesses:
         return not self.pid and not self._lock_holder
 
     def end(self) -> None:
-        """Kill the init; the kernel then kills all processes in its PID namespace."""
+        """Kill the init; the kernel then kills all processes in its PID namespace.
+
+        An init that has not reported its pid exits once the pipe to it is closed.
+        """
         if self.pid:
             os.kill(self.pid, SIGKILL)
+        elif self._control >= 0:
+            os.close(self._control)
+            self._control = -1
 
     def _init_ended(self, status: int) -> None:
         del status
         self.pid = 0
         for fd in (self._control, self._alive, self._pidfd):
-            os.close(fd)
+            if fd >= 0:
+                os.close(fd)
+        self._control = self._alive = self._pidfd = -1
         self.on_init_exit()
         if not self._lock_holder:
             self.on_end()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base.errors import InternalError, RuntimeFailure, UsageError, reason
+from ociruntime.base.errors import InternalError, RuntimeFailure, UsageError, reason, unhandled
 from ociruntime.base.log import Log
 from ociruntime.base.process import end_at_once_on_signals
 from ociruntime.commandline.options import Command
@@ -51,7 +51,7 @@ def main(argv: list[str]) -> int:
         _show_traceback(error, arguments)
         return RuntimeFailure.exit_status
     except Exception as error:  # noqa: BLE001 - the last resort: one line, never a traceback
-        _report(str(_internal_error(error)), arguments)
+        _report(str(_unexpected(error)), arguments)
         _show_traceback(error, arguments)
         return InternalError.exit_status
 
@@ -192,8 +192,11 @@ def _report(message: str, arguments: Arguments) -> None:
     log.error(message)
 
 
-def _internal_error(error: Exception) -> InternalError:
-    """Return the error for an unexpected exception, with its text and source line."""
+def _unexpected(error: Exception) -> RuntimeFailure:
+    """Return the error to report for an unexpected exception; a bug with its source line."""
+    failure = unhandled("run the command", error)
+    if not isinstance(failure, InternalError):
+        return failure
     place = ""
     frame = error.__traceback__
     while frame is not None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from ociruntime.base.errors import ConfigError
+import errno
+
+import pytest
+
+from ociruntime.base.errors import ConfigError, HostError, InternalError, unhandled
 
 
 def test_longest_path_is_told_whole() -> None:
@@ -17,3 +21,33 @@ def test_longer_values_are_cut_and_the_fault_is_told() -> None:
     assert len(text) < 5000
     assert text.startswith("aaa")
     assert text.endswith("\\n is bad (do better)")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (OSError(errno.EIO, "Input/output error"), "run it: input/output error"),
+        (OSError(errno.EIO, "I/O error", "/a"), 'run it: "/a": i/O error'),
+        (OSError(errno.EIO, "I/O error", b"/a\xff"), 'run it: "/a\ufffd": i/O error'),
+        (OSError(errno.EIO, "I/O error", 3), "run it: i/O error"),
+        (MemoryError(), "run it: cannot allocate memory"),
+        (RuntimeError("can't start new thread"), "run it: can't start new thread"),
+    ],
+)
+def test_what_the_kernel_refuses_is_no_bug(error: Exception, text: str) -> None:
+    found = unhandled("run it", error)
+    assert isinstance(found, HostError)
+    assert str(found) == text
+
+
+def test_module_that_cannot_be_loaded() -> None:
+    found = unhandled("run it", ModuleNotFoundError("No module named 'x'"))
+    assert not isinstance(found, InternalError)
+    assert str(found).startswith("run it: No module named 'x' (")
+
+
+@pytest.mark.parametrize("error", [ValueError("a\nb"), OSError(errno.EBADF, "Bad descriptor")])
+def test_the_rest_is_a_bug(error: Exception) -> None:
+    found = unhandled("run it", error)
+    assert isinstance(found, InternalError)
+    assert type(error).__name__ in str(found)

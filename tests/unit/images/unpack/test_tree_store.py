@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
@@ -226,3 +227,22 @@ def test_trees_that_cannot_be_made(tmp_path: Path, trees: TreeStore, image: Imag
         trees.render(image)
     with pytest.raises(HostError, match=r'read the tree ".*/nothing": no such file or directory'):
         hash_tree(str(tmp_path / "nothing"))
+
+
+def test_error_is_no_missing_tree(
+    trees: TreeStore, image: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree that seemed missing was unpacked again, below the pods that had mounted it."""
+    tree = trees.render(image)
+    before = os.stat(trees.rootfs(tree)).st_ino
+
+    def refuse(path: str) -> int:
+        raise OSError(errno.EIO, "Input/output error", path)
+
+    monkeypatch.setattr("ociruntime.base.files.posix.stat", refuse)
+    with pytest.raises(HostError, match="rendered"):
+        trees.is_rendered(tree)
+    with pytest.raises(HostError):
+        trees.render(image)
+    monkeypatch.undo()
+    assert os.stat(trees.rootfs(tree)).st_ino == before

@@ -1,13 +1,18 @@
-"""Entries of the daemon's log, which nothing in them can end."""
+"""Entries of the daemon's log, which nothing in them can end; its child processes."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import io
 import logging
+import os
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from ociruntime.manager.daemon import daemon
 from ociruntime.manager.daemon.daemon import Lines
 
 HOSTILE = "x\n2026-01-01 INFO forged\r\x1b[2J\x85\u2028\u202e\udcff"
@@ -42,3 +47,38 @@ def test_lines_of_a_traceback_are_indented(log: tuple[logging.Logger, io.StringI
     for line in rest:
         assert line.startswith("    ")
         assert line.isprintable()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # asyncio's own
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python watches children by itself")
+def test_child_that_cannot_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is killed: it went on while the daemon removed what it made."""
+    started: list[int] = []
+
+    def refuse(pid: int, flags: int = 0) -> int:
+        started.append(pid)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    before = asyncio.get_child_watcher()
+    asyncio.set_child_watcher(daemon._Children())
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            asyncio.run(asyncio.create_subprocess_exec("/bin/sleep", "1000"))
+    finally:
+        asyncio.set_child_watcher(before)
+    assert len(started) == 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0], 0)
+
+
+def test_callback_that_the_kernel_refuses(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(daemon._log_unexpected)
+        loop.call_soon(os.stat, "/missing/file")
+        await asyncio.sleep(0)
+
+    asyncio.run(fail())
+    assert '"/missing/file": no such file or directory' in caplog.text
+    assert "Traceback" not in caplog.text

@@ -114,6 +114,7 @@ def raising(error: BaseException) -> types.FunctionType:
     [
         (PodError("pod 1 is gone", "look for another"), 254, "pod 1 is gone (look for another)"),
         (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(5, "Input/output error", "/a"), 254, 'version: "/a": input/output error'),
         (ValueError("a\nb"), 254, "internal error: ValueError: a b ("),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.base.errors import PodError
+from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.garbage import clean_up
 from ociruntime.pods.store import phases, remove_tree
 from ociruntime.pods.store.pod import EXITED_GARBAGE
@@ -86,3 +86,41 @@ def test_an_app_named_like_another_pod(tmp_path: Path, monkeypatch: pytest.Monke
     assert sorted(os.listdir(root)) == sorted(kept)
     deleted = (tmp_path / "deleted").read_text().split()
     assert sorted(deleted) == [f"{uuid}-a", f"{uuid}-b", f"{uuid}-c"]
+
+
+def test_unreadable_state_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counted as "nothing has run": the containers stayed for ever, and no one was told."""
+    (tmp_path / "state").write_text("not a directory")
+    monkeypatch.setattr(clean_up, "STATE_ROOT", str(tmp_path / "state"))
+    with pytest.raises(HostError, match="not a directory"):
+        clean_up.delete_containers("6d52b7a4-0000-4000-8000-000000000001", "ociruntime")
+
+
+def test_networks_that_cannot_be_left_keep_the_pod_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure that passes leaves no address behind; one that stays does not keep the pod."""
+    monkeypatch.setattr(clean_up, "STATE_ROOT", str(tmp_path / "state"))
+    with phases.new_pod(str(tmp_path)) as pod:
+        (Path(pod.path()) / "net-info.json").write_text("{}")
+        with pytest.raises(PodError, match=r"leave the networks: .*try again"):
+            clean_up.clean_up(pod)
+        assert ["leave the networks" in line for line in clean_up.clean_up(pod)] == [True]
+        clean_up.remove(pod)
+    assert phases.names(str(tmp_path), ["prepare"], []) == []
+
+
+def test_containers_that_cannot_be_deleted_keep_the_pod_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, kind: str) -> None:
+        raise HostError(f'use the {kind} "{path}"', OSError(5, os.strerror(5)))
+
+    monkeypatch.setattr(clean_up, "STATE_ROOT", str(tmp_path / "state"))
+    monkeypatch.setattr(clean_up, "check_directory", refuse)
+    with phases.new_pod(str(tmp_path)) as pod:
+        (tmp_path / "state" / "runtime" / f"{pod.uuid}-a").mkdir(parents=True)
+        with pytest.raises(PodError, match="input/output error"):
+            clean_up.clean_up(pod)
+        assert len(clean_up.clean_up(pod)) == 1
+        clean_up.remove(pod)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -87,7 +88,7 @@ def run(loop: Loop, work: worker.Work) -> Outcome:
         found.append(outcome)
         loop.stopped = True
 
-    worker.start(loop, (), work, done)
+    worker.start(loop, (), "do it", work, done)
     loop.run()
     return found[0]
 
@@ -96,7 +97,7 @@ def test_work_in_a_child(loop: Loop) -> None:
     outcome = run(loop, lambda: {"pid": os.getpid()})
     assert outcome.status == 0
     assert outcome.value["pid"] != os.getpid()
-    outcome.check("it")
+    outcome.check()
 
 
 def test_work_that_fails(loop: Loop) -> None:
@@ -106,14 +107,32 @@ def test_work_that_fails(loop: Loop) -> None:
     outcome = run(loop, work)
     assert (outcome.status, outcome.error) == (254, "it is broken (mend it)")
     with pytest.raises(PodError, match="broken"):
-        outcome.check("it")
+        outcome.check()
+
+
+def test_work_that_the_kernel_refuses(loop: Loop) -> None:
+    outcome = run(loop, lambda: os.stat("/missing/file"))  # type: ignore[arg-type, return-value]
+    assert outcome.status == 254
+    assert outcome.error == 'do it: "/missing/file": no such file or directory'
+
+
+def test_result_that_cannot_be_read(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception in the loop would end the pod, and forget the app that waits."""
+
+    def refuse(*arguments: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "pread", refuse)
+    outcome = run(loop, lambda: {"pid": 1})
+    assert outcome.status == 254
+    assert "input/output error" in outcome.error
 
 
 def test_work_that_is_killed(loop: Loop) -> None:
     outcome = run(loop, lambda: os.kill(os.getpid(), signal.SIGKILL))
     assert outcome.status == 137
-    with pytest.raises(PodError, match=r"it: .*status 137"):
-        outcome.check("it")
+    with pytest.raises(PodError, match=r"do it: .*status 137"):
+        outcome.check()
 
 
 def test_an_error_loses_no_end_and_no_time(loop: Loop) -> None:
@@ -176,7 +195,7 @@ def test_an_interrupt_before_the_child_left_the_group_is_the_monitor_s(
         loop.stopped = True
 
     monkeypatch.setattr(os, "setpgid", interrupted)
-    worker.start(loop, (), lambda: {"done": True}, done)
+    worker.start(loop, (), "do it", lambda: {"done": True}, done)
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     loop.run()
     assert (outcomes[0].status, outcomes[0].error) == (0, "")

@@ -123,6 +123,14 @@ def test_bug_is_one_line_that_says_where(
     assert "Traceback" not in err
 
 
+def test_what_the_kernel_refuses_is_no_bug(
+    fake: Callable[..., None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    fake("start", start=refuse(OSError(12, "Cannot allocate memory", "/a")))
+    assert main(["start", "x"]) == 1
+    assert '"/a": cannot allocate memory' in capfd.readouterr().err.replace("\\", "")
+
+
 def test_debug_shows_the_traceback_outside_the_log(
     fake: Callable[..., None], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
