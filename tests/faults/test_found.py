@@ -70,6 +70,8 @@ FOUND = [
     Found("create", "sendmsg", errno.ENOMEM),
     # "internal error", when the container was to be published
     Found("create", "newfstatat", errno.EIO, "/.creating-", behind="/state.json"),
+    # "internal error", for a module that could not be read
+    Found("create-interpreter", "pread64", errno.EIO, behind="/.creating-"),
 ]
 
 
