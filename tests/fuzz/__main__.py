@@ -93,13 +93,17 @@ def limits(name: str, size: int | None = None) -> list[str]:
     return [f"-max_len={size}", f"-timeout={SLOWEST}", f"-rss_limit_mb={MEMORY}"]
 
 
-def fuzz(name: str, seconds: int, runs: int = -1, size: int | None = None) -> Result:
+def fuzz(
+    name: str, seconds: int, runs: int = -1, size: int | None = None, *, blind: bool = False
+) -> Result:
     """Run one target for some seconds, for some runs, or up to its first finding; record it."""
     work = WORK / name
     found = work / "findings"
     found.mkdir(parents=True, exist_ok=True)
     _write(work / "corpus", [*seeds_of(name), *corpus.inputs(name)])
-    command = [*program_of(name), *limits(name, size), *_words(name, work)]
+    program = [str(native.built_blind(name))] if blind else program_of(name)
+    environment = os.environ | (native.BLIND_ENVIRONMENT if blind else {})
+    command = [*program, *limits(name, size), *_words(name, work)]
     command += [f"-max_total_time={seconds}", f"-runs={runs}", f"-artifact_prefix={found}/"]
     command.append(str(work / "corpus"))
     before = set(found.iterdir())
@@ -107,7 +111,8 @@ def fuzz(name: str, seconds: int, runs: int = -1, size: int | None = None) -> Re
     status = 0
     try:
         with log.open("wb") as output:
-            status = subprocess.call(alone(work, command), stdout=output, stderr=subprocess.STDOUT)
+            whole = alone(work, command)
+            status = subprocess.call(whole, stdout=output, stderr=output, env=environment)
     finally:
         text = log.read_text(errors="replace")
         findings = sorted(set(found.iterdir()) - before)
@@ -121,11 +126,12 @@ def fuzz(name: str, seconds: int, runs: int = -1, size: int | None = None) -> Re
 def go_on(name: str, options: argparse.Namespace) -> Iterator[Result]:
     """Fuzz a target once; with ``--runs`` until it has so many, with those of earlier calls."""
     seconds = round(60 * options.minutes)
+    blind = options.blind and name in table.NATIVE
     if options.runs is None:
-        yield fuzz(name, seconds, size=options.largest)
+        yield fuzz(name, seconds, size=options.largest, blind=blind)
         return
     while (left := options.runs - tried.totals().get(name, tried.Total()).runs) > 0:
-        result = fuzz(name, seconds, left, options.largest)
+        result = fuzz(name, seconds, left, options.largest, blind=blind)
         yield result
         if result.findings:
             return
@@ -169,13 +175,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         epilog=f"targets:\n{targets}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--minutes", type=float, default=1.0,
-                        help="for each target, or each start of one with --runs (default: 1)")  # fmt: skip
-    parser.add_argument("--runs", type=int, metavar="N",
-                        help="go on until each target has tried N inputs, all calls counted;"
-                        " stops after a finding")  # fmt: skip
-    parser.add_argument("--largest", type=int, metavar="BYTES",
-                        help=f"largest input (default: {LARGEST}, {LARGEST_OF_ARCHIVES} for some)")  # fmt: skip
+    minutes = "for each target, or each start of one with --runs (default: 1)"
+    parser.add_argument("--minutes", type=float, default=1.0, help=minutes)
+    runs = "go on until each target has tried N inputs in all, or has found something"
+    parser.add_argument("--runs", type=int, metavar="N", help=runs)
+    blind = "change the inputs of C targets without looking at what they reach: more in the time"
+    parser.add_argument("--blind", action="store_true", help=blind)
+    largest = f"largest input (default: {LARGEST}, {LARGEST_OF_ARCHIVES} for some)"
+    parser.add_argument("--largest", type=int, metavar="BYTES", help=largest)
     parser.add_argument("--save", action="store_true", help="also write tests/fuzz/corpus anew")
     counting = "only count what the corpora reach, and write the table of docs/reliability.md"
     parser.add_argument("--coverage", action="store_true", help=counting)
