@@ -151,19 +151,20 @@ def run_all(folders: list[str], deadline: float) -> list[dict[str, Any]]:
         return [run_tests(name, deadline) for name in names if time.monotonic() < deadline]
 
     with ThreadPoolExecutor(2) as pool:
-        others = pool.submit(run_some, [name for name in folders if name != PURE])
-        pure = pool.submit(run_some, [name for name in folders if name == PURE])
+        others = pool.submit(run_some, [name for name in folders if name.split("/")[0] != PURE])
+        pure = pool.submit(run_some, [name for name in folders if name.split("/")[0] == PURE])
         return pure.result() + others.result()
 
 
 def run_tests(folder: str, deadline: float) -> dict[str, Any]:
     """Run the tests of one folder; return how many there were, and whether they all were run."""
-    report = WORK / f"{folder}.xml"
+    name = folder.replace("/", "-")
+    report = WORK / f"{name}.xml"
     session = hook() + "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
     command = [str(TREE / ".venv" / "bin" / "python"), "-c", session]
     command += ["-q", "-p", "no:cacheprovider", "--snapshot=none", f"--junitxml={report}"]
     started = time.monotonic()
-    with (WORK / f"{folder}.log").open("wb") as log:
+    with (WORK / f"{name}.log").open("wb") as log:
         words = [*command, f"tests/{folder}"]
         process = subprocess.Popen(words, cwd=TREE, stdout=log, stderr=log)
         try:

@@ -51,7 +51,7 @@ def boot(box: Machine, each: int) -> bool:
     report.unlink(missing_ok=True)
     result = box.boot(
         *("env", f"OCIRUNTIME_UNDER_TEST={box.place}/bin/ociruntime"),
-        *(f"{RECORD}={REPORTS}/bundles.json"),
+        f"{RECORD}={REPORTS}/bundles.json",
         *("PYTHONDONTWRITEBYTECODE=1", f"{box.place}/bin/python", "-P", "-m", "pytest"),
         *("-q", "--tb=short", "-c", f"{SOURCE}/pyproject.toml", "--rootdir", SOURCE),
         *("-p", "no:cacheprovider", f"--property-factor={max(each // EACH, 2)}"),
