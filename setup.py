@@ -2,7 +2,8 @@
 
 pyproject.toml holds everything else.  ``python setup.py build_native --prefix DIR``
 builds all of it in place, with the programs in ``DIR/bin``; add
-``--sanitize`` for an executor that checks itself.  CC, CPPFLAGS, CFLAGS and LDFLAGS
+``--sanitize`` for an executor that checks itself, or ``--counting DIR`` for programs that count
+what is executed of them, in DIR (``./dev coverage``).  CC, CPPFLAGS, CFLAGS and LDFLAGS
 are honoured, after the project's own flags; CC may be a cross compiler.
 
 With OCIRUNTIME_PORTABLE=1 the wheel is for every Linux with glibc 2.28 or newer: it has a copy of
@@ -101,6 +102,19 @@ LAUNCHER_ADDRESS = {"x86_64": ["-Wl,-Ttext-segment=0x70000000"]}
 SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
+def counting(profiles: str) -> list[str]:
+    """Return the flags of clang for programs that count what is executed, in a shared mapping.
+
+    The counts survive SIGKILL, execve(2) and a change of the root, unlike those of gcov, which a
+    process writes at its exit.
+    """
+    place = os.path.abspath(profiles)
+    return [
+        *("-O0", "-static", "-fcoverage-mapping", "-mllvm", "-runtime-counter-relocation"),
+        f"-fprofile-instr-generate={place}/%m%c.profraw",
+    ]
+
+
 def compile_small(directory: str, flags: list[str]) -> None:
     """Compile what stays with containers and pods: outside of virtual machines without libc."""
     small = ((EXECUTOR, EXECUTOR_SOURCES), (INIT, INIT_SOURCES), (HIBERNATION, HIBERNATION_SOURCES))
@@ -119,7 +133,7 @@ def compile_launchers(directory: str, flags: list[str]) -> None:
 
 def compile_with_own_libc(sources: list[str], target: str, flags: list[str]) -> None:
     """Compile a program without the C library, on processors that csrc/libc knows."""
-    if processor() in OWN_LIBC_PROCESSORS:
+    if processor() in OWN_LIBC_PROCESSORS and "-fcoverage-mapping" not in flags:
         compile_program([*sources, *LIBC_SOURCES], target, flags, OWN_LIBC)
     else:
         compile_program(sources, target, flags)
@@ -247,17 +261,20 @@ class BuildNative(setuptools.Command):
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
         ("prefix=", None, "directory whose bin/ gets the launcher"),
         ("sanitize", None, "build only the executor, with address and undefined-behaviour checks"),
+        ("counting=", None, "directory in which the programs count what is executed (clang)"),
         ("output=", None, "where the checking executor goes"),
     ]
     boolean_options: ClassVar[list[str]] = ["sanitize"]
     prefix: str | None
     sanitize: bool
+    counting: str | None
     output: str | None
 
     def initialize_options(self) -> None:
         """Set defaults."""
         self.prefix = None
         self.sanitize = False
+        self.counting = None
         self.output = None
 
     def finalize_options(self) -> None:
@@ -269,11 +286,12 @@ class BuildNative(setuptools.Command):
             output = self.output or "build/sanitize/_executor"
             compile_program(EXECUTOR_SOURCES, output, SANITIZE + STRICT)
             return
-        compile_small("", RELEASE + STRICT)
+        flags = counting(self.counting) if self.counting else RELEASE + STRICT
+        compile_small("", flags)
         if self.prefix:
             prefix = os.path.abspath(self.prefix)
             known = [f'-DINSTALLED_PREFIX="{prefix}"']
-            compile_launchers(f"{prefix}/bin", [*RELEASE, *STRICT, *known])
+            compile_launchers(f"{prefix}/bin", [*flags, *known])
         extensions = self.get_finalized_command("build_ext")
         extensions.inplace = True
         extensions.force = True

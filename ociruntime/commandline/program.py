@@ -163,6 +163,10 @@ class Program:
         except KeyboardInterrupt as interrupt:
             report(self.name, "interrupted", interrupt, arguments.flag("debug"))
             return INTERRUPTED
+        except ImportError as error:
+            unloadable = RuntimeFailure(f"load the program's modules: {error}")
+            report(self.name, str(unloadable), error, arguments.flag("debug"))
+            return failure_status(unloadable, "".join(command_names))
         except Exception as error:  # noqa: BLE001 - the last resort: one line, never a traceback
             name = "".join(command_names)
             failed = unhandled(name or f"run {self.name}", error)

@@ -50,8 +50,11 @@ class Archive:
 
     def _find(self, name: str) -> "Entry | None":
         if self._fd < 0:
-            self._fd = _open(self._directory)
-            self._index = _read_index(self._fd)
+            try:
+                self._fd = _open(self._directory)
+                self._index = _read_index(self._fd)
+            except OSError as error:
+                raise _unreadable(name, error) from error
         return self._index.get(name)
 
     def find_spec(
@@ -92,11 +95,9 @@ class Archive:
             raise ImportError(f"import {name}: not found in {NAME}, which was replaced", name=name)
         offset, size, _, _, _ = entry
         try:
-            content = posix.pread(self._fd, size, offset)
+            return marshal.loads(posix.pread(self._fd, size, offset))  # noqa: S302
         except OSError as error:
-            path = f"{self._directory}/ociruntime/{NAME}"
-            raise OSError(error.errno, error.strerror, path) from None
-        return marshal.loads(content)  # noqa: S302
+            raise _unreadable(name, error) from error
 
     def close(self) -> None:
         """Close the archive; the next import reopens it.
@@ -158,6 +159,11 @@ def find_packages() -> None:
         f"{library}{sys.version_info[0]}.{sys.version_info[1]}/site-packages",
         f"{library}{sys.version_info[0]}/dist-packages",
     ]
+
+
+def _unreadable(name: str, error: OSError) -> ImportError:
+    reason = (error.strerror or "").lower()
+    return ImportError(f"import {name}: read {NAME}: {reason}", name=name)
 
 
 def _open(directory: str) -> int:

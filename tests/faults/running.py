@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import fcntl
 import json
@@ -148,11 +149,15 @@ class Runner(ABC, Generic[One]):
 
 
 class ContainerRunner(Runner[Scenario]):
-    """Runs the commands of a container on a stage."""
+    """Runs the commands of a container on a stage.
 
-    def __init__(self, stage: Stage, stepper: Path) -> None:
+    With ``tested``, that program is stepped, and the stage's own does everything around it.
+    """
+
+    def __init__(self, stage: Stage, stepper: Path, tested: Path | None = None) -> None:
         super().__init__(stepper)
         self.stage = stage
+        self._tested = dataclasses.replace(stage, program=tested) if tested else stage
 
     def look(self) -> Surroundings:
         return judging.look(self.stage)
@@ -162,7 +167,7 @@ class ContainerRunner(Runner[Scenario]):
         scenario.before(self.stage)
 
     def command(self, scenario: Scenario) -> list[str]:
-        return scenario.command(self.stage)
+        return scenario.command(self._tested)
 
     def judge(
         self, kind: str, scenario: Scenario, before: Surroundings, outcome: Outcome
@@ -211,6 +216,32 @@ def kills(calls: list[Boundary], victims: tuple[str, ...] = (COMMAND, CALLER, AL
 def interruptions(calls: list[Boundary]) -> list[Action]:
     """Return the interruptions of the command at every boundary, its own and its processes'."""
     return [Action(INTERRUPT, COMMAND, one.process, one.index) for one in calls]
+
+
+TURNING = ("mkdir", "rename", "flock", "clone3")
+
+
+def turning_points(calls: list[Boundary]) -> list[Boundary]:
+    """Return the first and the last of the command's own calls that make or publish something.
+
+    They are the same in each run, unlike those that are spread over all calls, of which a run
+    may have a few more or fewer.
+    """
+    own = [one for one in calls if one.process == FIRST]
+    each = [[one for one in own if one.call == name] for name in TURNING]
+    return sorted(
+        {one[at].index: one[at] for one in each if one for at in (0, -1)}.values(),
+        key=lambda one: one.index,
+    )
+
+
+def at(kind: str, point: Boundary) -> Action:
+    """Return a kill or an interruption of the command, or a failure, at one of its own calls."""
+    detail = COMMAND
+    if kind == FAIL:
+        errors = [number for number in ERRORS[point.call] if number != errno.EINTR]
+        detail = str(errors[0])
+    return Action(kind, detail, point.process, point.nth, point.number)
 
 
 def failures(calls: list[Boundary]) -> list[Action]:

@@ -8,6 +8,9 @@
  *   stepper LOG fail ERRNO NAME NUMBER N         -- COMMAND...   skip the N-th call of that number
  *   stepper LOG follow list|kill|...                             also after the command's end
  *
+ * With a NUMBER, the others count the calls of that number alone, too; of these there are as many in
+ * each run, while the number of all may differ by a few.
+ *
  * A process has a NAME that is the same in each run: "0" is the command, "0.1" its first child.
  * Calls are counted from 1 in each process, from the exec of the command.  LOG gets a line per
  * call, "call NAME N NUMBER PATH" (list) or "acted NAME N NUMBER PATH" (else), and "end STATUS" with
@@ -52,6 +55,7 @@ static enum action action;
 static const char *wanted_name;
 static unsigned long wanted_call;
 static int wanted_errno;
+static bool by_number; /* calls are counted by number, not all together */
 static unsigned long wanted_number;
 static FILE *out;
 static bool started; /* the command has been executed */
@@ -138,6 +142,14 @@ static void read_path(pid_t pid, const struct __ptrace_syscall_info *info, char 
 	path[0] = '\0';
 	if (info->entry.nr == SYS_fcntl)
 		snprintf(path, PATH_SIZE, "command %llu", (unsigned long long)info->entry.args[1]);
+	if (info->entry.nr == SYS_fsync || info->entry.nr == SYS_fdatasync) {
+		char link[64];
+		ssize_t length;
+
+		(void)snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)pid, (int)info->entry.args[0]);
+		length = readlink(link, path, PATH_SIZE - 1);
+		path[length > 0 ? length : 0] = '\0';
+	}
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		ssize_t got;
 
@@ -226,7 +238,7 @@ static bool is_wanted(const struct tracee *one, const struct __ptrace_syscall_in
 {
 	if (strcmp(one->name, wanted_name) != 0)
 		return false;
-	if (action == FAIL)
+	if (by_number)
 		return info->entry.nr == wanted_number &&
 		       one->of_number[wanted_number] == wanted_call;
 	return one->calls == wanted_call;
@@ -416,10 +428,12 @@ static void read_arguments(char **at)
 		if (strcmp(at[0], "kill") == 0 && strcmp(at[1], targets[i]) == 0)
 			action = (enum action)(KILL_COMMAND + i);
 	wanted_name = at[2];
-	if (action == FAIL)
+	by_number = strcmp(at[4], "--") != 0;
+	if (by_number)
 		wanted_number = strtoul((++at)[2], NULL, 10);
 	wanted_call = strtoul(at[3], NULL, 10);
-	if (action == LIST || wanted_call == 0 || wanted_number >= MOST_NUMBERS)
+	if (action == LIST || (action == FAIL && !by_number) || wanted_call == 0 ||
+	    wanted_number >= MOST_NUMBERS)
 		exit(124);
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import select
 import signal
 import subprocess
 import tempfile
@@ -67,7 +68,7 @@ class Action:
     detail: str = ""  # who is killed or interrupted, or the error number
     process: str = ""
     index: int = 0
-    number: int | None = None  # count only this call
+    number: int | None = None  # ``index`` counts only this call
 
     def words(self) -> list[str]:
         if self.kind == "list":
@@ -203,15 +204,17 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
     A process of a container that stays a zombie would keep the container from ending.
     """
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            process.wait(REAP_SECONDS)
-            return True
-        except subprocess.TimeoutExpired:
-            pass
-        for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) != process.pid and _is_orphan(int(name)):
-                os.waitpid(int(name), os.WNOHANG)
+    end = os.pidfd_open(process.pid)
+    try:
+        while time.monotonic() < deadline:
+            if select.select([end], [], [], REAP_SECONDS)[0]:
+                process.wait()
+                return True
+            for name in os.listdir("/proc"):
+                if name.isdigit() and int(name) != process.pid and _is_orphan(int(name)):
+                    os.waitpid(int(name), os.WNOHANG)
+    finally:
+        os.close(end)
     return False
 
 

@@ -72,6 +72,8 @@ FOUND = [
     Found("mounts-add", "openat", errno.ENOMEM, "/modules.bin"),
     # "internal error", when the container was to be published
     Found("create", "newfstatat", errno.EIO, "/.creating-", behind="/state.json"),
+    # "internal error", for a module that could not be read
+    Found("create-interpreter", "pread64", errno.EIO, behind="/.creating-"),
 ]
 
 

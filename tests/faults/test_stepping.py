@@ -7,23 +7,33 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.faults import mutants, running
+from tests.faults import lasting, mutants, running
+from tests.faults.lasting import WRITINGS, Writing
 from tests.faults.mutants import MUTATIONS, Mutation
-from tests.faults.running import ContainerRunner, One, Runner, describe
+from tests.faults.running import (
+    FAIL,
+    INTERRUPT,
+    KILL,
+    ContainerRunner,
+    One,
+    Runner,
+    at,
+    describe,
+    turning_points,
+)
 from tests.faults.scenarios import BY_NAME, Scenario
-from tests.faults.stepping import Action, step
+from tests.faults.stepping import FIRST, Action
 from tests.support.peers import judge_by
 from tests.support.runtime import Runtime
 
 pytestmark = [judge_by("ociruntime"), pytest.mark.slow]
 
-KILLS, FAILURES = 6, 8  # of each command
-MAKING = ("mkdir", "rename", "flock")
+SPREAD = 3  # calls of each command besides its turning points
 
 every = pytest.mark.parametrize("scenario", BY_NAME.values(), ids=BY_NAME)
 
@@ -42,30 +52,34 @@ def problems(runner: Runner[One], scenario: One, actions: list[Action]) -> list[
     return found
 
 
-def interruptions(runner: ContainerRunner, scenario: Scenario) -> list[Action]:
-    """Return a sample, and all interruptions of calls that make something."""
+def kills(runner: ContainerRunner, scenario: Scenario) -> list[Action]:
     calls = runner.calls(scenario)
-    actions = running.interruptions(calls)
-    making = [a for a, call in zip(actions, calls, strict=True) if call.call in MAKING]
-    return sample(actions, KILLS) + making
+    turning = [at(KILL, point) for point in turning_points(calls)]
+    return turning + sample(running.kills(calls), SPREAD)
+
+
+def interruptions(runner: ContainerRunner, scenario: Scenario) -> list[Action]:
+    calls = runner.calls(scenario)
+    turning = [at(INTERRUPT, point) for point in turning_points(calls)]
+    return turning + sample(running.interruptions(calls), SPREAD)
+
+
+def failures(runner: ContainerRunner, scenario: Scenario) -> list[Action]:
+    calls = runner.calls(scenario)
+    turning = [at(FAIL, point) for point in turning_points(calls)]
+    return turning + sample(running.failures(calls), SPREAD)
 
 
 def interrupted_calls(runner: ContainerRunner, scenario: Scenario) -> list[Action]:
-    actions = running.failures(runner.calls(scenario))
-    return [one for one in actions if one.detail == str(errno.EINTR)]
+    """Return EINTR at each call of a command in C, and at those that Python does not repeat.
 
-
-def is_synced(runner: ContainerRunner, program: Path, work: Path) -> bool:
-    """Return whether the package of a program syncs a lasting file before it renames it."""
-    package = next((program.parent.parent / "lib").glob("*/site-packages"))
-    script = f"import sys; sys.path.insert(0, {str(package)!r})\n"
-    script += "from ociruntime.base.files import replace_file\n"
-    script += f"replace_file({str(work / 'lasting')!r}, b'x', lasting=True)"
-    done = step(runner.stepper, running.LIST, [sys.executable, "-I", "-c", script])
-    assert done.status == 0, done.err
-    calls = [one.call for one in done.calls]
-    last = [one.path for one in done.calls].index(str(work / "lasting"))
-    return "fsync" in calls[:last]
+    The last come first: a command waits at its end.
+    """
+    calls = [one for one in runner.calls(scenario) if one.process == FIRST]
+    if scenario.python:
+        calls = [one for one in calls if one.call == "connect"]
+    interrupted = [one for one in running.failures(calls) if one.detail == str(errno.EINTR)]
+    return interrupted[::-1]
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +93,7 @@ def _possible(request: pytest.FixtureRequest) -> None:
 
 @every
 def test_killed(scenario: Scenario, runner: ContainerRunner) -> None:
-    actions = running.kills(runner.calls(scenario))
-    assert problems(runner, scenario, sample(actions, KILLS)) == []
+    assert problems(runner, scenario, kills(runner, scenario)) == []
 
 
 @every
@@ -90,35 +103,49 @@ def test_interrupted(scenario: Scenario, runner: ContainerRunner) -> None:
 
 @every
 def test_failed_call(scenario: Scenario, runner: ContainerRunner) -> None:
-    actions = running.failures(runner.calls(scenario))
-    assert problems(runner, scenario, sample(actions, FAILURES)) == []
+    assert problems(runner, scenario, failures(runner, scenario)) == []
 
 
-@pytest.mark.parametrize("name", ["start", "kill"])
+@pytest.mark.parametrize("name", ["start", "start-python", "kill"])
 def test_interrupted_call(name: str, runner: ContainerRunner) -> None:
-    """Each call of a command in C is repeated after EINTR, where nothing else repeats it."""
-    assert problems(runner, BY_NAME[name], interrupted_calls(runner, BY_NAME[name])) == []
+    """Each call is repeated after EINTR, where nothing else repeats it."""
+    actions = interrupted_calls(runner, BY_NAME[name])
+    assert actions
+    assert problems(runner, BY_NAME[name], actions) == []
 
 
-def test_lasting_file(runner: ContainerRunner, runtime: Runtime, work: Path) -> None:
+@pytest.mark.parametrize("writing", WRITINGS, ids=lambda one: one.name)
+def test_lasting_file(
+    writing: Writing, runner: ContainerRunner, runtime: Runtime, work: Path
+) -> None:
     """Its contents are on the disk before it has its name."""
-    assert is_synced(runner, runtime.path, work)
+    assert lasting.problems(runner.stepper, runtime.path, writing, work / "lasting") == []
 
 
-@pytest.mark.long
+def test_mutants_of_each_kind() -> None:
+    """There are three of each defect that the sweep is for."""
+    counts = Counter(one.defect for one in MUTATIONS)
+    assert min(counts[mutants.UNDO], counts[mutants.SYNC], counts[mutants.EINTR]) >= 3
+
+
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.name.replace(" ", "-"))
 def test_mutant(mutation: Mutation, runner: ContainerRunner, runtime: Runtime, work: Path) -> None:
     """The sample notices a program with a defect."""
     program = mutants.build(mutation, runtime.path, work / "mutant")
-    if mutation.kind == "sync":
-        assert not is_synced(runner, program, work)
+    if mutation.kind == mutants.SYNC:
+        writing = next(one for one in WRITINGS if one.name == mutation.scenario)
+        assert lasting.problems(runner.stepper, program, writing, work / "lasting")
         return
     scenario = BY_NAME[mutation.scenario]
-    mutant = ContainerRunner(dataclasses.replace(runner.stage, program=program), runner.stepper)
-    actions = {
-        "kill": lambda: sample(running.kills(mutant.calls(scenario)), KILLS),
-        "fail": lambda: sample(running.failures(mutant.calls(scenario)), 2 * FAILURES),
-        "EINTR": lambda: interrupted_calls(mutant, scenario),
-        "interrupt": lambda: interruptions(mutant, scenario),
-    }[mutation.kind]()
+    if mutation.file.endswith(".c"):  # one command: the rest is done by the whole program
+        mutant = ContainerRunner(runner.stage, runner.stepper, program)
+    else:
+        mutant = ContainerRunner(dataclasses.replace(runner.stage, program=program), runner.stepper)
+    found = {
+        "kill": kills,
+        "fail": failures,
+        "interrupt": interruptions,
+        mutants.EINTR: interrupted_calls,
+    }[mutation.kind]
+    actions = found(mutant, scenario)
     assert any(problems(mutant, scenario, [action]) for action in actions)

@@ -3,25 +3,25 @@
 Each target runs in a mount namespace of its own in which the host's root is read-only: a bug in
 the unpacking of a layer cannot change this machine.  Inputs that reach new code stay in
 build/fuzz/TARGET/corpus for the next run; an input that shows a bug is in
-build/fuzz/TARGET/findings.
+build/fuzz/TARGET/findings.  How many inputs were tried is in build/fuzz/runs.jsonl, from which
+./dev score takes them.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fuzz import corpus, native, reached, table
+from tests.fuzz import corpus, native, reached, table, tried
 from tests.support import project
 
-WORK = project.ROOT / "build" / "fuzz"
+WORK = tried.WORK
 LARGEST = 4096  # bytes of an input
 LARGEST_OF_ARCHIVES = 16384
 SLOWEST = 20  # seconds
@@ -87,31 +87,54 @@ def _words(name: str, work: Path) -> list[str]:
     return [f"-dict={path}"]
 
 
-def limits(name: str) -> list[str]:
+def limits(name: str, size: int | None = None) -> list[str]:
     """Return libFuzzer's options that bound an input's size, time and memory."""
-    size = LARGEST_OF_ARCHIVES if name in _ARCHIVES else LARGEST
+    size = size or (LARGEST_OF_ARCHIVES if name in _ARCHIVES else LARGEST)
     return [f"-max_len={size}", f"-timeout={SLOWEST}", f"-rss_limit_mb={MEMORY}"]
 
 
-def fuzz(name: str, seconds: int) -> Result:
-    """Run one target for some seconds, or up to its first finding."""
+def fuzz(
+    name: str, seconds: int, runs: int = -1, size: int | None = None, *, blind: bool = False
+) -> Result:
+    """Run one target for some seconds, for some runs, or up to its first finding; record it."""
     work = WORK / name
     found = work / "findings"
     found.mkdir(parents=True, exist_ok=True)
     _write(work / "corpus", [*seeds_of(name), *corpus.inputs(name)])
-    command = [*program_of(name), *limits(name), *_words(name, work)]
-    command += [f"-max_total_time={seconds}", f"-artifact_prefix={found}/", str(work / "corpus")]
+    program = [str(native.built_blind(name))] if blind else program_of(name)
+    environment = os.environ | (native.BLIND_ENVIRONMENT if blind else {})
+    command = [*program, *limits(name, size), *_words(name, work)]
+    command += [f"-max_total_time={seconds}", f"-runs={runs}", f"-artifact_prefix={found}/"]
+    command.append(str(work / "corpus"))
     before = set(found.iterdir())
     log = work / "log"
-    with log.open("wb") as output:
-        status = subprocess.call(alone(work, command), stdout=output, stderr=subprocess.STDOUT)
-    text = log.read_text(errors="replace")
-    counts = re.findall(r"^#(\d+)\s", text, re.MULTILINE)
-    findings = sorted(set(found.iterdir()) - before)
+    status = 0
+    try:
+        with log.open("wb") as output:
+            whole = alone(work, command)
+            status = subprocess.call(whole, stdout=output, stderr=output, env=environment)
+    finally:
+        text = log.read_text(errors="replace")
+        findings = sorted(set(found.iterdir()) - before)
+        executions = tried.executions(text)
+        tried.record(name, executions, [path.name for path in findings])
     if status and not findings:
         raise SystemExit(f"dev: the target {name} failed: see {log}\n{text[-2000:]}")
-    executions = int(counts[-1]) if counts else 0
     return Result(name, executions, len(list((work / "corpus").iterdir())), findings)
+
+
+def go_on(name: str, options: argparse.Namespace) -> Iterator[Result]:
+    """Fuzz a target once; with ``--runs`` until it has so many, with those of earlier calls."""
+    seconds = round(60 * options.minutes)
+    blind = options.blind and name in table.NATIVE
+    if options.runs is None:
+        yield fuzz(name, seconds, size=options.largest, blind=blind)
+        return
+    while (left := options.runs - tried.totals().get(name, tried.Total()).runs) > 0:
+        result = fuzz(name, seconds, left, options.largest, blind=blind)
+        yield result
+        if result.findings:
+            return
 
 
 def save(name: str) -> None:
@@ -152,7 +175,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         epilog=f"targets:\n{targets}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--minutes", type=float, default=1.0, help="for each target (default: 1)")
+    minutes = "for each target, or each start of one with --runs (default: 1)"
+    parser.add_argument("--minutes", type=float, default=1.0, help=minutes)
+    runs = "go on until each target has tried N inputs in all, or has found something"
+    parser.add_argument("--runs", type=int, metavar="N", help=runs)
+    blind = "change the inputs of C targets without looking at what they reach: more in the time"
+    parser.add_argument("--blind", action="store_true", help=blind)
+    largest = f"largest input (default: {LARGEST}, {LARGEST_OF_ARCHIVES} for some)"
+    parser.add_argument("--largest", type=int, metavar="BYTES", help=largest)
     parser.add_argument("--save", action="store_true", help="also write tests/fuzz/corpus anew")
     counting = "only count what the corpora reach, and write the table of docs/reliability.md"
     parser.add_argument("--coverage", action="store_true", help=counting)
@@ -176,14 +206,14 @@ def main(arguments: list[str]) -> int:
         print(f"dev: {why}: the C targets are skipped", file=sys.stderr)
     status = 0
     for name in names:
-        result = fuzz(name, round(60 * options.minutes))
-        shown = ", ".join(str(path.relative_to(project.ROOT)) for path in result.findings)
-        print(
-            f"{name:<12} {result.executions:>9} executions {result.inputs:>6} inputs"
-            f"   {shown or 'nothing found'}",
-            flush=True,
-        )
-        status |= bool(result.findings)
+        for result in go_on(name, options):
+            shown = ", ".join(str(path.relative_to(project.ROOT)) for path in result.findings)
+            print(
+                f"{name:<12} {result.executions:>9} executions {result.inputs:>6} inputs"
+                f"   {shown or 'nothing found'}",
+                flush=True,
+            )
+            status |= bool(result.findings)
         if options.save:
             save(name)
     return status

@@ -14,6 +14,9 @@ from tests.support import golden, project
 HERE = Path(__file__).resolve().parent / "native"
 BUILT = project.ROOT / ".venv" / "fuzz"
 FLAGS = ("-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Icsrc", "-Icsrc/executor")
+BLIND = ("-O2", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+# Its bookkeeping of freed memory takes longer than a short run.
+BLIND_ENVIRONMENT = {"ASAN_OPTIONS": "quarantine_size_mb=1:malloc_context_size=1"}
 FUZZER = ("-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
 
 
@@ -108,6 +111,22 @@ def start_build(name: str, program: Path) -> subprocess.Popen[bytes]:
         *_files(name),
     ]
     return subprocess.Popen(command, cwd=project.ROOT)
+
+
+def built_blind(name: str) -> Path:
+    """Build a target with many.c in libFuzzer's place, if it has changed; return the program."""
+    main = HERE / "many.c"
+    version = hashlib.sha256(main.read_bytes() + " ".join(BLIND).encode()).hexdigest()[:8]
+    program = BUILT / f"blind-{name}-{digest(name)}-{version}"
+    if not program.exists():
+        BUILT.mkdir(parents=True, exist_ok=True)
+        for old in BUILT.glob(f"blind-{name}-*"):
+            old.unlink()
+        unfinished = program.with_suffix(".new")
+        command = ["clang", *FLAGS, *_INCLUDES.get(name, ()), *BLIND, "-o", str(unfinished)]
+        subprocess.run([*command, str(main), *_files(name)], cwd=project.ROOT, check=True)
+        unfinished.rename(program)
+    return program
 
 
 def build_counting(name: str, directory: Path) -> Path:

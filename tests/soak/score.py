@@ -14,6 +14,7 @@ from typing import Any
 
 from bench.place import NAME, build_spawner
 from bench.runtimes import PEERS, chosen
+from tests.fuzz import tried
 from tests.soak import invalid_configs, scorecard, subjects, summary
 from tests.soak.__main__ import DOCUMENT, REPOSITORY, enter
 from tests.soak.journal import Journal
@@ -23,6 +24,7 @@ from tests.support.runtime import kind_of
 
 BEGINNING, END = "<!-- the scorecard of ./dev score -->", "<!-- end of the scorecard -->"
 BUILD = REPOSITORY / "build"
+RECORDED = REPOSITORY / "docs" / "reliability.json"
 INVALID = 500
 # Tests that other runtimes can pass as well, by row; a file that does not exist is skipped.
 TESTS = {
@@ -34,9 +36,11 @@ TESTS = {
 }  # fmt: skip
 ONLY_OWN = {"S4"}
 DESCRIPTION = """\
-Write the scorecard in docs/reliability.md. It takes the results of ./dev sweep
-and ./dev soak from build/, and runs the tests and configurations of the other
-rows, unless their results are there already.
+Write the scorecard in docs/reliability.md. It takes the results of ./dev sweep,
+starve, soak, fuzz, bundles and coverage from build/, and runs the tests and
+configurations of the other rows, unless their results are there already. What
+it has once written is also in docs/reliability.json, and stays until something
+was measured as often, or has shown a deviation.
 """
 
 
@@ -50,6 +54,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
                         help="runtimes to compare with (default: %(default)s)")  # fmt: skip
     parser.add_argument("--run", action="append", choices=["R5", *TESTS], metavar="ROW",
                         help="run this row's tests again (R5, R10, R11, S4)")  # fmt: skip
+    results = "where the results are, of this or another machine (default: build)"
+    parser.add_argument("--results", type=Path, default=BUILD, metavar="DIRECTORY", help=results)
     parser.add_argument("--no-runs", action="store_true",
                         help="run nothing: only write what was measured")  # fmt: skip
     return parser.parse_args(arguments)
@@ -131,22 +137,43 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def gather(own_runs: dict[str, dict[str, Any]]) -> Sources:
-    """Return all results below build/."""
+def soaked(work: Path) -> dict[str, dict[str, Any]]:
+    """Return the numbers of a soak: from its records, or without these from what it has made."""
+    document = work / "results.json"
+    if not any(work.glob("*.jsonl")) and document.exists():
+        found: dict[str, dict[str, Any]] = json.loads(document.read_text())
+        return found
+    return summary.summarize(Journal(work))
+
+
+def gather(own_runs: dict[str, dict[str, Any]], results: Path = BUILD) -> Sources:
+    """Return all results below a directory."""
     sweep: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted((BUILD / "sweep").glob("*.jsonl")):
+    for path in sorted((results / "sweep").glob("*.jsonl")):
         sweep.setdefault(path.name.split(".")[1], []).extend(lines(path))
-    starvation = {path.stem: lines(path) for path in (BUILD / "starve").glob("*.jsonl")}
-    soak = summary.summarize(Journal(BUILD / "soak"))
-    swept = scorecard.of_page(DOCUMENT.read_text())
-    return Sources(sweep, swept, soak, starvation, own_runs)
+    bundles, coverage = results / "bundles" / "runs.jsonl", results / "coverage" / "results.json"
+    fuzzed = tried.totals(results / "fuzz")
+    return Sources(
+        sweep=sweep,
+        swept=scorecard.of_page(DOCUMENT.read_text()),
+        soak=soaked(results / "soak"),
+        starvation={path.stem: lines(path) for path in (results / "starve").glob("*.jsonl")},
+        own_runs=own_runs,
+        fuzzed={name: (one.runs, len(one.findings)) for name, one in fuzzed.items()},
+        bundles=lines(bundles) if bundles.exists() else (),
+        coverage=json.loads(coverage.read_text()) if coverage.exists() else {},
+    )
 
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
-    table = scorecard.table(gather(run(options, BUILD / "score")))
+    sources = gather(run(options, options.results / "score"), options.results)
+    recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+    found = scorecard.scores(sources, scorecard.from_json(recorded))
+    table = scorecard.table(found)
     print(table)
     project.replace_block(DOCUMENT, BEGINNING, END, table)
+    RECORDED.write_text(json.dumps(scorecard.to_json(found), indent=1) + "\n")
     return 0
 
 

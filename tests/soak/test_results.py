@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
+from tests.fuzz import tried
 from tests.soak import contention, invalid_configs, kernel_counters, score, scorecard, summary
 from tests.soak.alive import percentile
 from tests.soak.history import STATE, Operation
 from tests.soak.journal import Journal
-from tests.soak.scorecard import NOT_MEASURED, ROWS, Sources
+from tests.soak.scorecard import NOT_MEASURED, ROWS, Score, Sources
 
 NOTHING = Sources({}, {}, {}, {}, {})
+BURST = {"count": 2, "walls": [1, 2], "elapsed": 3, "cpus": [1], "failed": 0, "problems": []}
 READING = {"own descriptors": 9, "dentries": 5000, "memory available (KiB)": 1000}
 
 
@@ -86,7 +89,8 @@ def test_sessions_are_not_mixed(tmp_path: Path) -> None:
 
 
 def test_nothing_was_measured() -> None:
-    table = scorecard.table(NOTHING).splitlines()
+    table = scorecard.table({}).splitlines()
+    assert scorecard.scores(NOTHING, {}) == {}
     assert len(table) == len(ROWS) + 2
     assert all(
         f"| {NOT_MEASURED} | {NOT_MEASURED} | {NOT_MEASURED} | no |" in row for row in table[2:]
@@ -107,8 +111,63 @@ def test_a_row_is_met() -> None:
     }
     for expected, each in rows.items():
         sources = dataclasses.replace(NOTHING, soak=each)
-        line = next(line for line in scorecard.table(sources).splitlines() if "| R7 |" in line)
+        line = line_of("R7", scorecard.scores(sources, {}))
         assert line.endswith("| yes |" if expected else "| no |")
+
+
+def line_of(row: str, found: scorecard.Scores) -> str:
+    return next(line for line in scorecard.table(found).splitlines() if f"| {row} |" in line)
+
+
+def test_a_recorded_score_stays_until_as_much_was_measured() -> None:
+    recorded = {"R7": {"ociruntime": Score(60, 0, "long ago"), "runc": Score(60, 183)}}
+    for seconds, problem, expected in (
+        (30, (), Score(60, 0, "long ago")),
+        (60, (), Score(60, 0, "9 commands, 0 hang")),
+        (30, ("left",), Score(30, 1, "9 commands, 0 hang")),
+    ):
+        sources = dataclasses.replace(NOTHING, soak=soak(seconds, *problem))
+        found = scorecard.scores(sources, scorecard.from_json(scorecard.to_json(recorded)))
+        assert found["R7"] == {"ociruntime": expected, "runc": Score(60, 183)}
+    assert scorecard.scores(NOTHING, recorded) == recorded
+
+
+def test_results_of_a_soak_without_its_records(tmp_path: Path) -> None:
+    """The document that ./dev soak has made on another machine is enough."""
+    (tmp_path / "soak").mkdir()
+    (tmp_path / "soak" / "results.json").write_text(json.dumps(soak(60)))
+    assert score.gather({}, tmp_path).soak == soak(60)
+    Journal(tmp_path / "soak").add("burst", "runc", BURST)
+    assert list(score.gather({}, tmp_path).soak) == ["burst"]
+
+
+def test_scores_of_fuzzing_and_coverage(tmp_path: Path) -> None:
+    assert score.gather({}, tmp_path).fuzzed == {}
+    work = tmp_path / "fuzz"
+    work.mkdir()
+    for name, runs in (("plan", 7), ("plan", 3), ("walk", 5), ("argv", 90), ("go", 1)):
+        tried.record(name, runs, ["crash-1"] if name == "argv" else [], work)
+    (tmp_path / "bundles").mkdir()
+    record = {"tried": 9, "created": 4, "failed": 0}
+    (tmp_path / "bundles" / "runs.jsonl").write_text(f"{json.dumps(record)}\n" * 2)
+    (tmp_path / "coverage").mkdir()
+    count = {"lines": 10, "lines_reached": 9, "branches": 1000, "branches_reached": 899}
+    coverage = {"tests": [{"folder": "unit"}], "files": {}, "all": count}
+    (tmp_path / "coverage" / "results.json").write_text(json.dumps(coverage))
+    found = scorecard.scores(score.gather({}, tmp_path), {})
+    assert found["F1"]["ociruntime"] == Score(90, 1, "argv 90")
+    assert found["F2"]["ociruntime"] == Score(15, 0, "plan 10, walk 5")
+    assert found["F3"]["ociruntime"] == Score(18, 0, "8 of them became containers")
+    assert found["Q1"]["ociruntime"].count == 89
+    assert "| 89 %; 899 of 1000, by the tests of unit |" in line_of("Q1", found)
+    assert line_of("Q1", found).endswith("| no |")
+
+
+def test_runs_of_a_fuzzer() -> None:
+    log = "INFO: Seed: 1\n#2\tINITED\n#1024\tpulse\n"
+    assert tried.executions(log) == 1024
+    assert tried.executions(f"{log}Done 2000 runs in 3 second(s)\n") == 2000
+    assert tried.executions("killed\n") == 0
 
 
 def test_scores_of_the_sweep() -> None:
@@ -122,11 +181,11 @@ def test_scores_of_the_sweep() -> None:
         ]
     }
     measured = dataclasses.replace(NOTHING, sweep=sweep)
-    assert scorecard.swept("kill")(measured, "ociruntime") == scorecard.Score(2, 1)
-    assert scorecard.swept("kill", others=True)(measured, "ociruntime") == scorecard.Score(1, 1)
+    assert scorecard.swept("kill")(measured, "ociruntime") == Score(2, 1)
+    assert scorecard.swept("kill", others=True)(measured, "ociruntime") == Score(1, 1)
     assert scorecard.swept("kill")(measured, "runc") is None
     larger = dataclasses.replace(measured, swept={"kill": (15, 2)})
-    assert scorecard.swept("kill")(larger, "ociruntime") == scorecard.Score(15, 2)
+    assert scorecard.swept("kill")(larger, "ociruntime") == Score(15, 2)
 
 
 def test_counts_of_a_report(tmp_path: Path) -> None:

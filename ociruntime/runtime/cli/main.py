@@ -50,6 +50,10 @@ def main(argv: list[str]) -> int:
         _report(OUT_OF_MEMORY, arguments)
         _show_traceback(error, arguments)
         return RuntimeFailure.exit_status
+    except ImportError as error:
+        _report(f"load the program's modules: {error}", arguments)
+        _show_traceback(error, arguments)
+        return RuntimeFailure.exit_status
     except Exception as error:  # noqa: BLE001 - the last resort: one line, never a traceback
         _report(str(_unexpected(error)), arguments)
         _show_traceback(error, arguments)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -152,3 +153,17 @@ def test_sources_to_watch() -> None:
     names = [installed, checkout, "ociruntime.startup.archive", extension]
     found = Archive(3, index, "/nowhere").to_watch(names)  # open: nothing is read
     assert found == [checkout, "ociruntime.startup.archive"]
+
+
+def test_a_module_that_cannot_be_read(tmp_path: Path) -> None:
+    """An error of reading names the module and the file; it is no bug of the program."""
+    name = "ociruntime.base.errors"
+    directory = os.open(tmp_path, os.O_RDONLY)  # reading it fails with EISDIR
+    try:
+        archive = Archive(directory, {name: (0, 8, False, 0, 0)}, str(tmp_path))
+        with pytest.raises(ImportError, match=rf"{name}.*modules\.bin: is a directory"):
+            archive.exec_module(ModuleType(name))
+    finally:
+        os.close(directory)
+    with pytest.raises(ImportError, match=rf"{name}.*modules\.bin: no such file"):
+        Archive(-1, {}, str(tmp_path)).find_spec(name)

@@ -1,0 +1,49 @@
+"""Count the lines and branches that a program of the package executes, from its first line on.
+
+``tools/measure_coverage.py`` has each ``__main__.py`` of a copy of the package execute this file:
+programs start without ``site``, which would load the coverage tool, and end with ``_exit``.
+"""
+
+from __future__ import annotations
+
+import os
+import posix
+import sys
+from pathlib import Path
+from typing import Any
+
+TREE = Path(__file__).resolve().parent.parent
+SETTINGS = TREE / ".coveragerc"
+
+
+def start() -> None:
+    """Start counting; the counts are saved before this process exits or executes a program."""
+    library = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    sys.path.append(f"{TREE}/.venv/lib/{library}/site-packages")
+    import coverage
+
+    counter = coverage.Coverage(config_file=str(SETTINGS))
+    counter.start()
+    exit_at_once, execute, execute_with = posix._exit, posix.execv, posix.execve
+
+    def save() -> None:
+        counter.stop()
+        counter.save()
+
+    def counted_exit(status: int) -> None:
+        save()
+        exit_at_once(status)
+
+    def counted_execution(*arguments: Any) -> None:  # noqa: ANN401 - those of execv(2)
+        save()
+        try:
+            execute(*arguments) if len(arguments) == 2 else execute_with(*arguments)
+        finally:  # it has failed
+            counter.start()
+
+    for module in (posix, os):
+        vars(module)["_exit"] = counted_exit
+        vars(module)["execv"] = vars(module)["execve"] = counted_execution
+
+
+start()
