@@ -78,7 +78,7 @@ class ContainerError(RuntimeFailure):
 
 
 class NoSuchContainer(ContainerError):
-    """No container has this id; engines search the message for ``does not exist``."""
+    """The container id is unknown; engines search the message for ``does not exist``."""
 
     def __init__(self, container_id: str) -> None:
         super().__init__(f'container "{container_id}" does not exist')

@@ -25,7 +25,7 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTT
 
 
 class Owner(enum.Enum):
-    """Who wrote a file of an engine's configuration."""
+    """The author of a file in an engine's configuration directory."""
 
     NOBODY = "does not exist"
     OURS = "written by this command"
