@@ -268,7 +268,7 @@ def test_resume_below_a_frozen_cgroup(
     freezer.freeze(str(above), version)
     try:
         alone("resume", one.id).failed(LEFT_TO_PYTHON)
-        one.runtime("resume", one.id).failed(f"cgroup {above} above it is frozen")
+        one.runtime("resume", one.id).failed(one.id, str(above), "frozen")
     finally:
         freezer.thaw(str(above), version)
 
