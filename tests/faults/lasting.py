@@ -34,7 +34,7 @@ WRITINGS = (
     Writing(
         "record",
         "import os\n"
-        "from ociruntime.manager.containers.records import RecordStore\n"
+        "from ociruntime.manager.containers.container_records import RecordStore\n"
         "os.makedirs(f'{place}/containers/c1')\n"
         "RecordStore(place).write_marker('c1', 'mark')",
         "/c1/mark",
@@ -42,7 +42,7 @@ WRITINGS = (
     ),
     Writing(
         "blob",
-        "from ociruntime.images.store.incoming import Incoming\n"
+        "from ociruntime.images.store.import_image import Incoming\n"
         "from ociruntime.images.store.store import Store\n"
         "with Incoming(Store(place)) as incoming:\n"
         "    incoming.add_bytes(b'x')",

@@ -89,7 +89,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a blob is not synced",
-        "ociruntime/images/store/incoming.py",
+        "ociruntime/images/store/import_image.py",
         "os.fsync(file.fileno())",
         "pass",
         "blob",
