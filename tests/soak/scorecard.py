@@ -145,12 +145,17 @@ def bundles(sources: Sources, runtime: str) -> Score | None:
     return Score(totals["tried"], sum(one["failed"] for one in sources.bundles), numbers)
 
 
+def _folder(tests: Mapping[str, Any]) -> str:
+    part = "" if tests["whole"] else " (not to its end)"
+    return f"{tests['folder']}{part}"
+
+
 def covered(sources: Sources, runtime: str) -> Score | None:
     """Measure the branches that tests reach, in percent; a part of one is dropped."""
     if runtime != OWN or not sources.coverage:
         return None
     count = sources.coverage["all"]
-    tests = " and ".join(one["folder"] for one in sources.coverage["tests"])
+    tests = ", ".join(dict.fromkeys(_folder(one) for one in sources.coverage["tests"]))
     numbers = f"{count['branches_reached']} of {count['branches']}, by the tests of {tests}"
     percent = 100 * count["branches_reached"] // count["branches"]
     return Score(percent, 0, numbers, share=True)

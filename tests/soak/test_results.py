@@ -152,7 +152,7 @@ def test_scores_of_fuzzing_and_coverage(tmp_path: Path) -> None:
     (tmp_path / "bundles" / "runs.jsonl").write_text(f"{json.dumps(record)}\n" * 2)
     (tmp_path / "coverage").mkdir()
     count = {"lines": 10, "lines_reached": 9, "branches": 1000, "branches_reached": 899}
-    coverage = {"tests": [{"folder": "unit"}], "files": {}, "all": count}
+    coverage = {"tests": [{"folder": "unit", "whole": True}], "files": {}, "all": count}
     (tmp_path / "coverage" / "results.json").write_text(json.dumps(coverage))
     found = scorecard.scores(score.gather({}, tmp_path), {})
     assert found["F1"]["ociruntime"] == Score(90, 1, "argv 90")
