@@ -118,7 +118,7 @@ class Stepped:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the command has ended; processes that it has started may be running."""
+        """True once the command has ended; processes that it has started may be running."""
         text = self.log.read_text()
         return self.process.poll() is not None or text.startswith("end") or "\nend" in text
 
