@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import io
 import logging
 import os
@@ -67,6 +68,7 @@ def test_child_that_cannot_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
             asyncio.run(asyncio.create_subprocess_exec("/bin/sleep", "1000"))
     finally:
         asyncio.set_child_watcher(before)
+    gc.collect()  # asyncio complains of the transport here, and not in a later test
     assert len(started) == 1
     with pytest.raises(ProcessLookupError):
         os.kill(started[0], 0)
