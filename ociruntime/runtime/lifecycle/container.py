@@ -239,8 +239,8 @@ def load(root: str, container_id: str) -> Container:
     if not isinstance(facts, dict) or facts.get("version") != 1:
         raise ContainerError(
             f'read the state of container "{container_id}": {directory}/{STATE} was written by'
-            " another version of ociruntime",
-            "use that version, or remove the directory once the container's processes have exited",
+            " another runtime, or another version of ociruntime",
+            "use that one, or remove the directory once the container's processes have exited",
         )
     check_record(facts, _MEMBERS, f"{directory}/{STATE}")
     match facts["seccompAgent"]:

@@ -19,7 +19,7 @@ from tests.support import leaks, processes, rootfs
 from tests.support.runtime import Runtime
 
 HANDLERS = ("ociruntime", "runc")
-# For tests that take long: what runc does is looked at by `./dev test --all`.
+# For tests that do not compare: `./dev test --all` puts them to the test with runc.
 OURS_FIRST = ("ociruntime", pytest.param("runc", marks=pytest.mark.long))
 # The ordinary run takes the installation that can do more, or the only one there is.
 HAS_RECENT = (UNPACKED / "runc").exists()
@@ -106,7 +106,7 @@ def _remove_all(cri: Cri) -> None:
     assert processes.until(lambda: not leaks.entries(cri.tasks())), leaks.entries(cri.tasks())
 
 
-@pytest.fixture(params=HANDLERS)
+@pytest.fixture(params=OURS_FIRST)
 def handler(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name

@@ -14,6 +14,7 @@ from tests.engines.cri.conftest import OURS_FIRST
 from tests.engines.cri.pod import EXITED, READY, RUNNING, Pod
 from tests.engines.scripts import MIB
 from tests.support import cgroupfs, leaks, processes
+from tests.support.peers import judge_by
 from tests.support.runtime import Runtime
 
 STATE = Path("/run/containerd/runc/k8s.io")
@@ -32,6 +33,8 @@ def maker(cri: Cri, runtime: Runtime, container: str) -> str:
         if done.returncode == 0:
             assert json.loads(done.stdout)["status"] == "running"
             found.append(name)
+        elif name == OWN:
+            assert "another runtime" in done.stderr
     (one,) = found
     return one
 
@@ -63,6 +66,7 @@ class Watched:
         assert cri.ContainerStats(container_id=self.one).stats.memory.working_set_bytes.value
 
 
+@judge_by("ociruntime")
 def test_rolling_change(node: Cri, runtime: Runtime) -> None:
     """Pods of before go on below the runtime that made them; new ones get the new default."""
     watched: list[Watched] = []
