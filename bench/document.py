@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import TypedDict
 
 # The commands of a container's lifecycle, in this order; ``run`` is a whole lifecycle itself.
-COMMANDS = ("create", "start", "state", "exec", "kill", "delete", "run")
+COMMANDS = (
+    *("create", "start", "state", "exec", "ps", "pause", "resume", "kill", "delete"),
+    "run",
+)
 # The name of their sum in tables, and the commands that an engine calls for each container.
 WHOLE = "whole"
 WHOLE_COMMANDS = ("create", "start", "state", "kill", "delete")

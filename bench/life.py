@@ -91,7 +91,11 @@ def live(container: Container, ending: Path, waiting: Waiting) -> dict[str, Cost
     pid = container.pid
     pss, rss = memory_of(pid)
     created = processor_time(pid)
-    for command, words in (("start", ()), ("state", ()), ("exec", ("true",)), ("kill", ("KILL",))):
+    for command, words in (("start", ()), ("state", ()), ("exec", ("true",))):
+        found[command] = container.call(command, *words)
+    runtime, name = container.runtime, container.name
+    found["ps"] = runtime.spawn(*runtime.words("ps", "--format", "json", name))
+    for command, words in (("pause", ()), ("resume", ()), ("kill", ("KILL",))):
         found[command] = container.call(command, *words)
     ended = await_child(pid)
     found["delete"] = container.call("delete")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from bench import chart
+from bench.document import COMMANDS, WHOLE
 from bench.report import picture
 from tests.unit.bench.examples import document
 
@@ -55,4 +56,5 @@ def test_nothing_to_draw() -> None:
 
 
 def test_picture_of_a_document() -> None:
-    assert len(drawn(picture(document()))) == 16
+    runtimes = 2
+    assert len(drawn(picture(document()))) == runtimes * len([*COMMANDS, WHOLE])
