@@ -6,6 +6,8 @@ With --check nothing is written; the exit status is 1 if a file is out of date.
 from __future__ import annotations
 
 import sys
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,7 +50,7 @@ def constructors() -> str:
     for code, (name, summary, fields) in enumerate(OPERATIONS, 1):
         given = [f"{field}: {PYTHON_TYPES[kind]}" for field, kind, _ in fields]
         lines += ["", *signature(name, ["*", *given, 'where: str = ""'])]
-        lines += docstring(summary)
+        lines += docstring(summary, [(field, meaning) for field, _, meaning in fields])
         values = ", ".join(field for field, _, _ in fields)
         comma = "," if len(fields) == 1 else ""
         call = f"    return Operation({code}, ({values}{comma}), where)"
@@ -61,13 +63,22 @@ def constructors() -> str:
     return "\n".join(lines)
 
 
-def docstring(summary: str) -> list[str]:
-    """Return the lines of a constructor's docstring; what follows a semicolon is a paragraph."""
+def docstring(summary: str, fields: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the lines of a constructor's docstring.
+
+    What follows a semicolon is a paragraph; the last one has (name, meaning) of each field.
+    """
     first, _, rest = summary.partition("; ")
-    if not rest:
+    paragraphs = [f"{rest[0].upper()}{rest[1:]}."] if rest else []
+    if fields:
+        meanings = [f"``{name}``: {' '.join(meaning.split())}" for name, meaning in fields]
+        paragraphs.append(f"{'. '.join(meanings)}.")
+    if not paragraphs:
         return [f'    """Return an operation to {first}."""']
-    rest = rest[0].upper() + rest[1:]
-    return [f'    """Return an operation to {first}.', "", f"    {rest}.", '    """']
+    lines = [f'    """Return an operation to {first}.']
+    for paragraph in paragraphs:
+        lines += ["", *textwrap.indent(textwrap.fill(paragraph, 96), " " * 4).splitlines()]
+    return [*lines, '    """']
 
 
 def signature(name: str, parameters: list[str]) -> list[str]:

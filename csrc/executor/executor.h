@@ -152,7 +152,7 @@ int make_filesystem(struct executor *x, struct op_mount *op, int target);
 int open_null(struct executor *x);
 int copy_null(struct executor *x, const char *name);
 
-/* ops_restrictions.c */
+/* ops_mask_paths.c */
 /* Mount an empty read-only directory and return its descriptor. */
 int cover_directory(struct executor *x, int target, const char *name, const char *context);
 

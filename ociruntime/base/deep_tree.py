@@ -101,9 +101,10 @@ def _allow() -> None:
 
 
 class TreeEntry:
-    """An entry that ``walk`` yields: ``name`` in the open directory ``cursor``, and its ``status``.
+    """A file or directory that ``walk`` yields.
 
-    A directory is yielded twice: before its content and, with ``leaving`` set, after it.
+    ``name``: its name in the directory that ``cursor`` has open; ``status``: its stat result.  A
+    directory is yielded twice: before its content and, with ``leaving`` set, after it.
     """
 
     __slots__ = ("cursor", "leaving", "name", "status")

@@ -243,6 +243,8 @@ SECCOMP_RET_TRACE = 0x7FF00000
 SECCOMP_RET_LOG = 0x7FFC0000
 SECCOMP_RET_ALLOW = 0x7FFF0000
 
+# A new action also needs schemas/config.schema.json and, if it takes a number, validate_linux.py
+# (_NUMBERED) and host/seccomp.py (DATA_LIMITS).
 SECCOMP_ACTIONS: dict[str, int] = {
     "SCMP_ACT_KILL": SECCOMP_RET_KILL_THREAD,
     "SCMP_ACT_KILL_PROCESS": SECCOMP_RET_KILL_PROCESS,

@@ -138,7 +138,7 @@ def split_name(text: str, name: str) -> tuple[str, str]:
     Raises ImageError, which quotes ``text``, the name as typed.
     """
     first, slash, rest = name.partition("/")
-    if slash and is_host_alone(first):
+    if slash and looks_like_host(first):
         host, repository = first, rest
         if not is_host(host):
             hint = "use HOST or HOST:PORT"
@@ -219,7 +219,7 @@ def registry_name(host: str) -> str:
     name, colon, port = host.rpartition(":")
     if colon and _is_port(port):
         number = int(port)
-        left_out = number == _HTTPS_PORT and is_host_alone(name)
+        left_out = number == _HTTPS_PORT and looks_like_host(name)
         host = name if left_out else f"{name}:{number}"
     if host.startswith("["):
         host = _compressed(host)
@@ -237,10 +237,10 @@ def _compressed(host: str) -> str:
         return host  # not a valid address: connecting will fail
 
 
-def is_host_alone(text: str) -> bool:
-    """Return whether ``text``, the first component of an image name, is a registry's host.
+def looks_like_host(text: str) -> bool:
+    """Return whether ``text``, the first component of an image name, is meant as a host.
 
-    It is one if it contains a dot or a port, or is "localhost".
+    It is if it contains "." or ":", or is "localhost".
     """
     return "." in text or ":" in text or text == "localhost"
 

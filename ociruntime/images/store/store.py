@@ -71,8 +71,9 @@ class Store:
         """
         image = self.load(self.record(reference))
         if digest and not self._has_digest(image, digest):
-            hint = "the name belongs to an image with another digest"
-            raise ImageError(f'image "{reference}" is not in the store', hint)
+            raise ImageError(
+                f'image "{reference}" in the store has another digest', "fetch it again"
+            )
         if use:
             self.mark_used(image.id)
         return image

@@ -35,7 +35,7 @@ class Notes:
         self._files[what, why] = (first, count + 1)
 
     def lines(self) -> list[str]:
-        """Return the warnings as lines of text."""
+        """Return a line ``left out X of "FILE" and N others: WHY`` per attribute and reason."""
         return [
             f'left out {what} of "{first}"'
             + (f" and {count - 1} others" if count > 1 else "")

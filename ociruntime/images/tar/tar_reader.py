@@ -239,9 +239,11 @@ def _of_content(header: Header, read_block: ReadBlock) -> list[Piece]:
     expected = 1
     while len(lines) < expected:
         if header.stored < BLOCK:
-            raise ImageError(f'"{header.shown()}": the sparse file\'s map is truncated')
+            raise ImageError(f'"{header.shown()}": truncated GNU sparse map')
         if len(remainder) > 20:
-            raise ImageError(f'"{header.shown()}": a line of the sparse file\'s map is too long')
+            raise ImageError(
+                f'"{header.shown()}": invalid GNU sparse map: a number has more than 20 digits'
+            )
         header.stored -= BLOCK
         *whole, remainder = (remainder + read_block()).split(b"\n")
         lines += whole

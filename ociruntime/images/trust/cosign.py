@@ -2,6 +2,7 @@
 
 cosign stores them in the image's repository, as an image with the tag ``sha256-HEX.sig``: each
 layer is a payload, which names the signed digest, and an annotation of the layer is the signature.
+verify_signatures.py checks what the payload says.
 """
 
 from __future__ import annotations

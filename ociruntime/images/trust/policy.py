@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.model.config_files import Json, Settings
-from ociruntime.images.model.reference import LOCAL_KINDS, is_host_alone, prefix_name
+from ociruntime.images.model.reference import LOCAL_KINDS, looks_like_host, prefix_name
 
 ACCEPT = "accept"
 REJECT = "reject"
@@ -110,7 +110,7 @@ def check_prefix(prefix: str, where: str) -> str:
     host = prefix.partition("/")[0]
     if (
         "://" in prefix
-        or not is_host_alone(host)
+        or not looks_like_host(host)
         or prefix != prefix.strip("/")
         or prefix != prefix.lower()
     ):

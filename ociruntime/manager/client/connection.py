@@ -26,7 +26,8 @@ _LOOK_AT_LOG = "was ocid stopped? see its log"
 class DaemonError(RuntimeFailure):
     """An error answer of the daemon, with its HTTP ``status`` and error ``code``.
 
-    ``exit_code`` is 126 or 127 if a container's program could not be executed, else 0 or 125.
+    ``exit_code`` is 125, 126 or 127 if a container's program did not start (``StartFailed``), 0 for
+    every other error.
     """
 
     def __init__(self, message: str, code: str, status: int, exit_code: int = 0) -> None:

@@ -1,6 +1,6 @@
-"""``ocictl container ...``: commands for scripts, with fixed columns.
+"""``ocictl container ls, rm, kill ...``: variants of the commands for scripts.
 
-They are strict: a container in the wrong state is an error.
+Their columns are fixed, and a container in the wrong state is an error.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.manager.client.connection import Connection, DaemonError, container, resource
-from ociruntime.manager.client.member_options import with_option
 from ociruntime.manager.client.new_container import SPEC_OPTIONS, spec_of
+from ociruntime.manager.client.option_names_in_errors import with_option
 from ociruntime.manager.client.options import (
     DETACH_KEYS_OPTION,
     START_STATUS,

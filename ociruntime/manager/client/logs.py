@@ -1,4 +1,7 @@
-"""``ocictl logs``: print the output of containers; parse the times of --since and --until."""
+"""``ocictl logs``: print the output of containers; parse the times of --since and --until.
+
+The daemon filters the lines (manager/api/logs_and_events.py).
+"""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from ociruntime.commandline.signal_names import signal_number
 from ociruntime.commandline.sizes import byte_count, milli_cpus
 from ociruntime.manager.client.connection import Connection, DaemonError, resource
 from ociruntime.manager.client.isolation_options import ISOLATION_OPTIONS, isolation_of
-from ociruntime.manager.client.member_options import with_option
 from ociruntime.manager.client.mount_and_volume_options import MOUNT_OPTIONS, mounts
+from ociruntime.manager.client.option_names_in_errors import with_option
 
 Spec: TypeAlias = dict[str, Any]
 

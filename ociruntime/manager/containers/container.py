@@ -118,7 +118,7 @@ class Container:
         return self._services.settings.directory, self.record.pod, APP
 
     def inspect(self) -> Answer:
-        """Return the container's status and configuration, as ``records.answer`` describes them."""
+        """Return status and configuration, as ``container_records.answer`` describes them."""
         if self._record is None:
             return container_records.corrupt_answer(self.id, self.damage)
         pending = self._restarts.pending

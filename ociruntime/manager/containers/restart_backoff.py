@@ -1,4 +1,4 @@
-"""Restart a container with a backoff; ``Record.should_restart`` decides whether to restart it."""
+"""Restart a container with a backoff; container_records.py decides whether to."""
 
 from __future__ import annotations
 

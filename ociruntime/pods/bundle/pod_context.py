@@ -28,7 +28,7 @@ class PodContext:
 
     can_hibernate = True  # whether the monitor may hibernate while apps run
     __slots__ = (
-        *("cgroups", "has_terminal", "is_clean", "log_limit", "loop", "namespaces", "path"),
+        *("cgroups", "has_terminal", "is_clean", "loop", "namespaces", "path"),
         *("private", "runtime", "warn"),
     )
 
@@ -39,7 +39,6 @@ class PodContext:
         self.private: tuple[int, ...] = ()
         self.cgroups: list[str] = []
         self.namespaces: dict[str, str] = {}
-        self.log_limit = 0
         self.has_terminal = False
         self.warn: Callable[[str], None] = _ignore  # called with warnings for the user
         self.is_clean = True  # False if cleanup has left something on the host
@@ -66,15 +65,15 @@ class PodContext:
         return oci_resources.skipped(isolators, known)
 
     def begin(self) -> None:
-        """Hook, called once before the first app starts; does nothing.
+        """Prepare to run apps: called once, before the first one starts; does nothing here.
 
-        The subclass for kvm pods starts the virtual machine here.  Raises RuntimeFailure.
+        Overridden for kvm pods to start the virtual machine; the override raises RuntimeFailure.
         """
 
     def end(self, then: Callable[[], None]) -> None:
-        """Hook, called when the last app has exited; calls ``then``.
+        """Finish when the last app has exited, and call ``then``; at once here.
 
-        The subclass for kvm pods stops the virtual machine before it calls ``then``.
+        Overridden for kvm pods to stop the virtual machine first.
         """
         then()
 

@@ -63,7 +63,10 @@ def run_copy_in(context: Context, arguments: Arguments) -> int:
     """
     name = arguments.text("name")
     if "/" in name or name in (".", ".."):
-        raise UsageError(f'--name: "{name}" is not a file name', "give a name without a slash")
+        raise UsageError(
+            f'--name: "{name}" is not a file name',
+            "give a name without a slash, other than . and ..",
+        )
     if sys.stdin.isatty():
         raise UsageError(
             "app copy-in: standard input is a terminal", "redirect it from a tar archive"

@@ -42,8 +42,8 @@ from ociruntime.pods.manifest.request import (
 )
 from ociruntime.pods.net import net_option
 from ociruntime.pods.net.network_configs import net_directories
+from ociruntime.pods.operations.pod_settings import Host, run_settings
 from ociruntime.pods.operations.prepare_pod import Request, check, prepare
-from ociruntime.pods.operations.runtime_config import Host, run_settings
 from ociruntime.pods.operations.sandbox import add_to_pod, make_sandbox, save_uuid, settings_of
 from ociruntime.pods.store.manifest_file import (
     read_manifest,

@@ -61,7 +61,10 @@ def _mark_attempt(pod: Pod) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
-        raise HostError(f"mark pod {pod.uuid}", error) from None
+        action = (
+            f'record the failed clean-up of pod {pod.uuid}: create "{NOT_CLEAN}" in its directory'
+        )
+        raise HostError(action, error) from None
     return True
 
 

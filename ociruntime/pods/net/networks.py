@@ -347,9 +347,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
     except (RuntimeFailure, OSError) as failure:
         problems.append(_text(failure))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        problems.append(
-            f"disconnect the pod from its networks: its net-info.json is damaged: {error!r}"
-        )
+        problems.append(f"net-info.json is damaged: {error!r}")
     return problems
 
 

@@ -32,7 +32,7 @@ from ociruntime.pods.manifest.ports import check_network
 from ociruntime.pods.manifest.request import PodRequest
 from ociruntime.pods.manifest.volumes import check_owners
 from ociruntime.pods.net import net_option
-from ociruntime.pods.operations.runtime_config import COUNT, Host, prepared_settings, run_settings
+from ociruntime.pods.operations.pod_settings import COUNT, Host, prepared_settings, run_settings
 from ociruntime.pods.store.pod import Pod
 
 

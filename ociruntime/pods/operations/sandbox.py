@@ -24,6 +24,7 @@ from ociruntime.pods.manifest.ports import add_ports, check_network
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.volumes import check_owners
 from ociruntime.pods.operations.export_app import lock_stopped_pod
+from ociruntime.pods.operations.pod_settings import Host, prepared_settings, run_settings
 from ociruntime.pods.operations.prepare_pod import (
     CopyBudget,
     Request,
@@ -33,7 +34,6 @@ from ociruntime.pods.operations.prepare_pod import (
     make_volumes,
     render,
 )
-from ociruntime.pods.operations.runtime_config import Host, prepared_settings, run_settings
 from ociruntime.pods.store.control_client import ask
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.manifest_file import (

@@ -194,7 +194,7 @@ class AppRun:
 
         ``log`` is the descriptor of the log file, or -1 to open it.
         """
-        self._log = AppLog(f"logs/{self.name}.log", self.context.log_limit, log)
+        self._log = AppLog(f"logs/{self.name}.log", fd=log)
         streams = AppStreams(self.context.loop)
         streams.sinks.append(self._log.write)
         streams.sinks.append(lambda stream, data: self.on_output(self, stream, data))

@@ -33,7 +33,6 @@ from ociruntime.pods.supervisor.foreground_output import ForegroundCopy, LocalTe
 from ociruntime.pods.supervisor.pod_processes import PodProcesses
 
 GRACE = 10.0  # seconds between the stop signal and SIGKILL
-LOG_LIMIT = 10 << 20  # bytes of an app's log file before it is rotated
 FAILURE_LIMIT = 5.0  # seconds for apps to exit after an error of the monitor
 FLUSH_LIMIT = 5.0  # seconds for clients and the foreground to read the last output
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -78,7 +77,6 @@ class Supervisor:
         self.context.private = (lock,)
         self.context.warn = self.warn
         self.context.cgroups = cgroups
-        self.context.log_limit = int(self.config.get("log_size") or LOG_LIMIT)
         self.mutable = bool(self.config.get("mutable"))
         self.keeps_on_failure = self.mutable and self.config.get("on_failure") != "halt"
         self.ends_with_apps = not self.mutable or self.config.get("on_exit") == "halt"

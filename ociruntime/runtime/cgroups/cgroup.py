@@ -104,11 +104,11 @@ class Cgroup:
         return {each.hierarchy.mountpoint: each.directory for each in self.placements}
 
     def hierarchies(self) -> tuple[tuple[str, str], ...]:
-        """Pairs (v1 mount option, the container's cgroup directory), one per hierarchy."""
+        """Return (v1 mount option, "" for v2; the container's cgroup directory) per hierarchy."""
         return tuple((each.hierarchy.option, each.directory) for each in self.placements)
 
     def visible(self) -> tuple[tuple[str, str], ...]:
-        """Pairs (v1 mount option, cgroup directory that the container sees), one per hierarchy."""
+        """Return (v1 mount option, "" for v2; the directory that is mounted in the container)."""
         return self.hierarchies() if self.shown is None else self.shown
 
     def settings(

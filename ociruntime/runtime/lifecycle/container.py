@@ -286,26 +286,6 @@ def document(container: Container, status: str) -> dict[str, Any]:
     )
 
 
-def describe(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[str, Any]:
-    """Return the document that `state` prints: runc's additional members too, in runc's order.
-
-    ``facts`` is the content of state.json; ``owner`` is the name of the state directory's owner.
-    """
-    described = {
-        "ociVersion": SPEC_VERSION,
-        "id": facts["id"],
-        "pid": pid,
-        "status": status,
-        "bundle": facts["bundle"],
-        "rootfs": facts["rootfs"],
-        "created": facts["created"],
-    }
-    if facts["annotations"]:
-        described["annotations"] = facts["annotations"]
-    described["owner"] = owner
-    return described
-
-
 def owner_of(directory: str) -> tuple[int, str]:
     """Return (uid, name) of the state directory's owner; the name is ``#UID`` if the uid has none.
 

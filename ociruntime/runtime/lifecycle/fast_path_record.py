@@ -29,7 +29,7 @@ from ociruntime.base.errors import HostError
 from ociruntime.base.files import write_new
 from ociruntime.base.json_text import dump
 from ociruntime.runtime.cgroups.cgroup import Cgroup
-from ociruntime.runtime.lifecycle.container import describe
+from ociruntime.runtime.spec.state_document import state_output
 
 NAME = "entry"
 FIRST_LINE = "ociruntime-entry 1"
@@ -99,7 +99,7 @@ def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: 
 def _state_text(facts: dict[str, Any], owner: str) -> str:
     """Return the output of `state`, with NUL where the fast path inserts the pid and the status."""
     # An id contains no quotes, so the first matches are the members "pid" and "status".
-    text = dump(describe(facts, "", 0, owner), 2) + "\n"
+    text = dump(state_output(facts, "", 0, owner), 2) + "\n"
     head, _, rest = text.partition('"pid": 0')
     middle, _, tail = rest.partition('"status": ""')
     return f'{head}"pid": \0{middle}"status": "\0"{tail}'

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import HostError, NoSuchContainer
-from ociruntime.runtime.lifecycle.container import STOPPED, Container, describe, load, owner_of
+from ociruntime.runtime.lifecycle.container import STOPPED, Container, load, owner_of
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context
+from ociruntime.runtime.spec.state_document import state_output
 
 
 def state(context: Context, container_id: str) -> dict[str, Any]:
@@ -29,4 +30,4 @@ def describe_container(container: Container) -> dict[str, Any]:
         if error.errno == 2:
             raise NoSuchContainer(container.id) from None  # deleted since it was loaded
         raise
-    return describe(container.facts, status, pid, owner)
+    return state_output(container.facts, status, pid, owner)

@@ -50,7 +50,8 @@ def update(
             except BaseException:
                 for failure in limits.undo():
                     context.log.warning(
-                        f'roll back the update of container "{container_id}": {failure}'
+                        f'cannot roll back the update of container "{container_id}", '
+                        f"a limit stays changed: {failure}"
                     )
                 raise
     finally:

@@ -19,13 +19,13 @@ from ociruntime.runtime.plan.process import (
     add_console,
     add_fork,
     add_hard_limits,
-    add_keyring,
     add_listen_pid,
     add_oom_score,
     add_program,
     prepare_process,
 )
 from ociruntime.runtime.plan.scheduling import add_scheduler, compile_affinity, ends_by_fork
+from ociruntime.runtime.plan.security_labels import add_keyring
 from ociruntime.runtime.spec.config_types import Config
 
 WHERE = "linux.namespaces"

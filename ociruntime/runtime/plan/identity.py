@@ -1,4 +1,4 @@
-"""Plan the process's identity: user, groups and capabilities."""
+"""Plan the process's identity: user, groups, umask and capabilities."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from ociruntime.base.linux import CAPABILITIES, CLONE_NEWUSER
 from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.spec.config_types import Process
+
+# In the specification an absent umask means the caller's. Every runtime sets 0022 instead: a
+# container must not depend on the shell that created it.
+DEFAULT_UMASK = 0o022
 
 CAP_SYS_ADMIN = 1 << CAPABILITIES.index("CAP_SYS_ADMIN")
 CAP_SYS_NICE = 1 << CAPABILITIES.index("CAP_SYS_NICE")
@@ -171,4 +175,15 @@ def _denies_setgroups(job: Compilation) -> bool:
         and len(mappings) == 1
         and mappings[0]["size"] == 1
         and mappings[0]["hostID"] == job.facts.gid
+    )
+
+
+def add_umask(job: Compilation, process: Process) -> None:
+    """Append an operation that sets the umask of ``process.user``, by default DEFAULT_UMASK."""
+    umask = process["user"].get("umask")
+    job.add(
+        operations.umask(
+            mask=DEFAULT_UMASK if umask is None else umask,
+            where="process.user.umask",
+        ),
     )

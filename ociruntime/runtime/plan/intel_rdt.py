@@ -75,7 +75,11 @@ def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
     tasks = [f"{group.path}/tasks"]
     if rdt.get("enableMonitoring"):
         if not group.monitoring:
-            raise ConfigError(f"{WHERE}.enableMonitoring", "the processor has no RDT monitoring")
+            raise ConfigError(
+                f"{WHERE}.enableMonitoring",
+                "resctrl has no mon_groups: the processor has no RDT monitoring, or the kernel "
+                "parameter rdt= disables it",
+            )
         monitor = f"{group.path}/mon_groups/{container_id}"  # LNX-RDT-20
         made.append(monitor)
         own.append(monitor)

@@ -1,11 +1,12 @@
 """Plan the creation and joining of namespaces, in the required order.
 
-The container's init starts in one of two ways.  If every namespace is new, the executor is cloned
-straight into them.  Joined namespaces, a user namespace (its maps are written from outside) and a
-time namespace (only children enter it) need operations first: then the executor starts on the host,
-carries those out, and forks the init with ``clone_init``.  In a joined pid namespace, other
-processes may trace every new process: it is entered last, by ``clone_process``, when everything is
-set up and all privileges are dropped (runtime/plan/process.py).
+The container's init starts in one of two ways.  If no namespace is joined, and neither a user nor a
+time namespace is created, the executor is cloned straight into the new namespaces.  Otherwise it
+starts on the host, carries out the operations that those need (a user namespace's maps are written
+from outside; only children enter a time namespace), and forks the init with ``clone_init``.
+
+In a joined pid namespace, other processes may trace every new process: it is entered last, by
+``clone_process``, when everything is set up and all privileges are dropped (process.py).
 """
 
 from __future__ import annotations

@@ -11,17 +11,25 @@ def open_namespace(*, slot: int, source: str, where: str = "") -> Operation:
     """Return an operation to open a namespace file of the host.
 
     The descriptor is kept in a slot.
+
+    ``slot``: slot number. ``source``: namespace file.
     """
     return Operation(1, (slot, source), where)
 
 
 def join_namespace(*, slot: int, kind: int, where: str = "") -> Operation:
-    """Return an operation to enter the namespace whose descriptor is in a slot."""
+    """Return an operation to enter the namespace whose descriptor is in a slot.
+
+    ``slot``: slot number. ``kind``: CLONE_NEW* of the expected kind.
+    """
     return Operation(2, (slot, kind), where)
 
 
 def unshare(*, flags: int, where: str = "") -> Operation:
-    """Return an operation to create namespaces and enter them."""
+    """Return an operation to create namespaces and enter them.
+
+    ``flags``: CLONE_NEW* bits.
+    """
     return Operation(3, (flags,), where)
 
 
@@ -29,6 +37,8 @@ def sync(*, stage: int, where: str = "") -> Operation:
     """Return an operation to report a stage to the runtime.
 
     The executor waits until the runtime has done its part.
+
+    ``stage``: STAGE_* number.
     """
     return Operation(4, (stage,), where)
 
@@ -42,12 +52,18 @@ def clone_init(*, flags: int, where: str = "") -> Operation:
     """Return an operation to fork the container's init into new namespaces.
 
     The init continues, its parent exits.
+
+    ``flags``: CLONE_NEW* bits.
     """
     return Operation(6, (flags,), where)
 
 
 def join_process(*, flags: int, root_of: int, where: str = "") -> Operation:
-    """Return an operation to enter the namespaces and the root of the container's init."""
+    """Return an operation to enter the namespaces and the root of the container's init.
+
+    ``flags``: CLONE_NEW* bits. ``root_of``: pid of the init, if its root is not that of its mount
+    namespace; else 0.
+    """
     return Operation(7, (flags, root_of), where)
 
 
@@ -55,12 +71,17 @@ def clone_process(*, terminal: int, where: str = "") -> Operation:
     """Return an operation to fork into the joined pid namespace.
 
     The child continues, its parent exits.
+
+    ``terminal``: 1: the child takes standard input as controlling terminal.
     """
     return Operation(8, (terminal,), where)
 
 
 def write_proc(*, path: str, data: str, where: str = "") -> Operation:
-    """Return an operation to write a file of the host's verified procfs."""
+    """Return an operation to write a file of the host's verified procfs.
+
+    ``path``: path below /proc. ``data``: content, in a single write.
+    """
     return Operation(9, (path, data), where)
 
 
@@ -70,7 +91,10 @@ def keyring(*, where: str = "") -> Operation:
 
 
 def propagation(*, flags: int, where: str = "") -> Operation:
-    """Return an operation to set the propagation of the mount at the current root."""
+    """Return an operation to set the propagation of the mount at the current root.
+
+    ``flags``: MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, and MS_REC.
+    """
     return Operation(11, (flags,), where)
 
 
@@ -78,6 +102,8 @@ def id_map(*, slot: int, uid_map: str, gid_map: str, where: str = "") -> Operati
     """Return an operation to create a user namespace that only holds id maps.
 
     Its descriptor is kept in a slot.
+
+    ``slot``: slot number. ``uid_map``: lines of a uid_map. ``gid_map``: lines of a gid_map.
     """
     return Operation(12, (slot, uid_map, gid_map), where)
 
@@ -95,6 +121,11 @@ def open_tree(
     """Return an operation to copy a mount tree of the host, detached.
 
     Its descriptor is kept in a slot.
+
+    ``slot``: slot number. ``source``: path on the host. ``follow``: 1: follow symbolic links; 0:
+    resolve without them below the shared root. ``recursive``: 1: with all submounts. ``id_map``:
+    slot of the user namespace whose id maps it gets, or NO_SLOT. ``id_map_recursive``: 1: id-map
+    submounts, too.
     """
     return Operation(13, (slot, source, follow, recursive, id_map, id_map_recursive), where)
 
@@ -103,12 +134,17 @@ def root(*, source: str, where: str = "") -> Operation:
     """Return an operation to bind-mount the root filesystem on itself.
 
     Later targets are resolved inside it.
+
+    ``source``: root directory on the host.
     """
     return Operation(14, (source,), where)
 
 
 def shared_root(*, source: str, where: str = "") -> Operation:
-    """Return an operation to resolve later targets inside a directory that is not a mount point."""
+    """Return an operation to resolve later targets inside a directory that is not a mount point.
+
+    ``source``: root directory on the host.
+    """
     return Operation(15, (source,), where)
 
 
@@ -125,7 +161,14 @@ def mount(
     label: str,
     where: str = "",
 ) -> Operation:
-    """Return an operation to mount a new filesystem on a target, which is created if missing."""
+    """Return an operation to mount a new filesystem on a target, which is created if missing.
+
+    ``fstype``: filesystem type. ``source``: the source that mount(8) would show. ``target``: mount
+    point. ``options``: superblock options, key or key=value. ``attributes``: MOUNT_ATTR_* bits.
+    ``propagation``: MS_* propagation, 0: none. ``flags``: MOUNT_REAL_DIRECTORY, _INHERIT_MODE,
+    _COPY_UP, _OR_BIND, _PRESENT. ``id_map``: slot of the user namespace whose id maps it gets, or
+    NO_SLOT. ``label``: SELinux label that its root gets afterwards, empty: none.
+    """
     return Operation(
         16,
         (
@@ -159,7 +202,16 @@ def bind(
     id_map_recursive: int,
     where: str = "",
 ) -> Operation:
-    """Return an operation to bind-mount a host path on a target, which is created if missing."""
+    """Return an operation to bind-mount a host path on a target, which is created if missing.
+
+    ``slot``: slot of a tree opened before, or NO_SLOT. ``source``: path on the host, if slot is
+    NO_SLOT. ``target``: mount point. ``recursive``: 1: with all submounts. ``set_attributes``:
+    MOUNT_ATTR_* to set on the top mount. ``clear_attributes``: MOUNT_ATTR_* to clear on the top
+    mount. ``set_recursive``: MOUNT_ATTR_* to set on all of the tree. ``clear_recursive``:
+    MOUNT_ATTR_* to clear on all of the tree. ``propagation``: MS_* propagation, 0: none. ``flags``:
+    MOUNT_REAL_DIRECTORY, MOUNT_PRESENT. ``id_map``: if slot is NO_SLOT: slot of the user namespace
+    with its id maps. ``id_map_recursive``: 1: id-map submounts, too.
+    """
     return Operation(
         17,
         (
@@ -184,6 +236,8 @@ def unmount(*, target: str, follow: int, where: str = "") -> Operation:
     """Return an operation to unmount the mount at a target.
 
     The runtime verifies the mount first.
+
+    ``target``: a mount point. ``follow``: 1: follow symbolic links.
     """
     return Operation(18, (target, follow), where)
 
@@ -197,17 +251,28 @@ def set_attributes(
     propagation: int,
     where: str = "",
 ) -> Operation:
-    """Return an operation to change the attributes of the mount at a target."""
+    """Return an operation to change the attributes of the mount at a target.
+
+    ``target``: a mount point. ``set_attributes``: MOUNT_ATTR_* to set. ``clear_attributes``:
+    MOUNT_ATTR_* to clear. ``recursive``: 1: on all submounts, too. ``propagation``: MS_*
+    propagation, 0: none.
+    """
     return Operation(19, (target, set_attributes, clear_attributes, recursive, propagation), where)
 
 
 def reconfigure(*, target: str, options: list[str], where: str = "") -> Operation:
-    """Return an operation to change options of the filesystem mounted at a target."""
+    """Return an operation to change options of the filesystem mounted at a target.
+
+    ``target``: a mount point. ``options``: superblock options, key or key=value.
+    """
     return Operation(20, (target, options), where)
 
 
 def mkdir(*, target: str, mode: int, where: str = "") -> Operation:
-    """Return an operation to create a directory and its parents, if missing."""
+    """Return an operation to create a directory and its parents, if missing.
+
+    ``target``: directory. ``mode``: permission bits of the new ones.
+    """
     return Operation(21, (target, mode), where)
 
 
@@ -225,6 +290,10 @@ def device(
     """Return an operation to create a device node or FIFO.
 
     An existing node must be the same device.
+
+    ``target``: path. ``mode``: S_IF* type and permission bits. ``major``: major number. ``minor``:
+    minor number. ``uid``: owner. ``gid``: group. ``source``: node of the host to bind-mount if
+    mknod is not permitted.
     """
     return Operation(22, (target, mode, major, minor, uid, gid, source), where)
 
@@ -233,6 +302,9 @@ def symlink(*, target: str, text: str, requires: str, replace: int, where: str =
     """Return an operation to create a symbolic link.
 
     An existing file is kept, unless replace is set.
+
+    ``target``: path of the link. ``text``: the link's text. ``requires``: created only if this
+    exists inside; empty: always. ``replace``: 1: replace an existing file.
     """
     return Operation(23, (target, text, requires, replace), where)
 
@@ -241,6 +313,9 @@ def console(*, rows: int, columns: int, uid: int, flags: int, where: str = "") -
     """Return an operation to open a terminal of the container's devpts.
 
     Its master is sent to the runtime.
+
+    ``rows``: height, 0: unset. ``columns``: width, 0: unset. ``uid``: owner of the slave.
+    ``flags``: CONSOLE_BIND, CONSOLE_CONTROL.
     """
     return Operation(24, (rows, columns, uid, flags), where)
 
@@ -249,6 +324,8 @@ def mask(*, target: str, context: str, where: str = "") -> Operation:
     """Return an operation to hide a path behind an empty file or directory.
 
     A missing path is skipped.
+
+    ``target``: path. ``context``: SELinux context of the empty directory, empty: none.
     """
     return Operation(25, (target, context), where)
 
@@ -257,6 +334,8 @@ def readonly(*, target: str, where: str = "") -> Operation:
     """Return an operation to make a path and its submounts read-only.
 
     A missing path is skipped.
+
+    ``target``: path.
     """
     return Operation(26, (target,), where)
 
@@ -275,6 +354,10 @@ def hook(
     """Return an operation to run a hook in the current namespaces.
 
     Its standard input is the container's state.
+
+    ``source``: program. ``args``: its argv. ``env``: its environment. ``with_home``: 1: add the
+    HOME found by the operation home. ``timeout``: seconds, 0: none. ``state_before``: state JSON up
+    to the pid. ``state_after``: state JSON after the pid.
     """
     return Operation(27, (source, args, env, with_home, timeout, state_before, state_after), where)
 
@@ -283,6 +366,8 @@ def null_streams(*, root_of: int, where: str = "") -> Operation:
     """Return an operation to reopen standard streams that are the host's /dev/null.
 
     They get the container's.
+
+    ``root_of``: pid of a process with the container's /dev/null, 0: the root being built.
     """
     return Operation(28, (root_of,), where)
 
@@ -299,6 +384,8 @@ def move_root(*, uncovered: list[str], where: str = "") -> Operation:
     """Return an operation to move the root filesystem onto / (MS_MOVE).
 
     It replaces pivot_root(2) on an initramfs.
+
+    ``uncovered``: the host's proc and sysfs, unmounted first or covered.
     """
     return Operation(30, (uncovered,), where)
 
@@ -309,12 +396,18 @@ def chroot(*, where: str = "") -> Operation:
 
 
 def hostname(*, name: str, where: str = "") -> Operation:
-    """Return an operation to set the host name."""
+    """Return an operation to set the host name.
+
+    ``name``: name.
+    """
     return Operation(32, (name,), where)
 
 
 def domainname(*, name: str, where: str = "") -> Operation:
-    """Return an operation to set the NIS domain name."""
+    """Return an operation to set the NIS domain name.
+
+    ``name``: name.
+    """
     return Operation(33, (name,), where)
 
 
@@ -324,12 +417,18 @@ def loopback(*, where: str = "") -> Operation:
 
 
 def rlimit(*, resource: int, soft: int, hard: int, where: str = "") -> Operation:
-    """Return an operation to set a resource limit."""
+    """Return an operation to set a resource limit.
+
+    ``resource``: RLIMIT_* number. ``soft``: soft limit. ``hard``: hard limit.
+    """
     return Operation(35, (resource, soft, hard), where)
 
 
 def personality(*, domain: int, where: str = "") -> Operation:
-    """Return an operation to set the execution domain (personality(2))."""
+    """Return an operation to set the execution domain (personality(2)).
+
+    ``domain``: PER_* number.
+    """
     return Operation(36, (domain,), where)
 
 
@@ -337,12 +436,17 @@ def affinity(*, cpus: bytes, where: str = "") -> Operation:
     """Return an operation to set the CPU affinity.
 
     An empty mask allows all CPUs of the cpuset.
+
+    ``cpus``: bit mask, the lowest CPU first.
     """
     return Operation(37, (cpus,), where)
 
 
 def io_priority(*, value: int, where: str = "") -> Operation:
-    """Return an operation to set the I/O priority of the process group."""
+    """Return an operation to set the I/O priority of the process group.
+
+    ``value``: class << 13 | level.
+    """
     return Operation(38, (value,), where)
 
 
@@ -357,17 +461,28 @@ def scheduler(
     period: int,
     where: str = "",
 ) -> Operation:
-    """Return an operation to set the scheduling policy."""
+    """Return an operation to set the scheduling policy.
+
+    ``policy``: SCHED_* number. ``flags``: SCHED_FLAG_* bits. ``nice``: nice value as two's
+    complement. ``priority``: static priority. ``runtime``: nanoseconds. ``deadline``: nanoseconds.
+    ``period``: nanoseconds.
+    """
     return Operation(39, (policy, flags, nice, priority, runtime, deadline, period), where)
 
 
 def memory_policy(*, mode: int, nodes: bytes, where: str = "") -> Operation:
-    """Return an operation to set the NUMA memory policy."""
+    """Return an operation to set the NUMA memory policy.
+
+    ``mode``: MPOL_* mode and flags. ``nodes``: bit mask in words of 64, the lowest first.
+    """
     return Operation(40, (mode, nodes), where)
 
 
 def chdir(*, path: str, optional: int, where: str = "") -> Operation:
-    """Return an operation to change the working directory, which must be inside the root."""
+    """Return an operation to change the working directory, which must be inside the root.
+
+    ``path``: directory inside. ``optional``: 1: ignore a failure, a second chdir follows.
+    """
     return Operation(41, (path, optional), where)
 
 
@@ -375,12 +490,17 @@ def stdio_owner(*, uid: int, where: str = "") -> Operation:
     """Return an operation to change the owner of the standard streams.
 
     Devices and read-only files are skipped.
+
+    ``uid``: user.
     """
     return Operation(42, (uid,), where)
 
 
 def bounding(*, keep: int, where: str = "") -> Operation:
-    """Return an operation to drop capabilities from the bounding set."""
+    """Return an operation to drop capabilities from the bounding set.
+
+    ``keep``: mask of the capabilities to keep.
+    """
     return Operation(43, (keep,), where)
 
 
@@ -388,6 +508,9 @@ def user(*, uid: int, gid: int, groups: list[int], set_groups: int, where: str =
     """Return an operation to switch to the user.
 
     Root's capabilities are kept until the capability sets are set.
+
+    ``uid``: user. ``gid``: group. ``groups``: supplementary groups. ``set_groups``: 0: the user
+    namespace denies setgroups.
     """
     return Operation(44, (uid, gid, groups, set_groups), where)
 
@@ -395,7 +518,10 @@ def user(*, uid: int, gid: int, groups: list[int], set_groups: int, where: str =
 def capabilities(
     *, effective: int, permitted: int, inheritable: int, ambient: int, where: str = ""
 ) -> Operation:
-    """Return an operation to set the capability sets."""
+    """Return an operation to set the capability sets.
+
+    ``effective``: mask. ``permitted``: mask. ``inheritable``: mask. ``ambient``: mask.
+    """
     return Operation(45, (effective, permitted, inheritable, ambient), where)
 
 
@@ -403,6 +529,8 @@ def drop_extra(*, effective: int, permitted: int, inheritable: int, where: str =
     """Return an operation to drop the capabilities that only loading the filter required.
 
     It uses capset(2) alone.
+
+    ``effective``: set. ``permitted``: set. ``inheritable``: set.
     """
     return Operation(46, (effective, permitted, inheritable), where)
 
@@ -413,7 +541,10 @@ def no_new_privs(*, where: str = "") -> Operation:
 
 
 def umask(*, mask: int, where: str = "") -> Operation:
-    """Return an operation to set the file mode creation mask."""
+    """Return an operation to set the file mode creation mask.
+
+    ``mask``: mask.
+    """
     return Operation(48, (mask,), where)
 
 
@@ -423,7 +554,10 @@ def close_host(*, where: str = "") -> Operation:
 
 
 def home(*, uid: int, where: str = "") -> Operation:
-    """Return an operation to add HOME from /etc/passwd to the environment."""
+    """Return an operation to add HOME from /etc/passwd to the environment.
+
+    ``uid``: user.
+    """
     return Operation(50, (uid,), where)
 
 
@@ -436,6 +570,8 @@ def find_executable(*, file: str, path: str, where: str = "") -> Operation:
     """Return an operation to look the program up in PATH like execvp(3).
 
     The user's permissions apply.
+
+    ``file``: process.args[0]. ``path``: PATH of the environment.
     """
     return Operation(52, (file, path), where)
 
@@ -446,12 +582,19 @@ def wait_start(*, where: str = "") -> Operation:
 
 
 def seccomp(*, flags: int, last: int, filter: bytes, where: str = "") -> Operation:
-    """Return an operation to load the seccomp filter."""
+    """Return an operation to load the seccomp filter.
+
+    ``flags``: SECCOMP_FILTER_FLAG_* bits. ``last``: 1: execve follows; announce it before loading
+    the filter. ``filter``: struct sock_filter array.
+    """
     return Operation(54, (flags, last, filter), where)
 
 
 def exec(*, args: list[str], env: list[str], where: str = "") -> Operation:
-    """Return an operation to execute the container's program."""
+    """Return an operation to execute the container's program.
+
+    ``args``: argv. ``env``: environment, without variables added by other operations.
+    """
     return Operation(55, (args, env), where)
 
 
@@ -459,6 +602,9 @@ def restrict(*, target: str, set_attributes: int, where: str = "") -> Operation:
     """Return an operation to add attributes to the mount at a target.
 
     The runtime verifies the mount first.
+
+    ``target``: a mount point; symbolic links in the path are not followed. ``set_attributes``:
+    MOUNT_ATTR_* to set.
     """
     return Operation(56, (target, set_attributes), where)
 
@@ -467,5 +613,7 @@ def recorded_root(*, source: str, where: str = "") -> Operation:
     """Return an operation to bind-mount the root filesystem on itself.
 
     The runtime records the mount first.
+
+    ``source``: root directory on the host.
     """
     return Operation(57, (source,), where)

@@ -6,26 +6,22 @@ seccomp filter, which may deny many of the system calls before it.
 
 from __future__ import annotations
 
-from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CLONE_NEWUSER, PERSONALITIES, RLIMITS
 from ociruntime.base.paths import clean
 from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.hooks import compile_start_hooks
-from ociruntime.runtime.plan.identity import add_capabilities, compile_user
+from ociruntime.runtime.plan.identity import add_capabilities, add_umask, compile_user
 from ociruntime.runtime.plan.operation_table import STAGE_READY
 from ociruntime.runtime.plan.scheduling import add_scheduler, compile_scheduling, ends_by_fork
+from ociruntime.runtime.plan.security_labels import add_labels
 from ociruntime.runtime.spec.config_types import Process
 
 # The GNU C library's default path of execvp(3).
 DEFAULT_PATH = "/bin:/usr/bin"
 
 LISTEN_VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
-
-# In the specification an absent umask means the caller's. Every runtime sets 0022 instead: a
-# container must not depend on the shell that created it.
-DEFAULT_UMASK = 0o022
 
 
 def compile_process(job: Compilation) -> None:
@@ -79,7 +75,7 @@ def prepare_process(job: Compilation, process: Process, late_policy: bool = Fals
     _add_limits(job, process)
     _add_personality(job)
     compile_scheduling(job, process, late_policy)
-    _add_labels(job, process)
+    add_labels(job, process)
     _add_user(job, process, late_policy)
     environment = unique_environment(process.get("env") or [])
     if job.request.listen_fds:
@@ -191,47 +187,6 @@ def _add_personality(job: Compilation) -> None:
     )
 
 
-def add_keyring(job: Compilation, process: Process | None) -> None:
-    """Append operations that create a session keyring with the process's SELinux label.
-
-    The keyring has no name: a named keyring would be joined, not created, if another container had
-    created it first and opened it to all.  The label for new keys is in force until the next exec.
-    """
-    label = process.get("selinuxLabel") if process else None
-    if label:
-        path = "self/attr/keycreate"
-        job.add(operations.write_proc(path=path, data=label, where=_require_selinux(job)))
-    job.add(operations.keyring())
-
-
-def _require_selinux(job: Compilation) -> str:
-    """Return the JSON path of ``selinuxLabel``.  Raises ConfigError if SELinux is disabled."""
-    where = "process.selinuxLabel"
-    if not job.facts.selinux:
-        raise ConfigError(where, "SELinux is not enabled on this host")
-    return where
-
-
-def _add_labels(job: Compilation, process: Process) -> None:
-    """Append operations that set the AppArmor profile and SELinux label for the next execve(2)."""
-    profile = process.get("apparmorProfile")
-    if profile:
-        where = "process.apparmorProfile"
-        if not job.facts.apparmor:
-            raise ConfigError(where, "AppArmor is not enabled on this host")
-        job.add(
-            operations.write_proc(
-                path=job.facts.apparmor,
-                data=f"exec {profile}",
-                where=where,
-            ),
-        )
-    label = process.get("selinuxLabel")
-    if label:
-        where = _require_selinux(job)
-        job.add(operations.write_proc(path="self/attr/exec", data=label, where=where))
-
-
 def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
     """Append operations that switch to the user, and that chdir(2) before and after.
 
@@ -247,13 +202,7 @@ def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
     job.add(operations.chdir(path=cwd, optional=0, where="process.cwd"))
     if process.get("noNewPrivileges"):
         job.add(operations.no_new_privs(where="process.noNewPrivileges"))
-    umask = process["user"].get("umask")
-    job.add(
-        operations.umask(
-            mask=DEFAULT_UMASK if umask is None else umask,
-            where="process.user.umask",
-        ),
-    )
+    add_umask(job, process)
 
 
 def listening_environment(environment: list[str], request: Request) -> list[str]:

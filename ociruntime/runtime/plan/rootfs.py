@@ -1,6 +1,6 @@
 """Plan the root filesystem: prepare it for the mounts, and make it the process's root.
 
-Masked and read-only paths become operations here; ``csrc/executor/ops_restrictions.c`` carries them
+Masked and read-only paths become operations here; ``csrc/executor/ops_mask_paths.c`` carries them
 out.
 """
 
@@ -12,7 +12,7 @@ from ociruntime.base.paths import clean
 from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.mount_options import PROPAGATION
-from ociruntime.runtime.plan.process import add_keyring
+from ociruntime.runtime.plan.security_labels import add_keyring
 
 
 def compile_root(job: Compilation) -> None:

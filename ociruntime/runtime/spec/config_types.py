@@ -8,14 +8,14 @@ from typing import Required, TypedDict
 
 
 class Root(TypedDict, total=False):
-    """An object of the type ``Root`` in config.json."""
+    """The JSON object ``Root`` of config.json, from schemas/config.schema.json."""
 
     path: Required[str]
     readonly: bool
 
 
 class IdMapping(TypedDict, total=False):
-    """An object of the type ``IdMapping`` in config.json."""
+    """The JSON object ``IdMapping`` of config.json, from schemas/config.schema.json."""
 
     containerID: Required[int]
     hostID: Required[int]
@@ -23,7 +23,7 @@ class IdMapping(TypedDict, total=False):
 
 
 class Mount(TypedDict, total=False):
-    """An object of the type ``Mount`` in config.json."""
+    """The JSON object ``Mount`` of config.json, from schemas/config.schema.json."""
 
     destination: Required[str]
     type: str
@@ -34,14 +34,14 @@ class Mount(TypedDict, total=False):
 
 
 class ConsoleSize(TypedDict, total=False):
-    """An object of the type ``ConsoleSize`` in config.json."""
+    """The JSON object ``ConsoleSize`` of config.json, from schemas/config.schema.json."""
 
     height: Required[int]
     width: Required[int]
 
 
 class User(TypedDict, total=False):
-    """An object of the type ``User`` in config.json."""
+    """The JSON object ``User`` of config.json, from schemas/config.schema.json."""
 
     uid: Required[int]
     gid: Required[int]
@@ -50,7 +50,7 @@ class User(TypedDict, total=False):
 
 
 class Rlimit(TypedDict, total=False):
-    """An object of the type ``Rlimit`` in config.json."""
+    """The JSON object ``Rlimit`` of config.json, from schemas/config.schema.json."""
 
     type: Required[str]
     soft: Required[int]
@@ -58,7 +58,7 @@ class Rlimit(TypedDict, total=False):
 
 
 class Capabilities(TypedDict, total=False):
-    """An object of the type ``Capabilities`` in config.json."""
+    """The JSON object ``Capabilities`` of config.json, from schemas/config.schema.json."""
 
     bounding: list[str]
     effective: list[str]
@@ -68,7 +68,7 @@ class Capabilities(TypedDict, total=False):
 
 
 class Scheduler(TypedDict, total=False):
-    """An object of the type ``Scheduler`` in config.json."""
+    """The JSON object ``Scheduler`` of config.json, from schemas/config.schema.json."""
 
     policy: Required[str]
     nice: int
@@ -85,14 +85,14 @@ IoPriority = TypedDict(
 
 
 class ExecCpuAffinity(TypedDict, total=False):
-    """An object of the type ``ExecCpuAffinity`` in config.json."""
+    """The JSON object ``ExecCpuAffinity`` of config.json, from schemas/config.schema.json."""
 
     initial: str
     final: str
 
 
 class Process(TypedDict, total=False):
-    """An object of the type ``Process`` in config.json."""
+    """The JSON object ``Process`` of config.json, from schemas/config.schema.json."""
 
     terminal: bool
     consoleSize: ConsoleSize
@@ -112,7 +112,7 @@ class Process(TypedDict, total=False):
 
 
 class Hook(TypedDict, total=False):
-    """An object of the type ``Hook`` in config.json."""
+    """The JSON object ``Hook`` of config.json, from schemas/config.schema.json."""
 
     path: Required[str]
     args: list[str]
@@ -121,7 +121,7 @@ class Hook(TypedDict, total=False):
 
 
 class Hooks(TypedDict, total=False):
-    """An object of the type ``Hooks`` in config.json."""
+    """The JSON object ``Hooks`` of config.json, from schemas/config.schema.json."""
 
     prestart: list[Hook]
     createRuntime: list[Hook]
@@ -132,21 +132,21 @@ class Hooks(TypedDict, total=False):
 
 
 class Namespace(TypedDict, total=False):
-    """An object of the type ``Namespace`` in config.json."""
+    """The JSON object ``Namespace`` of config.json, from schemas/config.schema.json."""
 
     type: Required[str]
     path: str
 
 
 class TimeOffset(TypedDict, total=False):
-    """An object of the type ``TimeOffset`` in config.json."""
+    """The JSON object ``TimeOffset`` of config.json, from schemas/config.schema.json."""
 
     secs: int
     nanosecs: int
 
 
 class Device(TypedDict, total=False):
-    """An object of the type ``Device`` in config.json."""
+    """The JSON object ``Device`` of config.json, from schemas/config.schema.json."""
 
     type: Required[str]
     path: Required[str]
@@ -158,13 +158,13 @@ class Device(TypedDict, total=False):
 
 
 class NetDevice(TypedDict, total=False):
-    """An object of the type ``NetDevice`` in config.json."""
+    """The JSON object ``NetDevice`` of config.json, from schemas/config.schema.json."""
 
     name: str
 
 
 class DeviceRule(TypedDict, total=False):
-    """An object of the type ``DeviceRule`` in config.json."""
+    """The JSON object ``DeviceRule`` of config.json, from schemas/config.schema.json."""
 
     allow: Required[bool]
     type: str
@@ -174,7 +174,7 @@ class DeviceRule(TypedDict, total=False):
 
 
 class Memory(TypedDict, total=False):
-    """An object of the type ``Memory`` in config.json."""
+    """The JSON object ``Memory`` of config.json, from schemas/config.schema.json."""
 
     limit: int
     reservation: int
@@ -188,7 +188,7 @@ class Memory(TypedDict, total=False):
 
 
 class Cpu(TypedDict, total=False):
-    """An object of the type ``Cpu`` in config.json."""
+    """The JSON object ``Cpu`` of config.json, from schemas/config.schema.json."""
 
     shares: int
     quota: int
@@ -202,13 +202,13 @@ class Cpu(TypedDict, total=False):
 
 
 class Pids(TypedDict, total=False):
-    """An object of the type ``Pids`` in config.json."""
+    """The JSON object ``Pids`` of config.json, from schemas/config.schema.json."""
 
     limit: int
 
 
 class WeightDevice(TypedDict, total=False):
-    """An object of the type ``WeightDevice`` in config.json."""
+    """The JSON object ``WeightDevice`` of config.json, from schemas/config.schema.json."""
 
     major: Required[int]
     minor: Required[int]
@@ -217,7 +217,7 @@ class WeightDevice(TypedDict, total=False):
 
 
 class ThrottleDevice(TypedDict, total=False):
-    """An object of the type ``ThrottleDevice`` in config.json."""
+    """The JSON object ``ThrottleDevice`` of config.json, from schemas/config.schema.json."""
 
     major: Required[int]
     minor: Required[int]
@@ -225,7 +225,7 @@ class ThrottleDevice(TypedDict, total=False):
 
 
 class BlockIO(TypedDict, total=False):
-    """An object of the type ``BlockIO`` in config.json."""
+    """The JSON object ``BlockIO`` of config.json, from schemas/config.schema.json."""
 
     weight: int
     leafWeight: int
@@ -237,35 +237,35 @@ class BlockIO(TypedDict, total=False):
 
 
 class HugepageLimit(TypedDict, total=False):
-    """An object of the type ``HugepageLimit`` in config.json."""
+    """The JSON object ``HugepageLimit`` of config.json, from schemas/config.schema.json."""
 
     pageSize: Required[str]
     limit: Required[int]
 
 
 class InterfacePriority(TypedDict, total=False):
-    """An object of the type ``InterfacePriority`` in config.json."""
+    """The JSON object ``InterfacePriority`` of config.json, from schemas/config.schema.json."""
 
     name: Required[str]
     priority: Required[int]
 
 
 class Network(TypedDict, total=False):
-    """An object of the type ``Network`` in config.json."""
+    """The JSON object ``Network`` of config.json, from schemas/config.schema.json."""
 
     classID: int
     priorities: list[InterfacePriority]
 
 
 class Rdma(TypedDict, total=False):
-    """An object of the type ``Rdma`` in config.json."""
+    """The JSON object ``Rdma`` of config.json, from schemas/config.schema.json."""
 
     hcaHandles: int
     hcaObjects: int
 
 
 class Resources(TypedDict, total=False):
-    """An object of the type ``Resources`` in config.json."""
+    """The JSON object ``Resources`` of config.json, from schemas/config.schema.json."""
 
     devices: list[DeviceRule]
     memory: Memory
@@ -279,7 +279,7 @@ class Resources(TypedDict, total=False):
 
 
 class IntelRdt(TypedDict, total=False):
-    """An object of the type ``IntelRdt`` in config.json."""
+    """The JSON object ``IntelRdt`` of config.json, from schemas/config.schema.json."""
 
     closID: str
     l3CacheSchema: str
@@ -289,7 +289,7 @@ class IntelRdt(TypedDict, total=False):
 
 
 class MemoryPolicy(TypedDict, total=False):
-    """An object of the type ``MemoryPolicy`` in config.json."""
+    """The JSON object ``MemoryPolicy`` of config.json, from schemas/config.schema.json."""
 
     mode: Required[str]
     nodes: str
@@ -297,7 +297,7 @@ class MemoryPolicy(TypedDict, total=False):
 
 
 class SyscallArg(TypedDict, total=False):
-    """An object of the type ``SyscallArg`` in config.json."""
+    """The JSON object ``SyscallArg`` of config.json, from schemas/config.schema.json."""
 
     index: Required[int]
     value: Required[int]
@@ -306,7 +306,7 @@ class SyscallArg(TypedDict, total=False):
 
 
 class Syscall(TypedDict, total=False):
-    """An object of the type ``Syscall`` in config.json."""
+    """The JSON object ``Syscall`` of config.json, from schemas/config.schema.json."""
 
     names: Required[list[str]]
     action: Required[str]
@@ -315,7 +315,7 @@ class Syscall(TypedDict, total=False):
 
 
 class Seccomp(TypedDict, total=False):
-    """An object of the type ``Seccomp`` in config.json."""
+    """The JSON object ``Seccomp`` of config.json, from schemas/config.schema.json."""
 
     defaultAction: Required[str]
     defaultErrnoRet: int
@@ -327,14 +327,14 @@ class Seccomp(TypedDict, total=False):
 
 
 class Personality(TypedDict, total=False):
-    """An object of the type ``Personality`` in config.json."""
+    """The JSON object ``Personality`` of config.json, from schemas/config.schema.json."""
 
     domain: Required[str]
     flags: list[str]
 
 
 class Linux(TypedDict, total=False):
-    """An object of the type ``Linux`` in config.json."""
+    """The JSON object ``Linux`` of config.json, from schemas/config.schema.json."""
 
     namespaces: list[Namespace]
     uidMappings: list[IdMapping]

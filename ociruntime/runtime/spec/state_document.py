@@ -1,4 +1,4 @@
-"""The state document for hooks and seccomp agents (runtime.md#state)."""
+"""The state of a container in JSON: for hooks and seccomp agents, and as `state` prints it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def state_document(
     bundle: str,
     annotations: dict[str, str] | None,
 ) -> dict[str, Any]:
-    """Return the state document that hooks and seccomp agents read, and that `state` extends.
+    """Return the state document that hooks and seccomp agents read (runtime.md#state).
 
     ``pid`` is the init's pid in the reader's pid namespace, or 0 if there is no init;
     ``bundle`` is absolute.
@@ -31,3 +31,23 @@ def state_document(
     if annotations:
         document["annotations"] = annotations
     return document
+
+
+def state_output(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[str, Any]:
+    """Return the document that `state` prints: runc's additional members too, in runc's order.
+
+    ``facts`` is the content of state.json; ``owner`` is the name of the state directory's owner.
+    """
+    described = {
+        "ociVersion": SPEC_VERSION,
+        "id": facts["id"],
+        "pid": pid,
+        "status": status,
+        "bundle": facts["bundle"],
+        "rootfs": facts["rootfs"],
+        "created": facts["created"],
+    }
+    if facts["annotations"]:
+        described["annotations"] = facts["annotations"]
+    described["owner"] = owner
+    return described

@@ -18,6 +18,7 @@ from ociruntime.manager.containers.pod_status import PodStatus
 from ociruntime.pods.store.log_reader import Assembler
 from ociruntime.runtime.lifecycle import container, mounts_add_remove, root_mount
 from ociruntime.runtime.lifecycle.fast_path_record import entry_text
+from ociruntime.runtime.spec.state_document import state_output
 from tests.fuzz.mutation import change_lines, json_mutator
 from tests.fuzz.target import Target, empty_directory, refusals
 from tests.unit.runtime.lifecycle.test_fast_path_record import FACTS
@@ -44,7 +45,7 @@ def _container(directory: Path) -> None:
     found.status()
     found.seccomp_agent()
     container.document(found, "running")
-    described = container.describe(found.facts, "running", found.pid, "root")
+    described = state_output(found.facts, "running", found.pid, "root")
     json.dumps(described)
     entry_text(found.facts, None, 0, "root")
 

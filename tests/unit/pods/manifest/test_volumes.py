@@ -7,7 +7,7 @@ import pytest
 from ociruntime.base.errors import UsageError
 from ociruntime.pods.bundle.copy_files import owner_on_host
 from ociruntime.pods.manifest.volumes import check_owners, volume
-from ociruntime.pods.operations.runtime_config import COUNT
+from ociruntime.pods.operations.pod_settings import COUNT
 
 LAST = (1 << 32) - 2
 

@@ -57,7 +57,7 @@ def test_halting_fails(pod: Supervisor, error: Exception) -> None:
     assert client.answers == [{}]
     assert isinstance(pod.failure, RuntimeFailure)
     assert (pod.code, pod.halting) == (OWN_FAILURE, "halt")
-    assert str(error) in pod.reason
+    assert (str(error) if isinstance(error, HostError) else "full") in pod.reason
 
 
 def test_a_warning_that_cannot_be_written(pod: Supervisor) -> None:

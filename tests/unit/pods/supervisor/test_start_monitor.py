@@ -59,7 +59,7 @@ def test_without_a_descriptor_left(pod: Pod) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
     try:
-        with pytest.raises(HostError, match="monitor: too many open files"):
+        with pytest.raises(HostError, match=r"monitor of pod .*: too many open files"):
             start_monitor(pod, warn)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)

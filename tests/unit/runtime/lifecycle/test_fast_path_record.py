@@ -11,8 +11,8 @@ from ociruntime.base.errors import HostError
 from ociruntime.base.json_text import dump
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
-from ociruntime.runtime.lifecycle.container import describe
 from ociruntime.runtime.lifecycle.fast_path_record import Removal, entry_text, removal, write_entry
+from ociruntime.runtime.spec.state_document import state_output
 
 FACTS: dict[str, Any] = {
     "version": 1,
@@ -83,7 +83,7 @@ def test_state_text(annotations: dict[str, str]) -> None:
     facts = changed(annotations=annotations)
     text = entry_text(facts, CGROUPS, 1000, "somebody").partition("\n\n")[2]
     head, middle, tail = text.split("\0")
-    expected = dump(describe(facts, "running", 71, "somebody"), 2) + "\n"
+    expected = dump(state_output(facts, "running", 71, "somebody"), 2) + "\n"
     assert f"{head}71{middle}running{tail}" == expected
 
 

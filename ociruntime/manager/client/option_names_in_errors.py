@@ -1,4 +1,4 @@
-"""Name the option in an error of ocid, which names a member of the request instead."""
+"""Reword errors of ocid for the command line: ``auto_remove``, a request's member, is ``--rm``."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.manager.client.connection import DaemonError
-from ociruntime.manager.client.member_options import with_option
+from ociruntime.manager.client.option_names_in_errors import with_option
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,49 @@
+"""Plan the AppArmor profile, the SELinux label and the session keyring, which has that label."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.compiler_state import Compilation
+from ociruntime.runtime.spec.config_types import Process
+
+
+def add_keyring(job: Compilation, process: Process | None) -> None:
+    """Append operations that create a session keyring with the process's SELinux label.
+
+    The keyring has no name: a named keyring would be joined, not created, if another container had
+    created it first and opened it to all.  The label for new keys is in force until the next exec.
+    """
+    label = process.get("selinuxLabel") if process else None
+    if label:
+        path = "self/attr/keycreate"
+        job.add(operations.write_proc(path=path, data=label, where=_require_selinux(job)))
+    job.add(operations.keyring())
+
+
+def _require_selinux(job: Compilation) -> str:
+    """Return the JSON path of ``selinuxLabel``.  Raises ConfigError if SELinux is disabled."""
+    where = "process.selinuxLabel"
+    if not job.facts.selinux:
+        raise ConfigError(where, "SELinux is not enabled on this host")
+    return where
+
+
+def add_labels(job: Compilation, process: Process) -> None:
+    """Append operations that set the AppArmor profile and SELinux label for the next execve(2)."""
+    profile = process.get("apparmorProfile")
+    if profile:
+        where = "process.apparmorProfile"
+        if not job.facts.apparmor:
+            raise ConfigError(where, "AppArmor is not enabled on this host")
+        job.add(
+            operations.write_proc(
+                path=job.facts.apparmor,
+                data=f"exec {profile}",
+                where=where,
+            ),
+        )
+    label = process.get("selinuxLabel")
+    if label:
+        where = _require_selinux(job)
+        job.add(operations.write_proc(path="self/attr/exec", data=label, where=where))
