@@ -1,6 +1,6 @@
 """The sources of an image: the mirrors of its registry in configured order, then the registry.
 
-model/config_files.py reads the mirrors from the configuration.
+``images/model/config_files.py`` reads the mirrors from the configuration.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`delete`: remove a container and all its state; fast path: `csrc/fast_path/delete.c`.
 
-Here it waits for the init; cgroups/cgroup_directory.py waits for the other processes.
+Here it waits for the init; ``runtime/cgroups/cgroup_directory.py`` waits for the other processes.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def test_a_pinned_name_that_another_image_has(store: Store) -> None:
     for digest in digests:
         name = f"docker.io/library/x:1@{digest}"
         store.set_name(image.id, name)
-        with pytest.raises(ImageError, match=f'image "{name}" in the store has another digest'):
+        with pytest.raises(ImageError, match=f'image "{name}" .*digest'):
             get(store, name, "never")
     right = f"docker.io/library/x:1@{image.id}"
     store.set_name(image.id, right)
