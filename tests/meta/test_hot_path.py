@@ -63,7 +63,8 @@ OWN = {
         runtime.plan.compiler_state runtime.plan.compiler runtime.plan.devices
         runtime.plan.facts runtime.plan.mount_options runtime.plan.hooks runtime.plan.identity
         runtime.plan.mounts runtime.plan.namespaces runtime.plan.operation_constructors
-        runtime.plan.operation_table runtime.plan.process runtime.plan.rootfs runtime.plan.security_labels
+        runtime.plan.operation_table runtime.plan.process runtime.plan.rootfs
+        runtime.plan.security_labels
         runtime.plan.scheduling runtime.lifecycle.join_cgroup runtime.lifecycle.create
         runtime.lifecycle.create_steps runtime.lifecycle.fast_path_record
         runtime.lifecycle.prepare_create runtime.lifecycle.descriptors_and_terminal
@@ -78,7 +79,8 @@ OWN = {
         base.sealed_program base.foreground runtime.host.namespaces base.linux runtime.plan.plan
         runtime.plan.compiler_state runtime.plan.facts runtime.plan.hooks runtime.plan.identity
         runtime.plan.exec_plan runtime.plan.operation_constructors runtime.plan.operation_table
-        runtime.plan.process runtime.plan.scheduling runtime.plan.security_labels runtime.lifecycle.join_cgroup
+        runtime.plan.process runtime.plan.scheduling runtime.plan.security_labels
+        runtime.lifecycle.join_cgroup
         runtime.lifecycle.exec runtime.lifecycle.exec_steps
         runtime.lifecycle.descriptors_and_terminal runtime.spec.validate_process
     """,
