@@ -90,11 +90,11 @@ def test_found(found: Found, runner: ContainerRunner) -> None:
 EXECUTOR = "0.1"
 MESSAGES = [
     # it was blamed on the first operation
-    (Found("create", "openat", errno.EMFILE, "/proc", process=EXECUTOR), "/proc: too many open"),
+    (Found("create", "openat", errno.EMFILE, "/proc", process=EXECUTOR), '/proc\\": too many open'),
     # "stale file handle", as if another process had replaced the mount
     (Found("create", "openat2", errno.EMFILE, behind="/proc/kcore"), "too many open"),
     # "argument list too long", the answer to another call
-    (Found("create", "openat2", errno.EPERM, "/dev/pts"), "/dev/pts: operation not permitted"),
+    (Found("create", "openat2", errno.EPERM, "/dev/pts"), '/dev/pts\\": operation not permitted'),
     # "executable file not found in $PATH"
     (Found("create", "newfstatat", errno.ENOMEM, "/bin/sleep"), "cannot allocate memory"),
     # "bad message", as if the plan were damaged

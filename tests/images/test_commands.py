@@ -112,7 +112,7 @@ def test_gc_keeps_what_pods_use(image_store: ImageStore) -> None:
     assert image_store.tree(used).exists()
     assert not image_store.tree(other).exists()
     (pod / "apps/one/image.json").write_text("{")
-    image_store.ocipod("image", "gc", "--grace-period=0s").failed("images that pods")
+    image_store.ocipod("image", "gc", "--grace-period=0s").failed("images pods use")
     assert image_store.listed() == [image_store.name("used")], "not knowing, it removes nothing"
 
 

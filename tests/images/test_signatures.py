@@ -211,7 +211,7 @@ def test_trust_refuses(ocipod: Ocipod, work: Path) -> None:
     ocipod("trust", "--root", "--prefix=example.org", str(key)).failed("--root")
     ocipod("trust", "--prefix=https://example.org", str(key)).failed("invalid image prefix")
     ocipod("trust", "--prefix=busybox", str(key)).failed("docker.io/library/busybox")
-    ocipod("trust", "--root", str(key)).failed("key: ")
+    ocipod("trust", "--root", str(key)).failed(str(key))
     ocipod("trust", "--root", str(work / "nothing")).failed("no such file")
     assert list((work / "config").iterdir()) == []
 

@@ -85,7 +85,7 @@ def test_broken_entry_is_named(runtime: Runtime) -> None:
     try:
         warned = runtime("list").ok()
         assert warned.out.count("\n") == 1
-        assert "container junk" in warned.err
+        assert "junk" in warned.err
         quiet = Runtime(runtime.path, runtime.root, "--log-level=error")
         assert quiet("list").ok().err == ""
     finally:
