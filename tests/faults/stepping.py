@@ -203,6 +203,8 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
     A process of a container that stays a zombie would keep the container from ending.
     """
+    if process.returncode is not None:
+        return True  # its pid may belong to another process by now
     deadline = time.monotonic() + seconds
     end = os.pidfd_open(process.pid)
     try:
