@@ -137,8 +137,8 @@ POD_MUTATIONS = (
     Mutation(
         "gc leaves a killed pod's network",
         "ociruntime/pods/garbage/clean_up.py",
-        "    problems += _leave_networks(pod)\n",
-        "",
+        "    network_problems = _leave_networks(pod)\n",
+        "    network_problems = []\n",
         "pod-run-network",
         "kill",
     ),

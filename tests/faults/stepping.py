@@ -149,11 +149,15 @@ def step(
             stderr=err,
         )
         if meanwhile is not None:
+            processes.awaited.add(process.pid)
             try:
                 meanwhile(Stepped(process, Path(log.name), out))
             except BaseException:
                 process.kill()  # the kernel kills what it traces
+                process.wait()
                 raise
+            finally:
+                processes.awaited.discard(process.pid)
         finished = watch(process)
         lines = log.read().splitlines()
         ends = [at for at, line in enumerate(lines) if line.startswith("end")]
@@ -207,22 +211,17 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
         return True  # its pid may belong to another process by now
     deadline = time.monotonic() + seconds
     end = os.pidfd_open(process.pid)
+    processes.awaited.add(process.pid)
     try:
         while time.monotonic() < deadline:
             if select.select([end], [], [], REAP_SECONDS)[0]:
                 process.wait()
                 return True
-            for name in os.listdir("/proc"):
-                if name.isdigit() and int(name) != process.pid and _is_orphan(int(name)):
-                    os.waitpid(int(name), os.WNOHANG)
+            processes.reap_orphans()
     finally:
+        processes.awaited.discard(process.pid)
         os.close(end)
     return False
-
-
-def _is_orphan(pid: int) -> bool:
-    """Return whether it is a zombie that we have adopted."""
-    return processes.state(pid) == "Z" and processes.parent(pid) == os.getpid()
 
 
 def _busy(pid: int) -> int:

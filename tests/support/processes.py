@@ -74,8 +74,22 @@ def descendants(ancestor: int = 0) -> set[int]:
     return {pid for pid in found if alive(pid)}
 
 
+# Subprocesses of ours that somebody will wait for, while orphans are reaped.
+awaited: set[int] = set()
+
+
+def _is_orphan(pid: int) -> bool:
+    """Return whether it is a zombie that we have adopted, and so not one that we have started."""
+    return pid not in awaited and state(pid) == "Z" and parent(pid) == os.getpid()
+
+
 def reap_orphans() -> None:
-    """Collect every dead child; only while no subprocess of ours is being waited for."""
+    """Collect every dead child but those in ``awaited``."""
+    if awaited:
+        for name in os.listdir("/proc"):
+            if name.isdigit() and _is_orphan(int(name)):
+                os.waitpid(int(name), os.WNOHANG)
+        return
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)

@@ -132,7 +132,7 @@ class Creation:
             try:
                 self._converse()
             except KeyboardInterrupt as interruption:
-                self.executor.explain(interruption, self._prepared.bundle.rootfs)
+                self._explain(interruption)
                 raise
         except BaseException as failure:
             self._context.mark("undo")
@@ -144,6 +144,10 @@ class Creation:
         """Undo the completed steps, then run the poststop hooks, which undo the work of others."""
         self._rollback.undo(failure)
         self._after_failure()
+
+    def _explain(self, interruption: KeyboardInterrupt) -> None:
+        """Add to the message that the executor was at work in the root."""
+        self.executor.explain(interruption, self._prepared.bundle.rootfs)
 
     def _begin(self) -> None:
         """Create the state directory, and record in it what a rollback has to undo."""

@@ -217,6 +217,10 @@ class Restoration(Creation):
         self._rollback.push(lambda: send_signal(self.pidfd, SIGKILL, self._first))
         self._publish(self.pidfd)
 
+    def _explain(self, interruption: KeyboardInterrupt) -> None:
+        """Add nothing: there is no executor, and CRIU does not say what it was doing."""
+        del interruption
+
     def _options_of_criu(self) -> dict[str, Any]:
         """Return the criu_opts of the request, without the directories."""
         prepared, record = self._prepared, self._record
