@@ -323,7 +323,7 @@ def test_failures_of_ocipod(api: Api, told: str, status: int, code: str) -> None
     api.manager.programs.program = "import sys; sys.exit(1)"
     status, code, message = error(api("GET", "/v1/images"))
     assert (status, code) == (500, "failed")
-    assert f"{sys.executable}: " in message
+    assert sys.executable in message
     assert "status 1" in message
 
 

@@ -277,7 +277,7 @@ def test_who_may_use_the_socket(daemon: Daemon, work: Path) -> None:
     done = subprocess.run([*alone, *command], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert f" {daemon.socket}: permission denied (" in done.stderr
+    assert f'"{daemon.socket}": permission denied (' in done.stderr
     assert "--group" in done.stderr
     daemon.stop()
     daemon.start(f"--group={UID + 1}")

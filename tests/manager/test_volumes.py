@@ -389,7 +389,7 @@ def test_a_link_of_the_image_to_the_host(daemon: Daemon, work: Path) -> None:
 def test_an_image_with_volumes_that_cannot_be_mounted(daemon: Daemon, work: Path) -> None:
     make_layout(work / "bad", config={"Volumes": {"/a\0b": {}}})
     body = {"image": f"oci:{work}/bad:latest", "command": STAYS}
-    daemon("POST", "/v1/containers", body).failed(500, "use the image: ", "NUL")
+    daemon("POST", "/v1/containers", body).failed(500, "image", "/a", "NUL")
     many: dict[str, object] = {f"/v{number}": {} for number in range(1001)}
     make_layout(work / "many", config={"Volumes": many})
     body = {"image": f"oci:{work}/many:latest", "command": STAYS}

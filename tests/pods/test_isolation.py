@@ -48,7 +48,7 @@ def test_a_variable_twice_in_a_file(ocipod: Ocipod, work: Path) -> None:
     file = work / "env"
     file.write_text("A=1\nB=2\nA=3\n")
     done = ocipod("run", "--net=none", f"--set-env-file={file}", busybox(work))
-    done.failed(f'{file}, line 3: "A" is already set')
+    done.failed(str(file), "line 3", '"A"')
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
         (("--net=none", "--ipc=parent", "IMAGE"), "share namespaces"),
         (
             ("--net=none", "--pids=9", "IMAGE"),
-            "resource/pids: ",
+            "resource/pids",
         ),
         (("--net=none", "--volume=v,kind=host,source=/etc/passwd", "IMAGE"), "directories only"),
     ],

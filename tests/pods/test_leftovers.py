@@ -163,6 +163,8 @@ def test_damaged_files_do_not_keep_it(ocipod: Ocipod) -> None:
     uuid = stubs.exited(ocipod)
     for name in ("pod", "runtime-config", "net-info.json"):
         (ocipod.path(uuid) / name).write_text("{")
-    done = ocipod(*NOW).ok()
+    done = ocipod(*NOW)
     assert f"net-info.json of pod {uuid}" in done.err
+    assert ocipod.pods() == [uuid]  # kept for one more attempt: the file names its networks
+    ocipod(*NOW).ok()
     assert ocipod.pods() == []

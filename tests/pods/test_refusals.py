@@ -92,7 +92,9 @@ def test_runtimes_that_are_none(ocipod: Ocipod, image: str) -> None:
     result = ocipod("run", "--net=none", "--runtime=ocinone", image, *SLEEPS)
     result.failed('"ocinone"', "--runtime")
     result = ocipod("run", "--net=none", "--runtime=/etc/passwd", image, *SLEEPS)
-    assert (result.status, result.err) == (126, 'app: execute "/etc/passwd": permission denied\n')
+    assert result.status == 126
+    assert "/etc/passwd" in result.err
+    assert "permission denied" in result.err
     ocipod("run", "--net=none", "--hostname=-x", image, *SLEEPS).failed(
         '--hostname: invalid hostname "-x"'
     )

@@ -116,7 +116,7 @@ def test_interrupted_while_preparing(ocipod: Ocipod, work: Path) -> None:
     ("words", "message"),
     [
         (("run",), "at least one"),
-        (("run", "IMAGE", "IMAGE"), "another app"),
+        (("run", "IMAGE", "IMAGE"), "--name"),
         (("run", "--net=none", "--port=80-tcp:80", "IMAGE"), "port forwarding"),
         (("run", "--net=nowhere", "IMAGE"), 'unknown network "nowhere"'),
         (("run", "--net=none", "oci:/nowhere:latest"), "/nowhere"),

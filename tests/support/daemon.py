@@ -104,9 +104,10 @@ class Daemon:
         ``fault``: what OCIPOD_FAULT says.
         """
         assert self.process is None
+        words = self.command(*options)
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [str(program), *self.command(*options)[1:]],
+                [str(program) if word == str(OCID) else word for word in words],
                 env=Ocipod.environment(fault, self.environment),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
