@@ -14,16 +14,21 @@
  * with a timeout of its own. */
 enum { FIRST_PAUSE = 50000, ALL_PAUSES = 500000000 }; /* nanoseconds */
 
-/* How a version of cgroups freezes; `path` is that of the container's directory. */
-struct freezer {
+/* How a version of cgroups freezes. */
+struct version {
 	const char *file, *on, *off;
 	const char *above; /* file that says whether a cgroup is frozen itself */
 	bool is_v1;
-	size_t length; /* of the directory's path */
+};
+
+/* The container's freezer; `path` begins with its directory, of `length` bytes. */
+struct freezer {
+	const struct version *version;
+	size_t length;
 	char path[PATH_MAX];
 };
 
-static const struct freezer versions[] = {
+static const struct version versions[] = {
 	{ .file = "/freezer.state", .on = "FROZEN", .off = "THAWED",
 	  .above = "/freezer.self_freezing", .is_v1 = true },
 	{ .file = "/cgroup.freeze", .on = "1", .off = "0", .above = "/cgroup.freeze" },
@@ -48,7 +53,7 @@ static bool find_freezer(const struct record *record, struct freezer *freezer)
 		if (length <= tail || length >= sizeof(freezer->path) ||
 		    strcmp(record->freezer + length - tail, versions[i].file) != 0)
 			continue;
-		*freezer = versions[i];
+		freezer->version = &versions[i];
 		freezer->length = length - tail;
 		memcpy(freezer->path, record->freezer, freezer->length);
 		freezer->path[freezer->length] = '\0';
@@ -70,7 +75,7 @@ static const char *file_in(struct freezer *freezer, size_t length, const char *n
 
 static bool command(struct freezer *freezer, const char *word)
 {
-	int fd = open(file_in(freezer, freezer->length, freezer->file), O_WRONLY | O_CLOEXEC);
+	int fd = open(file_in(freezer, freezer->length, freezer->version->file), O_WRONLY | O_CLOEXEC);
 	bool done = fd >= 0 && write(fd, word, strlen(word)) == (ssize_t)strlen(word);
 
 	if (fd >= 0)
@@ -89,13 +94,13 @@ static bool has_line(const char *text, const char *line)
 
 static bool has_frozen(struct freezer *freezer)
 {
-	const char *file = freezer->is_v1 ? freezer->file : "/cgroup.events";
+	const char *file = freezer->version->is_v1 ? freezer->version->file : "/cgroup.events";
 	char text[256];
 
 	if (read_small_file(AT_FDCWD, file_in(freezer, freezer->length, file), text,
 			    sizeof(text)) < 0)
 		return false;
-	if (freezer->is_v1)
+	if (freezer->version->is_v1)
 		return strcmp(text, "FROZEN\n") == 0;
 	return has_line(text, "frozen 1\n");
 }
@@ -106,7 +111,7 @@ static bool freeze(struct freezer *freezer)
 
 	for (long paused = 0; paused < ALL_PAUSES; paused += pause.tv_nsec, pause.tv_nsec *= 2) {
 		/* On v1 a process being forked can escape until FROZEN is written again. */
-		if ((paused == 0 || freezer->is_v1) && !command(freezer, freezer->on))
+		if ((paused == 0 || freezer->version->is_v1) && !command(freezer, freezer->version->on))
 			return false;
 		if (has_frozen(freezer))
 			return true;
@@ -126,7 +131,7 @@ static bool is_frozen_above(struct freezer *freezer)
 		if (length == 0 || --length == 0)
 			return false;
 		/* The root of a hierarchy has no such file. */
-		if (read_small_file(AT_FDCWD, file_in(freezer, length, freezer->above), text,
+		if (read_small_file(AT_FDCWD, file_in(freezer, length, freezer->version->above), text,
 				    sizeof(text)) < 0)
 			return false;
 		if (strcmp(text, "1\n") == 0)
@@ -155,7 +160,7 @@ int answer_resume(struct container *container)
 {
 	struct freezer freezer;
 
-	if (!prepare(container, &freezer) || !command(&freezer, freezer.off) ||
+	if (!prepare(container, &freezer) || !command(&freezer, freezer.version->off) ||
 	    is_frozen_above(&freezer))
 		return FALL_BACK;
 	return 0;

@@ -82,7 +82,7 @@ def test_change_below_what_is_used(cri_host: Cri, both: Both) -> None:
         try:
             cri_host.UpdateContainerResources(container_id=one, linux=smaller)
         except cri_host.Error:
-            # As the kernel has it: nothing has changed.
+            # The limit in the kernel has not changed.
             return "refused " + limits_of(cri_host, one)["memory"], pod.status(one).state
         return "accepted", pod.status(one).state
 

@@ -156,7 +156,7 @@ def test_sources_to_watch() -> None:
 
 
 def test_a_module_that_cannot_be_read(tmp_path: Path) -> None:
-    """An error of reading names the module and the file; it is no bug of the program."""
+    """A read error names the module and the file, and is not reported as an internal error."""
     name = "ociruntime.base.errors"
     directory = os.open(tmp_path, os.O_RDONLY)  # reading it fails with EISDIR
     try:
