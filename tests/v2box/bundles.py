@@ -1,10 +1,10 @@
 """Run made-up bundles in the test VM: ``./dev bundles [--count N] [--minutes N]``.
 
 Each boot runs the test of tests/properties/test_create.py on other configurations than before.
-With ``--here`` this machine takes the test VM's place, if it is a virtual machine itself: it is some
-ten times as fast, and has another version of cgroups. How many were run is appended to
-build/bundles/runs.jsonl, from which ``./dev score`` takes the number; what a failed run prints is in
-build/bundles/failed.
+With ``--here`` this machine takes the test VM's place, if it is a virtual machine itself: it is
+some ten times as fast, and has another version of cgroups. How many were run is appended to
+build/bundles/runs.jsonl, from which ``./dev score`` takes the number; what a failed run prints is
+in build/bundles/failed.
 """
 
 from __future__ import annotations
