@@ -30,20 +30,26 @@ def fetch(
     warn: Callable[[str], None] | None = None,
     platform: str = "",
 ) -> Image:
-    """Return the image that the reference ``text`` names (see reference.py); fetch it if needed.
+    """Return the image that the reference ``text`` names (reference.py); fetch it if necessary.
 
     ``policy`` is ``new`` (ask a registry only for images that are not in the store), ``update``
-    (also for newer versions of stored images) or ``never`` (use the store alone).  An image in a
-    local file is imported again with ``new`` and ``update``. ``insecure`` disables checks: "image"
-    (signatures), "tls" (certificates), "http" (encryption). ``signature`` is an OpenPGP signature,
-    detached or with its content; it is checked if the store has no image of this name.  An ACI
-    contains its own name: with ``replace``, that name is taken from another image; otherwise
-    ``warn`` is called if the name is in use.  ``warn`` is also called for each ignored credentials
-    file.  ``platform`` is for example ``linux/arm64``, or "" for the machine's; an image for
+    (also for newer versions of stored images) or ``never`` (use only the store).  With ``new`` and
+    ``update``, an image in a local file is imported again.
+
+    ``insecure`` lists disabled checks: "image" (signatures), "tls" (certificates), "http"
+    (encryption).  ``signature`` is an OpenPGP signature, detached or with its content; it is
+    verified if the store has no image of this name.
+
+    An ACI declares its own name.  If another image has that name, it loses the name with
+    ``replace``; otherwise ``warn`` is called.  ``warn`` is also called for each ignored credentials
+    file.
+
+    ``platform`` is for example ``linux/arm64``, or "" for the machine's platform.  An image for
     another platform is refused.
 
-    Raises HostError, ImageError, RegistryError.  The store is then unchanged, unless an image
-    without an index turned out to be for another platform.
+    Raises HostError if a file cannot be read or written, RegistryError if a registry fails,
+    ImageError for other errors.  Then the store is unchanged, unless an image without an index
+    turned out to be for another platform.
     """
     if platform:
         parse_platform(platform)
@@ -68,7 +74,7 @@ def _fetched(
     replace: bool,
     warn: Callable[[str], None],
 ) -> Image:
-    """Fetch an image like ``fetch``, but without checking its platform."""
+    """Fetch an image as ``fetch`` does, but do not check its platform."""
     permission = Permission(store, settings, insecure)
     image = _by_id(store, reference)
     if image:
@@ -95,9 +101,9 @@ def _fetched(
 
 
 def _by_id(store: Store, reference: Reference) -> Image | None:
-    """Return the stored image if ``reference`` is an image id; None if it may be a name.
+    """Return the stored image if ``reference`` is an image id; None if it is (or may be) a name.
 
-    Raises ImageError if a ``sha256:...`` id is not in the store.
+    Raises ImageError if ``reference`` is a ``sha256:...`` id and the store has no such image.
     """
     if reference.kind == "id":
         return store.find(reference.digest, use=False)
@@ -105,15 +111,15 @@ def _by_id(store: Store, reference: Reference) -> Image | None:
         try:
             return store.find(reference.maybe_id, use=False)
         except ImageError:
-            pass  # try it as a name
+            pass  # the caller treats the reference as a name
     return None
 
 
 def _is_likely_id(store: Store, reference: Reference) -> bool:
-    """Return whether to treat hexadecimal digits as an image id rather than as a name.
+    """Return whether a reference of hexadecimal digits is an image id rather than a name.
 
-    A name can consist of such digits, as in "ada" or "cafe": an attacker could construct an image
-    whose id begins with them, and that image must not be used in place of the named one.
+    A name such as "ada" or "cafe" consists of hexadecimal digits.  An attacker could construct an
+    image whose id begins with them; it must not be used instead of the image with that name.
     """
     if len(reference.text) >= SURE_DIGITS:
         return True
@@ -129,9 +135,10 @@ def _is_likely_id(store: Store, reference: Reference) -> bool:
 def _by_name(
     store: Store, reference: Reference, permission: Permission, policy: str
 ) -> Image | None:
-    """Return the stored image with the reference's name; None if it must be fetched or verified.
+    """Return the stored image that has the reference's name and may be used.
 
-    Raises ImageError if ``policy`` is ``never`` and the image is missing or not allowed.
+    Returns None if the image must be fetched or verified.  Raises ImageError instead if ``policy``
+    is ``never``.
     """
     try:
         image = store.find(reference.name, digest=reference.digest)
@@ -149,9 +156,10 @@ def _by_name(
 def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Reference:
     """Return ``reference`` with the kind ``path`` replaced by the format detected from the file.
 
-    If the file no longer exists, the format is that of the stored image imported from this path.
+    If the file no longer exists, returns the reference of a stored image that was imported from
+    this path.
 
-    Raises HostError, ImageError.
+    Raises HostError if the file cannot be read, ImageError if its format is unknown.
     """
     if not _kind(reference.path):
         for kind in LOCAL_KINDS:
@@ -179,7 +187,10 @@ def _verifier_for(
     signature: bytes | None,
     sources: Sources | None,
 ) -> ImageVerifier:
-    """Return the verifier of the image's signature; if none is required, it accepts any image."""
+    """Return an object that verifies the image's signature.
+
+    If neither the policy nor the user requires a signature, it accepts any image.
+    """
     if signature is None and permission.rule(reference.name).kind == ACCEPT:
         from ociruntime.images.store.resolve_index import ImageVerifier
 
@@ -190,9 +201,9 @@ def _verifier_for(
 
 
 def _reads_source(reference: Reference, policy: str) -> bool:
-    """Return whether ``policy`` requires asking the registry, or reading the file, again.
+    """Return whether the registry must be asked, or the local file read, despite a stored image.
 
-    Local files are read again with ``new`` too: that is cheap, and they may have been rebuilt.
+    The policy ``new`` also reads local files again: that is cheap, and they may have changed.
     """
     return policy == "update" or (
         policy == "new" and reference.is_local and bool(_kind(reference.path))
@@ -228,14 +239,14 @@ def _ignore(warning: str) -> None:
 
 
 def look_up(store: Store, text: str) -> Record:
-    """Return the database record of the image ``text``: an id, a prefix of one, or a name.
+    """Return the database record of the image ``text``, which is an id, an id's prefix or a name.
 
-    Raises ImageError if the image is not in the store.
+    Raises ImageError if the store has no such image.
     """
     name = _full_name(store, text)
     forms = [text] if name in ("", text) else [text, name]
     if len(text) < SURE_DIGITS:
-        forms.reverse()  # a short word may be the beginning of an id by accident
+        forms.reverse()  # a short name may be the prefix of an id by accident
     failures = {}
     for form in forms:
         try:

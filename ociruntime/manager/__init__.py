@@ -1,1 +1,1 @@
-"""The container manager: named containers, each a pod with one app, that survive its restarts."""
+"""The container manager: the daemon ``ocid``, its containers, and its client ``ocictl``."""

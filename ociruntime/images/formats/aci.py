@@ -1,7 +1,7 @@
 """Convert App Container Images (ACI, the format of appc and rkt) to OCI images.
 
-An ACI is a tar archive of ``manifest`` and ``rootfs/``.  Its root filesystem becomes a layer on top
-of the layers of its dependencies, which must be in the store.
+An ACI is a tar archive that contains ``manifest`` and ``rootfs/``.  Its root filesystem becomes a
+layer on top of the layers of its dependencies, which must be in the store.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ociruntime.images.tar.layer_writer import LayerTar, Member, check_name
 from ociruntime.images.tar.tar_header import DIRECTORY, HARD_LINK, REGULAR, Header
 from ociruntime.images.trust.check_stored_image import Permission
 
-ID = "appc.io/id"  # annotation of the OCI manifest: appc's image id, sha512 of the uncompressed tar
+ID = "appc.io/id"  # annotation of the OCI manifest: appc's image id (sha512 of the tar archive)
 ROOTFS = "rootfs"
 
 
@@ -49,9 +49,10 @@ class Hashing:
 def add_aci(
     incoming: Incoming, store: Store, path: str, progress: Progress, permission: Permission
 ) -> tuple[Document, AciManifest]:
-    """Add the ACI at ``path`` to the import ``incoming``; return its OCI and appc manifests.
+    """Add the ACI at ``path`` to the import ``incoming``; return (OCI manifest, appc manifest).
 
-    Raises HostError, ImageError.
+    Raises HostError if the file cannot be read, ImageError if the ACI is invalid or a dependency is
+    missing or not permitted.
     """
     what = f'ACI "{path}"'
     manifest = read_manifest(path, incoming.budget)
@@ -71,7 +72,10 @@ def add_aci(
 
 
 def read_manifest(path: str, budget: Budget) -> AciManifest:
-    """Return the parsed manifest of the ACI at ``path``.  Raises HostError, ImageError."""
+    """Return the parsed appc manifest of the ACI at ``path``.
+
+    Raises HostError if the file cannot be read, ImageError if the ACI is invalid.
+    """
     what = f'ACI "{path}"'
     with open_file(path) as file, closing(plain(file, what, budget)) as stream:
         for member, content in members(stream, budget):
@@ -89,8 +93,8 @@ def read_manifest(path: str, budget: Budget) -> AciManifest:
 def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> Iterator[Member]:
     """Yield the members of an ACI's tar archive below ``rootfs``, with names relative to it.
 
-    If ``whitelist`` is not empty, files that it does not list are left out.  Reads the stream to
-    its end.  Raises ImageError.
+    If ``whitelist`` is not empty, omits files that it does not list.  Reads the stream to its end.
+    Raises ImageError if the archive is invalid.
     """
     for member, content in members(stream, budget):
         name = member_name(member.name)
@@ -112,7 +116,7 @@ def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> 
 
 
 def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
-    """Convert the header of an ACI's member to a ``TarInfo`` with a new ``name``."""
+    """Convert the header of a member of an ACI to a ``TarInfo`` with the name ``name``."""
     header = tarfile.TarInfo(name)
     header.type, header.mode, header.size = member.type, member.mode, member.size
     header.uid, header.gid = member.uid, member.gid
@@ -128,15 +132,15 @@ def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
         if is_text(key)
     }
     if fraction:
-        # str() of a small float could be "1e-06", which readers of pax headers refuse.
+        # Not str() of a float, which could be "1e-06": readers of pax headers refuse that.
         header.pax_headers["mtime"] = f"{seconds}.{fraction:09d}"
     return header
 
 
 def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
-    """Return a hard link's ``target`` relative to ``rootfs``.
+    """Return ``target``, the target of a hard link, relative to ``rootfs``.
 
-    Raises ImageError if it is not below ``rootfs`` or not in the whitelist.
+    Raises ImageError if it is not below ``rootfs``, or not in a whitelist that is not empty.
     """
     top, _, below = member_name(target).partition("/")
     if top != ROOTFS or not below or (whitelist and below not in whitelist):
@@ -147,9 +151,10 @@ def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
 def _lower(
     incoming: Incoming, store: Store, manifest: AciManifest, what: str, permission: Permission
 ) -> list[StoredLayer]:
-    """Return the layers of an ACI's dependencies, lowest first; the last dependency is on top.
+    """Return the layers of all dependencies of an ACI, lowest layer first.
 
-    Raises ImageError.
+    The layers of the last dependency are on top.  Raises ImageError if a dependency is not in the
+    store, is not permitted or has a different imageID.
     """
     layers: list[StoredLayer] = []
     for reference, id in manifest.dependencies:
@@ -171,7 +176,7 @@ def _lower(
     return layers
 
 
-# The rest converts the manifest of an ACI to the configuration of an OCI image; pure.
+# The rest of this file converts an appc manifest to an OCI image configuration; pure.
 #
 # Kept: exec, user, group, working directory, environment, ports, mount points, labels, annotations.
 # Refused, because the app would behave differently: event handlers.  Dropped, because an OCI
@@ -186,10 +191,10 @@ _MOST_PORTS = 1024
 
 @dataclass(frozen=True, slots=True)
 class AciManifest:
-    """A parsed appc manifest; ``reference`` is the image's name in the store.
+    """A parsed appc manifest; ``reference`` is the name of the image in the store.
 
-    ``dependencies`` are tuples (name in the store, imageID "sha512-..." or "").  ``whitelist``
-    lists the files that belong to the image, relative to ``rootfs``; if it is empty, all files do.
+    ``dependencies`` contains (name in the store, imageID "sha512-..." or "").  ``whitelist`` lists
+    the files that belong to the image, relative to ``rootfs``; an empty whitelist means all files.
     """
 
     name: str
@@ -202,7 +207,11 @@ class AciManifest:
 
 
 def read_aci_manifest(document: Json, what: str) -> AciManifest:
-    """Parse and validate an appc manifest; ``what`` names the ACI.  Raises ImageError."""
+    """Parse and validate an appc manifest.
+
+    Raises ImageError if it is invalid or not supported; ``what`` names the ACI in the error
+    message.
+    """
     if document.get("acKind") != "ImageManifest":
         raise ImageError(f"{what}: manifest: acKind must be ImageManifest")
     name = document.get("name")
@@ -235,8 +244,8 @@ def read_aci_manifest(document: Json, what: str) -> AciManifest:
 def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
     """Convert an appc manifest to an OCI image configuration.
 
-    Returns two JSON objects: the members os, architecture and created of the configuration, and its
-    member ``config``.  Raises ImageError.
+    Returns two JSON objects: the members os, architecture and created of the configuration, and the
+    member ``config``.  Raises ImageError if the manifest is invalid; ``what`` names the ACI.
     """
     app = manifest.app
     environment = _pairs(app, "environment", what)
@@ -300,7 +309,7 @@ def _dependency(value: Json, what: str) -> tuple[Reference, str]:
 
 
 def _reference(name: str, labels: dict[str, str], what: str) -> Reference:
-    """Return an ACI's reference in the store; its label ``version`` becomes the tag."""
+    """Return the reference of an ACI in the store; the label ``version`` becomes the tag."""
     version = labels.get("version", "")
     if version and not is_tag(version):
         raise ImageError(f'{what}: manifest: label version: invalid tag "{version}"', TAGS)

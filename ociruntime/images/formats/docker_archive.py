@@ -1,6 +1,6 @@
-"""Import docker archives (``docker save``, ``podman save``): ``manifest.json`` and layers.
+"""Import docker archives (``docker save``, ``podman save``).
 
-``manifest.json`` lists the images, with the names of their files in the archive::
+The file ``manifest.json`` in the archive lists the images and the names of their files::
 
     [{"Config": "HEX.json", "RepoTags": ["busybox:1.36"], "Layers": ["HEX/layer.tar", ...]}, ...]
 """
@@ -22,9 +22,10 @@ from ociruntime.images.tar.decompression import compression_of
 
 
 def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progress) -> Document:
-    """Add the image ``tag`` ("" if there is only one) to ``incoming``; return its manifest.
+    """Add the image ``tag`` of a docker archive to ``incoming``; return its manifest.
 
-    Raises HostError, ImageError.
+    ``tag`` may be "" if the archive has only one image.  Raises HostError if a file cannot be read
+    or written, ImageError if the archive is invalid or has no such image.
     """
     entry = chosen(listing(files), tag, f"{files}: manifest.json")
     config = read_small(files, entry["Config"], LARGEST_DOCUMENT)
@@ -55,9 +56,9 @@ def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progr
 
 
 def listing(files: ArchiveFiles) -> list[Json]:
-    """Return the entries of a docker archive's ``manifest.json``, after checking them.
+    """Return the validated entries of a docker archive's ``manifest.json``.
 
-    Raises HostError, ImageError.
+    Raises HostError if the file cannot be read, ImageError if it is missing or invalid.
     """
     what = f"read {files}: manifest.json"
     try:
@@ -82,7 +83,7 @@ def _is_entry(entry: object) -> bool:
 def chosen(entries: list[Json], tag: str, what: str) -> Json:
     """Return the ``manifest.json`` entry of the image ``tag``; for "", the only entry.
 
-    Raises ImageError.
+    Raises ImageError if no entry matches, or if there are several entries and ``tag`` is "".
     """
     available = [str(name) for entry in entries for name in entry.get("RepoTags") or []]
     if not tag:
@@ -100,7 +101,10 @@ def chosen(entries: list[Json], tag: str, what: str) -> Json:
 
 
 def full_name(name: str) -> str:
-    """Expand an image name: busybox to docker.io/library/busybox:latest; return "" if invalid."""
+    """Return the full form of an image name, such as docker.io/library/busybox:latest for busybox.
+
+    Returns "" if the name is invalid.
+    """
     try:
         return parse(f"docker://{name}").name
     except ImageError:

@@ -1,6 +1,6 @@
 """Export an image from the store as an OCI image layout, in a directory or a tar archive.
 
-See image-layout.md of the image specification.  Blobs are exported unchanged.
+The format is specified in image-spec, image-layout.md.  Blobs are exported unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME = "io.containerd.image.name"  # annotation with the full name, for docker 
 def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = silent) -> None:
     """Write an image's OCI layout to the empty directory ``target`` (a descriptor).
 
-    Symbolic links are never followed.
+    Never follows symbolic links.
 
     Raises ImageError for a damaged blob, HostError if a file already exists or cannot be written.
     """
@@ -53,9 +53,9 @@ def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = s
 
 
 def _made(made: dict[str, int], path: str) -> int:
-    """Return a descriptor of the directory ``path``, which is created unless ``made`` has it.
+    """Return a descriptor of the directory ``path`` in the layout; create it if necessary.
 
-    ``made`` maps paths relative to the layout to descriptors.  Raises OSError.
+    ``made`` maps the paths of created directories to descriptors.  Raises OSError.
     """
     if path not in made:
         above, _, name = path.rpartition("/")
@@ -74,10 +74,11 @@ def _new_file(directory: int, name: str) -> BinaryIO:
 def write_archive(
     blobs: Blobs, image: Image, target: BinaryIO, progress: Progress = silent
 ) -> None:
-    """Write an image's OCI layout as a reproducible tar archive.  Raises ImageError, HostError.
+    """Write an image's OCI layout to ``target`` as a reproducible tar archive.
 
-    ``index.json`` precedes the blobs, so that a reader of the stream knows early which blobs
-    follow. The archive also contains a ``manifest.json``, for ``docker load`` before version 25.
+    ``index.json`` precedes the blobs, so that a reader of the stream knows which blobs follow.  The
+    archive also contains a ``manifest.json``, for ``docker load`` before version 25.  Raises
+    ImageError for a damaged blob, HostError if ``target`` cannot be written.
     """
     sizes = blobs_of(blobs, image)
     documents = _documents(image, sizes[image.id]) | {"manifest.json": _for_docker(image)}
@@ -97,7 +98,7 @@ def write_archive(
 class _Checked:
     """A stream of a blob that reports progress; ``finish`` verifies the blob's digest.
 
-    ``total`` is the blob's size in bytes.
+    ``total`` is the size of the blob in bytes.
     """
 
     def __init__(self, source: Readable, digest: str, total: int, progress: Progress) -> None:
@@ -116,21 +117,21 @@ class _Checked:
         return data
 
     def finish(self) -> None:
-        """Verify the digest of the blob that was read.  Raises ImageError."""
+        """Raise ImageError if the bytes that were read do not match the blob's digest."""
         if self.hash.hexdigest() != self.digest.partition(":")[2]:
             message = f"export blob {self.digest}: digest mismatch, the blob is damaged"
             raise ImageError(message, "run ocipod image verify")
 
 
 def blobs_of(blobs: Blobs, image: Image) -> dict[str, int]:
-    """Return {digest: size in bytes} of an image's manifest, configuration and layers."""
+    """Return {digest: size in bytes} of the blobs of an image: manifest, configuration, layers."""
     sizes = {image.id: blobs.size(image.id)}
     sizes[image.config_digest] = int(image.manifest["config"]["size"])
     return sizes | {layer.digest: layer.size for layer in image.layers}
 
 
 def _documents(image: Image, manifest_size: int) -> dict[str, bytes]:
-    """Return {name: content} of the files in an image's OCI layout that are not blobs."""
+    """Return {name: content} of the files in an image's OCI layout, except the blobs."""
     entry: Json = {
         "mediaType": image.manifest.get("mediaType", OCI_MANIFEST),
         "digest": image.id,
@@ -146,7 +147,7 @@ def _documents(image: Image, manifest_size: int) -> dict[str, bytes]:
 
 
 def _for_docker(image: Image) -> bytes:
-    """Return the ``manifest.json`` by which ``docker load`` finds the image."""
+    """Return the content of ``manifest.json``, which ``docker load`` reads."""
     is_tag = image.name and "@" not in image.name and parse(image.name).kind == "registry"
     entry = {
         "Config": blob_path(image.config_digest),
@@ -157,7 +158,7 @@ def _for_docker(image: Image) -> bytes:
 
 
 def _tag(name: str) -> str:
-    """Return the tag in the image name ``name``, or ``latest`` if it has none."""
+    """Return the tag in the image name ``name``; ``latest`` if it has none."""
     tag = name.partition("@")[0].rpartition("/")[2].partition(":")[2]
     return tag or "latest"
 

@@ -1,4 +1,4 @@
-"""Import images from local files (``fetch FILE``, ``image load``): detect the format of a path."""
+"""Import images from local files (``fetch FILE``, ``image load``), and detect their format."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from ociruntime.images.trust.check_stored_image import Permission
 from ociruntime.images.trust.policy import ACCEPT, REJECT
 
 _SIGNIFICANT = ("oci-layout", "index.json", "manifest.json", "manifest")
-_MOST_INSPECTED = 1000  # members of a compressed archive, in which reading cannot seek
+_MOST_INSPECTED = 1000  # members to inspect in a compressed archive, where seeking is impossible
 
 
 def recognized(reference: Reference, budget: Budget) -> Reference:
-    """Return ``reference`` with its kind ``path`` replaced by the file's, such as ``oci-archive``.
+    """Return ``reference`` with the kind of the file at its path, such as ``oci-archive``.
 
-    Raises HostError, ImageError.
+    Raises HostError if the file cannot be read, ImageError if it is not a directory or an archive.
     """
     path = reference.path
     if kind_of(path) == stat.S_IFDIR:
@@ -51,7 +51,7 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
         for count, (member, _) in enumerate(members(plain(file, f'"{path}"', budget), budget)):
             name = member_name(member.name)
             top = name.partition("/")[0]
-            # An archive may have millions of members: collect only the names that matter.
+            # An archive may have millions of members: collect only significant names.
             names.add(name if name in _SIGNIFICANT else "rootfs" if top == "rootfs" else "")
             if count >= limit:
                 break
@@ -61,7 +61,7 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
 def kind_of_archive(names: Set[str]) -> str:
     """Return an archive's format, such as ``oci-archive``, given the names of its members.
 
-    ``names`` contains "" for all members whose names do not matter.
+    ``names`` contains "" for members with other names than those in ``_SIGNIFICANT``.
     """
     if is_layout(names.__contains__):
         return "oci-archive"
@@ -75,9 +75,9 @@ def kind_of_archive(names: Set[str]) -> str:
 def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, list[str]]:
     """Return the images in an archive or layout as {tag: [full names of the image]}.
 
-    The tag is what a reference must end with to select the image, "" if there is only one.  A name
-    that is only a tag, such as "latest" in a layout, is not among the full names.  Raises
-    HostError, ImageError.
+    A reference selects an image by its tag, which is "" for the only image of a file.  A name
+    without a slash, such as the tag "latest" in a layout, is not a full name.  Raises HostError if
+    the file cannot be read, ImageError if it is invalid.
     """
     path = reference.path
     images: dict[str, list[str]] = {}
@@ -92,7 +92,7 @@ def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, li
         )
         with closing(layout):
             for index_entry in Layout(layout).entries():
-                # Entries for several platforms have one name; the last annotation is the longest.
+                # Entries for several platforms have the same name; the last annotation is longest.
                 names = names_of(index_entry)
                 full = [full_name(name) for name in names if "/" in name]
                 images[names[-1] if names else index_entry.descriptor.digest] = [
@@ -103,10 +103,10 @@ def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, li
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The rules that decide whether an imported image gets the name that its file declares.
+    """Decide whether an imported image gets the name that its file declares.
 
-    The image gets the name if the policy requires no signature for that name and no other image has
-    it; ``replace`` takes it from another image.  If it does not get the name, ``warn`` is called.
+    The image gets the name if the policy requires no signature for that name and if no other image
+    has the name.  With ``replace``, the other image loses the name.  Otherwise ``warn`` is called.
     """
 
     permission: Permission
@@ -114,7 +114,7 @@ class Claims:
     warn: Callable[[str], None]
 
     def settle(self, store: Store, image: Image, name: str, path: str) -> bool:
-        """Give ``name`` to an image imported from the file at ``path``, or warn why not.
+        """Give ``name`` to an image imported from the file at ``path``, or call ``warn``.
 
         Returns whether the image now has the name.
         """
@@ -142,9 +142,10 @@ def take_in(
     verifier: ImageVerifier,
     budget: Budget,
 ) -> Image:
-    """Import the image of a local reference into the store, under the reference's name.
+    """Import the image that a local reference names into the store, and return it.
 
-    Raises HostError, ImageError.
+    Its name in the store is the reference's name.  Raises HostError if the file cannot be read,
+    ImageError if it is invalid, exceeds a limit or is not permitted by the policy.
     """
     try:
         there = os.stat(reference.path)
@@ -171,7 +172,7 @@ def take_in(
 
 
 def _made(incoming: Incoming, reference: Reference, tmp: str, progress: Progress) -> Document:
-    """Convert a docker archive, tarball or directory to an OCI image; return its manifest."""
+    """Convert a docker archive, tarball or directory to an OCI image; return the manifest."""
     path = reference.path
     if reference.kind == "docker-archive":
         from ociruntime.images.formats.docker_archive import add_image
@@ -209,7 +210,10 @@ def _from_layout(
 def _signer(
     store: Store, reference: Reference, documents: list[Document], verifier: ImageVerifier
 ) -> str:
-    """Check an image's signature; return the signer, or "" if none is required."""
+    """Verify an image's signature; return the signer, or "" if no signature is required.
+
+    Raises ImageError if the policy does not permit the image.
+    """
     id = documents[-1].digest
     try:
         if store.record(reference.name).id == id and verifier.knows(id):
@@ -227,11 +231,12 @@ def load(
     settings: Settings,
     warn: Callable[[str], None],
 ) -> Iterator[tuple[Image, list[str]]]:
-    """Import each image of the archive or layout at ``path``; yield (image, its new names).
+    """Import all images of the archive or layout at ``path``; yield (image, its new names).
 
-    ``fetch(text)`` imports the image of a local reference.  As in docker, a stored image that has
-    one of the names loses it.  An image without names is stored under its file's name. Raises
-    HostError, ImageError.
+    ``fetch(text)`` imports the image that a local reference names.  As in docker, a stored image
+    that has one of the names loses the name.  An image without names is stored under the name of
+    its file.  Raises HostError if the file cannot be read, ImageError if it is invalid or contains
+    no images.
     """
     limits = settings.limits()
     reference = recognized(Reference("path", path, path=path), Budget.at(store.path, limits))

@@ -12,12 +12,15 @@ from ociruntime.images.model.platforms import Entry, choose, matching_platforms,
 from ociruntime.images.store.resolve_index import Document, resolve_to_image
 from ociruntime.images.tar.archives import Files, Reading, read_small
 
-# Annotations with an image's name; the second is written by docker and containerd.
+# Annotations with an image's name; docker and containerd write the second.
 _NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
 
 
 class Layout:
-    """An OCI image layout of version 1.0.0; the constructor raises ImageError for any other."""
+    """An OCI image layout in an archive or directory.
+
+    The constructor raises ImageError if ``files`` is not a layout of a supported version.
+    """
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -28,15 +31,19 @@ class Layout:
             raise ImageError(f"read {files}: oci-layout: {message}", "supported: 1.0.0")
 
     def image(self, tag: str, platform: str = "") -> list[Document]:
-        """Return the indexes that lead to the image called ``tag``, and its manifest as last item.
+        """Return [nested indexes ..., manifest] of the image ``tag`` for ``platform``.
 
-        Without a tag, the layout must have a single image.  Raises HostError, ImageError.
+        ``tag`` may be "" if the layout has only one image.  Raises HostError if a file cannot be
+        read, ImageError if the layout is invalid or has no such image.
         """
         chosen = _chosen(self.entries(), tag, platform, f"{self.files}: index.json")
         return resolve_to_image(self._document(chosen.digest), self._document, platform)
 
     def entries(self) -> list[Entry]:
-        """Return the entries of the layout's ``index.json``.  Raises HostError, ImageError."""
+        """Return the entries of the layout's ``index.json``.
+
+        Raises HostError if the file cannot be read, ImageError if it is invalid.
+        """
         what = f"read {self.files}: index.json"
         data = read_small(self.files, "index.json", LARGEST_DOCUMENT)
         entries = read_index(data, "", what)
@@ -45,7 +52,10 @@ class Layout:
         return entries
 
     def open_blob(self, digest: str) -> Reading:
-        """Return a stream of a blob, which the caller must close.  Raises HostError, ImageError."""
+        """Return a stream of a blob; the caller closes it.
+
+        Raises HostError if the blob cannot be read, ImageError if it is missing.
+        """
         return self.files.open(blob_path(digest))[0]
 
     def _document(self, digest: str) -> Document:
@@ -55,19 +65,23 @@ class Layout:
 
 
 def is_layout(has: Callable[[str], bool]) -> bool:
-    """Return whether ``has(name)`` is true for the files that every OCI image layout has."""
+    """Return whether a directory or archive is an OCI image layout.
+
+    ``has(name)`` returns whether it has the file ``name``.
+    """
     return has("oci-layout") and has("index.json")
 
 
 def blob_path(digest: str) -> str:
-    """Return the path of a blob in an OCI layout: ``blobs/sha256/HEX``."""
+    """Return the path of a blob in an OCI layout, such as ``blobs/sha256/HEX``."""
     return f"blobs/{digest.replace(':', '/')}"
 
 
 def _chosen(entries: list[Entry], tag: str, platform: str, what: str) -> Descriptor:
     """Return the descriptor of the image ``tag`` (a name or digest) for ``platform``.
 
-    Raises ImageError.
+    ``tag`` may be "" if the index has only one image.  Raises ImageError if no image, or several
+    images, match; ``what`` names the index in the error message.
     """
     named = [
         entry for entry in entries if not tag or tag in (*names_of(entry), entry.descriptor.digest)

@@ -1,6 +1,6 @@
-"""Import a root filesystem, a directory or a tarball, as an image with a single layer.
+"""Import a root filesystem (a directory or a tarball) as an image with a single layer.
 
-The image has no entrypoint or other defaults; the command line specifies what to run.
+The image has no entrypoint or other settings; the user specifies the command to run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ociruntime.images.tar.tar_header import BLOCK, parse_header
 def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:
     """Add an image with the content of the directory ``path`` to the import; return its manifest.
 
-    Raises HostError, ImageError.
+    Raises HostError if a file cannot be read, ImageError if a limit is exceeded or a file cannot be
+    in a layer.
     """
     stream = LayerTar(of_directory(path, incoming.budget.fresh()))
     digest = incoming.add_blob(stream, progress=progress, kind=f"packing {path}")
@@ -37,8 +38,9 @@ def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
     """Add an image with the content of the tarball ``path`` to the import; return its manifest.
 
     The tarball may be uncompressed, or compressed with gzip, zstd, xz or bzip2.  gzip and zstd
-    files are stored unchanged; the others are decompressed, as the image specification does not
-    support them. Raises HostError, ImageError.
+    files are stored unchanged.  xz and bzip2 files are decompressed, because the image
+    specification does not support them.  Raises HostError if the file cannot be read, ImageError if
+    it is not a tar archive or a limit is exceeded.
     """
     with open_file(path) as file:
         budget = incoming.budget
@@ -57,15 +59,15 @@ def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
 
 
 def _measured(file: BinaryIO, path: str, budget: Budget) -> tuple[str, int]:
-    """Return (digest, size in bytes) of the uncompressed tarball, and rewind the file.
+    """Return (digest, size in bytes) of the decompressed tarball, and rewind ``file``.
 
-    Raises ImageError if it is not a tar archive.
+    Raises ImageError if the file at ``path`` is not a tar archive.
     """
     with closing(plain(file, f'"{path}"', budget)) as stream:
         first = b""
         while len(first) < BLOCK and (more := stream.read(BLOCK)):
             first += more
-        if first.strip(b"\0"):  # otherwise it is an empty archive
+        if first.strip(b"\0"):  # an empty archive consists of zeros
             try:
                 parse_header(first[:BLOCK].ljust(BLOCK, b"\0"))
             except ImageError:

@@ -14,9 +14,9 @@ CHUNK = 1 << 20
 
 
 class Blobs:
-    """The blobs (manifests, configurations, layers) in the image store's directory ``path``.
+    """The blobs (manifests, configurations, layers) in the directory ``path`` of the image store.
 
-    Every method raises ImageError for an invalid digest, which could otherwise escape ``path``.
+    Every method raises ImageError for an invalid digest, which could lead outside ``path``.
     """
 
     def __init__(self, path: str) -> None:
@@ -54,14 +54,17 @@ class Blobs:
             raise HostError(f'remove blob "{self.path_of(digest)}"', error) from None
 
     def read(self, digest: str) -> bytes:
-        """Return the whole content of a small blob, after verifying it.  Raises ImageError."""
+        """Return the content of a small blob.
+
+        Raises ImageError if the blob is missing, or if its content does not match the digest.
+        """
         with self.open(digest) as blob:
             content = blob.read()
         check_content(content, digest, f'blob "{self.path_of(digest)}"')
         return content
 
     def is_whole(self, digest: str) -> bool:
-        """Return whether a blob exists and is undamaged; reads and hashes all of its content."""
+        """Read a whole blob; return whether it exists and its content matches the digest."""
         hashed = hasher(check_digest(digest))
         try:
             with open(self.path_of(digest), "rb", buffering=0) as blob:
@@ -72,7 +75,7 @@ class Blobs:
         return hashed.hexdigest() == digest.partition(":")[2]
 
     def digests(self) -> Iterator[str]:
-        """Yield the digests of all blobs, ignoring other files.  Raises HostError."""
+        """Yield the digests of all blobs; ignore other files.  Raises HostError."""
         try:
             for algorithm in os.listdir(self.path):
                 with os.scandir(f"{self.path}/{algorithm}") as entries:
@@ -83,10 +86,13 @@ class Blobs:
             raise HostError(f'read "{self.path}"', error) from None
 
     def take(self, file: str, digest: str) -> None:
-        """Move ``file``, verified and synced, into the store as a blob.  Raises OSError."""
+        """Move ``file``, which is verified and synced, to the blob's path.  Raises OSError."""
         os.rename(file, self.path_of(digest))
 
     def sync(self) -> None:
-        """Sync the blobs' directories: new blobs then survive a power failure.  Raises OSError."""
+        """Sync the directories of the blobs, so that new blobs survive a power failure.
+
+        Raises OSError.
+        """
         for algorithm in os.listdir(self.path):
             sync_directory(f"{self.path}/{algorithm}")

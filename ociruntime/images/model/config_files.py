@@ -1,4 +1,4 @@
-"""Configuration files for images, merged from the configuration directories.
+"""Read configuration files for images from the configuration directories, and merge them.
 
 registries.json  {"mirrors": {"docker.io": ["localhost:5000", "mirror.example.org/hub"]}}
 auth.json        credentials (images/registry/auth.py)
@@ -22,9 +22,9 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """The configuration directories, as absolute paths; "" for one that does not exist.
+    """The configuration directories, as absolute paths; "" for a directory that does not exist.
 
-    ``user`` has precedence over ``local``, and ``local`` over ``system``.
+    Files in ``user`` override files in ``local``, which override files in ``system``.
     """
 
     system: str = ""
@@ -37,19 +37,19 @@ class Settings:
         return [directory for directory in (self.user, self.local, self.system) if directory]
 
     def documents(self, name: str) -> list[tuple[str, Json]]:
-        """Return (path, document) of each file called ``name``, highest precedence first.
+        """Return [(path, JSON object)] of the files called ``name``, highest precedence first.
 
-        Raises HostError, ImageError.
+        Raises HostError if a file cannot be read, ImageError if it is not a JSON object.
         """
         paths = [f"{directory}/{name}" for directory in self.directories]
         read = [(path, read_object(path)) for path in paths]
         return [(path, document) for path, document in read if document is not None]
 
     def mirrors(self) -> dict[str, list[str]]:
-        """Return {registry: mirrors to try before it}, with mirrors as HOST[:PORT][/PATH].
+        """Return {registry: [mirrors to try before it]}, with mirrors as HOST[:PORT][/PATH].
 
-        If several files list a registry, the file with the highest precedence counts. Raises
-        HostError, ImageError.
+        If several files list a registry, the file with the highest precedence counts.  Raises
+        HostError if a file cannot be read, ImageError if it is invalid.
         """
         merged: dict[str, list[str]] = {}
         for path, document in reversed(self.documents("registries.json")):
@@ -73,9 +73,9 @@ class Settings:
         return merged
 
     def limits(self) -> Limits:
-        """Return the limits for images: the ``limits.json`` files, merged member by member.
+        """Return the limits for images, merged from all ``limits.json`` files member by member.
 
-        Raises HostError, ImageError.
+        Raises HostError if a file cannot be read, ImageError if it is invalid.
         """
         from ociruntime.images.model.image_limits import FILE, Limits, read_limits
 
@@ -86,9 +86,9 @@ class Settings:
 
 
 def read_object(path: str) -> Json | None:
-    """Return the JSON object in a file; None if the file does not exist.
+    """Return the JSON object in the file ``path``; None if the file does not exist.
 
-    Raises HostError, ImageError.
+    Raises HostError if the file cannot be read, ImageError if it is not a JSON object.
     """
     try:
         with open(path, "rb") as file:
@@ -101,7 +101,7 @@ def read_object(path: str) -> Json | None:
 
 
 def parse_object(data: bytes, path: str) -> Json:
-    """Parse the JSON object that the file ``path`` contains.  Raises ImageError."""
+    """Parse ``data``, the content of the file ``path``, as a JSON object.  Raises ImageError."""
     try:
         document = load(data)
     except (ValueError, RecursionError) as error:

@@ -14,9 +14,9 @@ LENGTHS = {"sha256": 64, "sha512": 128}  # digits
 
 
 def check_digest(text: object, what: str = "") -> str:
-    """Return ``text`` if it is a valid digest, which is safe in a path.  Raises ImageError.
+    """Return ``text`` if it is a valid digest, which is safe in a path.
 
-    ``what`` says in the error message where the digest comes from.
+    Raises ImageError otherwise; ``what`` says in the error message where the digest comes from.
     """
     if not isinstance(text, str) or not is_digest(text):
         hint = "a digest is sha256: and 64 hexadecimal digits, or sha512: and 128"
@@ -25,7 +25,7 @@ def check_digest(text: object, what: str = "") -> str:
 
 
 def is_digest(text: str) -> bool:
-    """Return whether ``text`` is a digest of a known algorithm."""
+    """Return whether ``text`` is a valid ``sha256:`` or ``sha512:`` digest."""
     algorithm, _, digits = text.partition(":")
     return LENGTHS.get(algorithm) == len(digits) and not digits.strip("0123456789abcdef")
 
@@ -36,20 +36,23 @@ def hasher(digest: str) -> _Hash:
 
 
 def digest_of(content: bytes, like: str = "sha256:") -> str:
-    """Return the digest of ``content``, using the same algorithm as the digest ``like``."""
+    """Return the digest of ``content``, with the same algorithm as the digest ``like``."""
     algorithm = like.partition(":")[0]
     return f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
 
 
 def check_content(content: bytes, digest: str, what: str) -> None:
-    """Raise ImageError if ``content`` does not have ``digest``; ``what`` names it in the error."""
+    """Raise ImageError if the digest of ``content`` is not ``digest``.
+
+    ``what`` names the content in the error message.
+    """
     actual = digest_of(content, digest)
     if actual != digest:
         raise ImageError(f"{what}: digest mismatch: expected {digest}, got {actual}")
 
 
 def chain_id(diff_ids: list[str]) -> str:
-    """Return the ChainID of layers, given their diff_ids, lowest first (image-spec, config.md)."""
+    """Return the ChainID of layers (image-spec, config.md); ``diff_ids`` has the lowest first."""
     if not diff_ids:
         return digest_of(b"")
     chain = diff_ids[0]

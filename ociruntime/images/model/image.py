@@ -1,4 +1,4 @@
-"""Types for images: descriptors, layers, images and the store's records of them."""
+"""Types for images: descriptors, layers, images, and the records of images in the store."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-# Called often with (label such as "unpacking layer 2 of 3", bytes done, total bytes or 0 if
-# unknown); the callback itself limits how often it prints.
+# A callback that gets (label such as "unpacking layer 2 of 3", bytes done, total bytes or 0 if
+# unknown).  It is called often, and itself limits how often it prints.
 Progress = Callable[[str, int, int], None]
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Descriptor:
-    """An OCI descriptor, which refers to a blob; ``size`` is in bytes."""
+    """An OCI descriptor of a blob: its media type, digest and size in bytes."""
 
     media_type: str
     digest: str
@@ -23,9 +23,10 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of a stored image; ``digest`` and ``size`` (bytes) describe the compressed blob.
+    """A layer of a stored image.
 
-    ``diff_id`` is the digest of the uncompressed tar, ``compression`` "", "gzip" or "zstd".
+    ``digest`` and ``size`` (bytes) are those of the blob, which may be compressed.  ``diff_id`` is
+    the digest of the uncompressed tar archive.  ``compression`` is "", "gzip" or "zstd".
     """
 
     digest: str
@@ -39,10 +40,10 @@ class Layer:
 class Image:
     """An image for a single platform.
 
-    ``id`` is the digest of its manifest.  ``name`` is the one it was looked up by, else its first
-    name, or "".  ``size`` is the total size of its blobs in bytes.  ``imported`` and ``used`` (last
-    use) are in seconds since the epoch.  ``index`` is the digest of the index (manifest list) from
-    which it was chosen, or "".
+    ``id`` is the digest of its manifest.  ``name`` is the name by which it was looked up, else its
+    first name, or "" if it has no name.  ``size`` is the total size of its blobs in bytes.
+    ``imported`` and ``used`` (last use) are in seconds since the epoch.  ``index`` is the digest of
+    the index (manifest list) that lists the image, or "".
     """
 
     id: str
@@ -60,7 +61,7 @@ class Image:
 
     @property
     def platform(self) -> str:
-        """The image's platform, for example ``linux/arm64/v8``."""
+        """The platform of the image, such as ``linux/arm64/v8``."""
         parts = (self.config.get(key) for key in ("os", "architecture", "variant"))
         return "/".join(str(part) for part in parts if part)
 
@@ -73,16 +74,17 @@ class Image:
 
     @property
     def app(self) -> Json:
-        """The image configuration's member ``config``: Env, Cmd, User and so on."""
+        """The member ``config`` of the image configuration: Env, Cmd, User and so on."""
         app = self.config.get("config")
         return app if isinstance(app, dict) else {}
 
 
 @dataclass(frozen=True)
 class Record:
-    """An image's entry in the store's database, valid even if its blobs are damaged.
+    """The record of an image in the store's database, readable even if its blobs are damaged.
 
-    ``origins`` are pairs (name at import, signer verified then or "" if none was required).
+    ``origins`` contains (name, signer) for each name under which the image was imported.  The
+    signer is the one that was verified at the import, "" if no signature was required.
     """
 
     id: str
@@ -96,5 +98,5 @@ class Record:
 
 
 def silent(kind: str, done: int, total: int) -> None:
-    """Report nothing: a Progress callback for callers that show no progress."""
+    """Do nothing: a ``Progress`` callback for callers that show no progress."""
     del kind, done, total

@@ -1,6 +1,6 @@
 """Limits on an image's disk space, files and memory: a small archive can decompress to terabytes.
 
-A file ``limits.json`` in the configuration directories changes them: {"bytes": 1099511627776}.
+Files ``limits.json`` in the configuration directories change the limits: {"bytes": 1099511627776}.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from ociruntime.base.errors import HostError, ImageError
 MIB = 1 << 20
 GIB = 1 << 30
 FILE = "limits.json"
-_NAME_COST = 100  # bytes of memory for a name in a set or dict, besides its characters
-MOST = 1 << 62  # no limit
+_NAME_COST = 100  # bytes of memory for a name in a set or dict, in addition to its characters
+MOST = 1 << 62  # the largest possible limit, which is never reached
 _DEEPEST = 256  # code that walks a tree recurses once per directory level
 _CHECK_INTERVAL = 64 * MIB  # bytes written between two checks of the free space
-_RESERVED_PART = 100  # of the filesystem: keep at most 1/100 free
+_RESERVED_PART = 100  # keep at most 1/100 of the filesystem free
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one image; the members of ``limits.json`` have the same names.
+    """The limits for one image; the members of ``limits.json`` have the same names.
 
     ``bytes``: maximum size on disk of its blobs, decompressed archives and files (with holes).
     ``files``: maximum number of members of an archive, and of files and directories of the tree.
     ``depth``: maximum nesting of directories.
     ``names``: maximum memory in bytes for the file names of a layer or archive.
-    ``ratio``: maximum decompressed bytes per compressed byte; applies above ``floor`` decompressed
-    bytes, and likewise to the holes of sparse files per byte of their archive.
+    ``ratio``: maximum decompressed bytes per compressed byte, and maximum bytes of holes in sparse
+    files per byte of the archive; applies above ``floor`` bytes.
     ``dictionary``: maximum memory in bytes for the dictionary (window) of xz or zstd.
     ``reserve``: bytes to keep free on the filesystem, but at most 1 % of it.
     """
@@ -47,9 +47,9 @@ class Limits:
 
 
 def read_limits(document: dict[str, Any], path: str) -> dict[str, int]:
-    """Check and return ``document``, the content of the ``limits.json`` at ``path``.
+    """Return ``document``, the content of the ``limits.json`` at ``path``, if it is valid.
 
-    Raises ImageError.
+    Raises ImageError otherwise.
     """
     defaults = vars(Limits())
     for name, value in document.items():
@@ -63,11 +63,12 @@ def read_limits(document: dict[str, Any], path: str) -> dict[str, int]:
 
 
 class Budget:
-    """The resources used so far, and their limits, while one image is fetched or unpacked.
+    """Count the resources that one image uses while it is fetched or unpacked, and limit them.
 
-    Everything that reads, unpacks or stores an image's content counts it here.  ``room`` returns
-    (free bytes, free inodes) of the filesystem; it is called again during long writes, because
-    other processes use the disk too.  Every method raises ImageError if a limit is exceeded.
+    Callers count bytes, files and names before they write or store them.  ``room()`` returns
+    (free bytes, free inodes) of the filesystem.  It is called repeatedly during long writes,
+    because other processes use the disk too.  Every method raises ImageError if a limit is
+    exceeded.
     """
 
     def __init__(self, limits: Limits, room: Callable[[], tuple[int, int]]) -> None:
@@ -78,14 +79,14 @@ class Budget:
         self.names = 0
         self.holes = 0
         self.source = 0  # size in bytes of the archive being read
-        # Values of ``bytes`` and ``files`` at which the filesystem is full, and of ``bytes`` at
-        # which to check again.
+        # The filesystem is full when ``bytes`` reaches _end, or ``files`` exceeds _last_file.  The
+        # free space is checked again when ``bytes`` reaches _next_check.
         self._end = self._next_check = 0
         self._last_file = -1
 
     @classmethod
     def at(cls, path: str | int, limits: Limits) -> Budget:
-        """Return a new budget; ``path`` (or a descriptor) names the filesystem to write to."""
+        """Return a new budget for writing to the filesystem of ``path``, a path or descriptor."""
         return cls(limits, lambda: _room(path, limits.reserve))
 
     def fresh(self) -> Budget:
@@ -105,7 +106,7 @@ class Budget:
     def check_room(self, count: int, what: str) -> None:
         """Raise ImageError if ``count`` more bytes exceed the limit or the free disk space.
 
-        ``what`` describes the bytes in the error.  They are not counted.
+        Does not count the bytes.  ``what`` describes them in the error message.
         """
         if self.bytes + count > self.limits.bytes:
             raise _exceeded(f"more than {self.limits.bytes} bytes of files", "bytes")
@@ -117,7 +118,7 @@ class Budget:
             raise ImageError(f"{what} need {count} bytes, but the disk has only {free} free", hint)
 
     def take_bytes(self, count: int) -> None:
-        """Count ``count`` bytes that are about to be written.  Raises ImageError."""
+        """Count ``count`` bytes that are about to be written.  Raises what ``check_bytes`` does."""
         self.check_bytes(count)
         self.bytes += count
 
@@ -132,7 +133,7 @@ class Budget:
             raise _exceeded("more files than the filesystem has free inodes", "reserve")
 
     def check_depth(self, depth: int) -> None:
-        """Raise ImageError if a directory is nested too deeply; the root has depth 0."""
+        """Raise ImageError if a directory of this depth is nested too deeply; the root has 0."""
         if depth > self.limits.depth:
             raise _exceeded(f"directories nested more than {self.limits.depth} deep", "depth")
 
@@ -148,9 +149,10 @@ class Budget:
         self.names = 0
 
     def check_ratio(self, plain: int, stored: int, what: str = "a layer") -> None:
-        """Raise ImageError if ``stored`` bytes that expand to ``plain`` may be a bomb.
+        """Raise ImageError if ``stored`` bytes expand to so many bytes that they may be a bomb.
 
-        ``what`` names the compressed stream in the error.
+        ``plain`` is the number of decompressed bytes.  ``what`` names the compressed stream in the
+        error message.
         """
         limits = self.limits
         if plain > limits.floor and plain > stored * limits.ratio:
@@ -163,7 +165,10 @@ class Budget:
         self.check_ratio(self.holes, self.source, "a sparse file of the archive")
 
     def _check_room(self) -> None:
-        """Look up the free disk space and inodes; the bytes counted so far are already on disk."""
+        """Read the free disk space and inodes, and update the limits that depend on them.
+
+        The bytes counted so far are already on disk.
+        """
         free, inodes = self.room()
         self._end = self.bytes + free
         self._next_check = self.bytes + _CHECK_INTERVAL

@@ -1,13 +1,12 @@
-"""An image's settings, layers and history as one document, as ``image inspect`` prints it.
+"""An image's settings, layers and history as a JSON object, as ``image inspect`` prints it.
 
     {"id", "repo_tags": [names], "repo_digests": [names with a digest], "created", "author",
      "architecture", "os", "variant", "size": bytes,
-     "config": {"Env", "Cmd", "Entrypoint", ...} as in the image's own configuration,
+     "config": {"Env", "Cmd", "Entrypoint", ...} as in the image configuration,
      "root_fs": {"type": "layers", "layers": [diff_id]},
      "history": [{"created", "created_by", "comment", "size": bytes}]}
 
-The document has docker's names and structure, which users know.  All strings come from the image
-and are untrusted.
+Names and structure are those of docker.  All strings come from the image and are untrusted.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ def details(image: Image) -> Details:
 
 
 def _history(image: Image) -> list[Details]:
-    """Return an image's history: the steps of its build, oldest first, with layer sizes.
+    """Return an image's build steps, oldest first, each with the size of its layer.
 
-    Each step that is not marked ``empty_layer`` made the next layer (image-spec, config.md). Layers
-    that no step accounts for are appended as steps without description.
+    Each step that is not marked ``empty_layer`` made the next layer (image-spec, config.md).
+    Layers without a step are appended as steps without a description.
     """
     sizes = [layer.size for layer in image.layers]
     steps = []

@@ -1,7 +1,7 @@
 """Parse and validate an image's manifest and configuration; pure.
 
-Every function raises ImageError for a malformed or unsupported document; ``what`` names the
-document in the error, for example "manifest sha256:...".
+Every function raises ImageError for a malformed or unsupported document.  ``what`` names the
+document in the error message, for example "manifest sha256:...".
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ MOST_LAYERS = 1000
 
 
 def load_document(data: bytes, what: str) -> Json:
-    """Parse ``data``, a JSON object of at most LARGEST_DOCUMENT bytes.
+    """Parse ``data`` as a JSON object of at most LARGEST_DOCUMENT bytes.
 
-    Raises ImageError, in which ``what`` names the document.
+    Raises ImageError if it is not; ``what`` names the document in the error message.
     """
     if len(data) > LARGEST_DOCUMENT:
         hint = f"the limit is {LARGEST_DOCUMENT} bytes"
@@ -38,7 +38,7 @@ def load_document(data: bytes, what: str) -> Json:
 def descriptor(value: object, what: str) -> Descriptor:
     """Parse a descriptor, a JSON object with ``mediaType``, ``digest`` and ``size``.
 
-    Raises ImageError, in which ``what`` names the descriptor.
+    Raises ImageError if it is invalid; ``what`` names the descriptor in the error message.
     """
     if not isinstance(value, dict):
         raise ImageError(f"{what} must be a JSON object with mediaType, digest and size")
@@ -54,9 +54,10 @@ def descriptor(value: object, what: str) -> Descriptor:
 def parse_manifest(
     data: bytes, what: str = "manifest"
 ) -> tuple[Json, Descriptor, list[Descriptor]]:
-    """Parse a manifest; return (document, configuration's descriptor, layers' descriptors).
+    """Parse an image manifest; return (document, descriptor of the configuration, of the layers).
 
-    The layers are in the manifest's order, lowest first.
+    The list of layer descriptors has the lowest layer first.  Raises ImageError if the manifest is
+    invalid or not supported.
     """
     document = load_document(data, what)
     if document.get("schemaVersion") != 2:
@@ -88,9 +89,10 @@ def parse_manifest(
 def parse_config(
     data: bytes, layers: list[Descriptor], what: str = "image configuration"
 ) -> tuple[Json, tuple[Layer, ...]]:
-    """Parse an image configuration; return it, and the layers with their diff_ids.
+    """Parse an image configuration; return (document, layers with their diff_ids).
 
-    ``layers`` are the descriptors in the image's manifest.  Raises ImageError.
+    ``layers`` contains the layers' descriptors from the manifest.  Raises ImageError if the
+    configuration is invalid or does not match the layers.
     """
     document = load_document(data, what)
     rootfs = document.get("rootfs")
@@ -117,7 +119,7 @@ def _layer(of: Descriptor, diff_id: str) -> Layer:
 
 
 def _check_app(app: object, what: str) -> None:
-    """Check the types of those members of an image configuration's ``config`` that we use."""
+    """Raise ImageError if a member that we use of the configuration's ``config`` is invalid."""
     if app is None:
         return
     if not isinstance(app, dict):

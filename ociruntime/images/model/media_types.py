@@ -29,7 +29,7 @@ LAYERS = {
     DOCKER_LAYER: "gzip",
     f"{_DOCKER}.image.rootfs.diff.tar.zstd": "zstd",
 }
-# Foreign layers: registries must not distribute them, so they have to be fetched elsewhere.
+# Foreign layers: registries may not distribute them, so they would have to be fetched elsewhere.
 _NOT_DISTRIBUTABLE = (
     f"{_OCI}.layer.nondistributable.v1.tar",
     f"{_DOCKER}.image.rootfs.foreign.diff.tar",
@@ -39,7 +39,7 @@ _NOT_DISTRIBUTABLE = (
 def compression(media_type: str, what: str = "layer") -> str:
     """Return the compression of a layer's media type: "", "gzip" or "zstd".
 
-    Raises ImageError for other media types; ``what`` names the layer in the error.
+    Raises ImageError for any other media type; ``what`` names the layer in the error message.
     """
     kind = LAYERS.get(media_type)
     if kind is not None:

@@ -1,4 +1,4 @@
-"""Platforms of images, and the choice of one from an index; pure, except ``host``."""
+"""Platforms of images, and choosing an index's image for a platform; pure, except ``host``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ociruntime.images.model import media_types
 from ociruntime.images.model.image import Descriptor, Json
 from ociruntime.images.model.manifest import descriptor, load_document
 
-Platform = tuple[str, str]  # architecture and variant, as Go and the image specification write them
+Platform = tuple[str, str]  # (architecture, variant), as in Go and the image specification
 
 # Machine name of uname(2) -> platforms that it can run, best first; "" means no variant.
 _ARM = [("arm", "v7"), ("arm", "v6"), ("arm", "v5"), ("arm", "")]
@@ -39,7 +39,7 @@ _LEVELS = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of an index; ``os``, ``architecture`` and ``variant`` are "" if missing."""
+    """An entry of an image index; ``os``, ``architecture`` and ``variant`` are "" if missing."""
 
     descriptor: Descriptor
     os: str
@@ -67,7 +67,8 @@ def host() -> list[Platform]:
 def runs(machine: str, flags: set[str]) -> list[Platform]:
     """Return the platforms that a machine can run, best first.
 
-    ``machine`` is as in uname(2); ``flags`` are those of /proc/cpuinfo, used on x86_64 only.
+    ``machine`` is the machine's name in uname(2).  ``flags`` contains its CPU flags in
+    /proc/cpuinfo, which are used only for x86_64.
     """
     if machine != "x86_64":
         return _RUNS.get(machine, [(machine, "")])
@@ -79,7 +80,7 @@ def runs(machine: str, flags: set[str]) -> list[Platform]:
     return [*platforms, ("386", "")]
 
 
-# Other common names of architectures -> architecture and variant.
+# Other common name of an architecture -> (architecture, variant).
 _ALIASES = {
     "x86_64": ("amd64", ""),
     "x86-64": ("amd64", ""),
@@ -97,7 +98,7 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-")
 def parse_platform(text: str) -> Platform:
     """Parse ``linux/arm64``, ``linux/arm/v7`` or ``arm64``; return (architecture, variant).
 
-    Raises ImageError.
+    Raises ImageError for an invalid platform, or if its operating system is not linux.
     """
     parts = text.lower().split("/")
     if len(parts) == 1:
@@ -113,9 +114,9 @@ def parse_platform(text: str) -> Platform:
 
 
 def matching_platforms(text: str) -> list[Platform]:
-    """Return the platforms that match ``text``, best first; for "", the machine's.
+    """Return the platforms that match the requested platform ``text``, best first.
 
-    Raises ImageError.
+    For "", returns the platforms of this machine.  Raises ImageError for an invalid platform.
     """
     if not text:
         return host()
@@ -132,7 +133,10 @@ def matching_platforms(text: str) -> list[Platform]:
 
 
 def fits(config: Json, text: str) -> bool:
-    """Return whether an image configuration matches the platform ``text``; True for ""."""
+    """Return whether an image configuration matches the requested platform ``text``.
+
+    Returns True if ``text`` is "".
+    """
     if not text:
         return True
     architecture, variant = config.get("architecture"), config.get("variant") or ""
@@ -140,14 +144,14 @@ def fits(config: Json, text: str) -> bool:
 
 
 def read_index(data: bytes, served_as: str, what: str) -> list[Entry] | None:
-    """Parse an index; return its entries, or None if ``data`` is an image's manifest.
+    """Parse an image index and return its entries; None if ``data`` is an image manifest.
 
-    ``served_as`` is the registry's Content-Type, or "".  Raises ImageError, in which ``what`` names
-    the document.
+    ``served_as`` is the Content-Type that the registry has sent, or "".  Raises ImageError if the
+    document is invalid; ``what`` names the document in the error message.
     """
     document = load_document(data, what)
     media_type = document.get("mediaType") or served_as.partition(";")[0].strip()
-    # Ambiguous documents are refused (CVE-2021-41190): programs could run different images.
+    # Refuse ambiguous documents (CVE-2021-41190): programs could run different images.
     if "manifests" in document and "layers" in document:
         raise ImageError(f'{what} is ambiguous: it has both "manifests" and "layers"')
     if document.get("schemaVersion") == 1:
@@ -175,10 +179,11 @@ def _entry(value: Json, what: str) -> Entry:
 
 
 def choose(entries: list[Entry], platforms: list[Platform], what: str) -> Descriptor:
-    """Return the descriptor of the entry for the first of ``platforms`` that the index has.
+    """Return the descriptor of the index entry that matches ``platforms`` best.
 
-    A single entry without a platform is accepted.  Raises ImageError, in which ``what`` names the
-    index, if no entry matches.
+    ``platforms`` has the best platform first.  If the index has only one entry, and that entry has
+    no platform, it matches.  Raises ImageError if no entry matches; ``what`` names the index in the
+    error message.
     """
     for architecture, variant in platforms:
         for entry in entries:

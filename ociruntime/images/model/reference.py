@@ -1,14 +1,14 @@
-"""Parse references to images, as on the command line, without access to files or network.
+"""Parse image references, as typed on the command line, without access to files or network.
 
-    sha256:0123abcd...            an image in the store, by its id or 7 or more digits of it
-    0123abcdef01                  the same if the store has it, otherwise a name
+    sha256:0123abcd...            an image in the store: its id, or the first 1 to 64 digits of it
+    0123abcdef01                  the same if the store has such an image, otherwise a name
     docker://HOST/REPO[:TAG][@DIGEST]  busybox  HOST:PORT/REPO ...     an image in a registry
     oci:DIR[:TAG]  oci-archive:FILE[:TAG]  docker-archive:FILE[:NAME]  an image in a local file
-    dir:DIR  tar:FILE  aci:FILE   a root filesystem, a tar of one, an App Container Image
+    dir:DIR  tar:FILE  aci:FILE   a root filesystem, a tar archive of it, an App Container Image
     /DIR  ./FILE  ../FILE  FILE.aci  FILE.tar  FILE.tar.gz ...         the kind is detected
 
-Paths start with a slash or a dot, or have an archive's extension; everything else is a name, even
-if the working directory has a file of that name.
+A reference is a path if it starts with a slash or a dot, or ends with an archive's extension.
+Everything else is a name, even if the working directory has a file of that name.
 """
 
 from __future__ import annotations
@@ -36,12 +36,16 @@ _LONGEST_REPOSITORY = 255
 class Reference:
     """A parsed reference to an image.
 
-    ``kind`` is ``id``, ``registry`` or one of LOCAL_KINDS; ``text`` is the reference as typed.
-    Kind ``registry`` has ``host`` (docker.io for Docker Hub), ``repository``, ``tag`` ("" if there
-    is only a digest) and ``digest`` ("" or sha256:HEX).  Local kinds have ``path`` (absolute) and
-    ``tag``, the image's name in the file, or "".  Kind ``id`` has ``digest``, sha256: and up to 64
-    digits; ``maybe_id`` is the same for a name in a registry that could also be an id.
-    ``platform`` is the one requested by the user, "" for the machine's; ``parse`` does not set it.
+    ``kind`` is ``id``, ``registry`` or one of LOCAL_KINDS.  ``text`` is the reference as typed.
+
+    ``registry``: ``host`` (docker.io for Docker Hub), ``repository``, ``tag`` ("" if the reference
+    has only a digest) and ``digest`` ("" or sha256:HEX) are set.  ``maybe_id`` is sha256:HEX if the
+    reference could also be an id.
+    Local kinds: ``path`` (absolute) and ``tag`` (name of the image in the file, or "") are set.
+    ``id``: ``digest`` is sha256: and up to 64 digits.
+
+    ``platform`` is the platform that the user requested, "" for the machine's platform; ``parse``
+    does not set it.
     """
 
     kind: str
@@ -56,7 +60,7 @@ class Reference:
 
     @property
     def name(self) -> str:
-        """The canonical form of the reference, which is the image's name in the store."""
+        """The canonical form of the reference: the name of the image in the store."""
         if self.kind == "id":
             return self.digest
         if self.kind == "registry":
@@ -66,12 +70,15 @@ class Reference:
 
     @property
     def is_local(self) -> bool:
-        """Return whether the reference names local files, not a registry."""
+        """True if the reference names a local file or directory."""
         return self.kind in LOCAL_KINDS
 
 
 def parse(text: str) -> Reference:
-    """Parse an image reference as typed; relative paths become absolute.  Raises ImageError."""
+    """Parse an image reference as typed; make a relative path absolute.
+
+    Raises ImageError if the reference is invalid.
+    """
     if not text or not text.isprintable() or text != text.strip():
         raise ImageError(f'invalid image reference "{text}"', FORMS)
     scheme, colon, rest = text.partition(":")
@@ -96,7 +103,7 @@ def parse(text: str) -> Reference:
 def _local(kind: str, text: str, rest: str) -> Reference:
     if kind in ("dir", "tar", "aci"):
         return Reference(kind, text, path=_absolute(text, rest))
-    # The first colon ends the path; the rest may contain colons.
+    # The first colon ends the path; the tag after it may contain colons.
     path, _, tag = rest.partition(":")
     return Reference(kind, text, path=_absolute(text, path), tag=tag)
 
@@ -114,7 +121,7 @@ def _registry(text: str) -> Reference:
     if at and not (digest.startswith("sha256:") and is_digest(digest)):
         hint = "a digest is sha256: and 64 lower-case hexadecimal digits"
         raise ImageError(f'image "{text}": invalid digest "{digest}"', hint)
-    # A colon after the last slash starts the tag; one before it starts the port.
+    # A colon after the last slash starts the tag; a colon before it starts the port.
     name, tag = rest, ""
     if ":" in rest.rpartition("/")[2]:
         name, _, tag = rest.rpartition(":")
@@ -133,9 +140,9 @@ def _registry(text: str) -> Reference:
 
 
 def split_name(text: str, name: str) -> tuple[str, str]:
-    """Split a name without tag and digest into (host, repository).
+    """Split an image name without tag and digest into (host, repository).
 
-    Raises ImageError, which quotes ``text``, the name as typed.
+    Raises ImageError for an invalid name; the message quotes ``text``, the reference as typed.
     """
     first, slash, rest = name.partition("/")
     if slash and looks_like_host(first):
@@ -155,7 +162,7 @@ def split_name(text: str, name: str) -> tuple[str, str]:
 
 
 def _archive_suffix(name: str) -> str:
-    """Return the archive extension of a file name, for example ".tar.gz", or ""."""
+    """Return the archive extension of a file name, such as ".tar.gz"; "" if it has none."""
     suffixes = [suffix for suffix in _ARCHIVES if name.endswith(suffix) and name != suffix]
     return max(suffixes, key=len, default="")
 
@@ -164,8 +171,8 @@ LOWER = "0123456789abcdefghijklmnopqrstuvwxyz"
 LETTERS = LOWER + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 DIGITS = "0123456789"
 HEXADECIMAL = "0123456789abcdef"
-FEWEST_DIGITS, MOST_DIGITS = 1, 64  # of an image id
-SURE_DIGITS = 7  # a word of so many hexadecimal digits is taken for an id, not for a name
+FEWEST_DIGITS, MOST_DIGITS = 1, 64  # digits in an image id or a prefix of it
+SURE_DIGITS = 7  # a text of at least 7 hexadecimal digits is treated as an id, not as a name
 DOCKER_HUB = "docker.io"
 TAGS = "a tag has at most 128 letters, digits, _, . and -, and does not start with . or -"
 # Aliases of Docker Hub, as a host or in credential files.
@@ -181,7 +188,7 @@ def consists_of(text: str, characters: str) -> bool:
 
 
 def is_id_digits(text: str) -> bool:
-    """Return whether ``text`` is up to 64 hexadecimal digits: an image id, or a prefix of one."""
+    """Return whether ``text`` is 1 to 64 hexadecimal digits: an image id or its prefix."""
     return FEWEST_DIGITS <= len(text) <= MOST_DIGITS and consists_of(text, HEXADECIMAL)
 
 
@@ -197,7 +204,7 @@ def is_repository(text: str) -> bool:
 
 
 def is_host(text: str) -> bool:
-    """Return whether ``text`` is a hostname or address (IPv6 in brackets), with optional port."""
+    """Return whether ``text`` is HOST or HOST:PORT, with an IPv6 address in brackets."""
     if text.startswith("["):
         address, bracket, rest = text[1:].partition("]")
         named = bool(bracket and address) and consists_of(address, HEXADECIMAL + "ABCDEF:")
@@ -210,10 +217,11 @@ def is_host(text: str) -> bool:
 
 
 def registry_name(host: str) -> str:
-    """Convert HOST or HOST:PORT to the registry's canonical name, for rules and credentials.
+    """Return the canonical name of the registry HOST or HOST:PORT.
 
-    It is lower case; aliases of Docker Hub become docker.io.  Port 443 is removed, unless the host
-    alone would look like a repository (``hub:443/web``).
+    Policies and credentials use this name.  It is lower case, and docker.io for the aliases of
+    Docker Hub.  Port 443 is removed, unless the host alone would look like a repository
+    (``hub:443/web``).
     """
     host = host.lower()
     name, colon, port = host.rpartition(":")
@@ -238,15 +246,15 @@ def _compressed(host: str) -> str:
 
 
 def looks_like_host(text: str) -> bool:
-    """Return whether ``text``, the first component of an image name, is meant as a host.
+    """Return whether ``text``, the first component of an image name, is a registry's host.
 
-    It is if it contains "." or ":", or is "localhost".
+    As in docker, it is a host if it contains "." or ":", or is "localhost".
     """
     return "." in text or ":" in text or text == "localhost"
 
 
 def prefix_name(prefix: str) -> str:
-    """Convert the registry in HOST[:PORT][/PATH] to its canonical name (``registry_name``)."""
+    """Return HOST[:PORT][/PATH] with the registry's canonical name (``registry_name``)."""
     host, slash, path = prefix.partition("/")
     return f"{registry_name(host)}{slash}{path}"
 
@@ -257,7 +265,7 @@ def _is_port(text: str) -> bool:
 
 
 def _is_label(text: str) -> bool:
-    """Return whether ``text`` is a label of a hostname: letters, digits, inner dashes."""
+    """Return whether ``text`` is a label of a hostname: letters, digits and inner dashes."""
     return text.strip("-") == text != "" and consists_of(text, LETTERS + "-")
 
 

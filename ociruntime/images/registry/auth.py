@@ -1,4 +1,4 @@
-"""Registry credentials: read from files and stored by login; authentication challenges (HTTP).
+"""Registry credentials: read and store them in files; parse HTTP authentication challenges.
 
 The files have the format of ``auth.json`` of podman, skopeo and Docker::
 
@@ -9,8 +9,8 @@ The files have the format of ``auth.json`` of podman, skopeo and Docker::
 The first file with a matching entry is used: our own ``auth.json`` files come before those of
 podman, skopeo and Docker.  Within a file, the entry with the longest matching path wins.
 
-The environment says where the other tools' files are, and may be that of a user who has called
-sudo. Root ignores files of other users, with a warning.
+Environment variables determine the paths of the other tools' files.  They may be those of a user
+who has called sudo, so root ignores files of other users, with a warning.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _SCHEME = re.compile(r"\s*([A-Za-z0-9-]+)(?:\s+|$)")
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """Credentials of a registry; ``token`` is an identity token, used instead of the password.
+    """Credentials for a registry; ``token`` is an identity token, used instead of a password.
 
-    ``repr`` hides password and token.
+    ``repr`` hides the password and the token.
     """
 
     user: str
@@ -54,14 +54,14 @@ class Credential:
 
     @property
     def basic(self) -> str:
-        """The value of an Authorization header for basic authentication."""
+        """The value of the Authorization header for basic authentication."""
         both = f"{self.user}:{self.password}".encode()
         return f"Basic {base64.b64encode(both).decode()}"
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A challenge in a WWW-Authenticate header; scheme and parameter names are in lower case."""
+    """A challenge of a WWW-Authenticate header, with lower-case scheme and parameter names."""
 
     scheme: str
     parameters: dict[str, str]
@@ -70,10 +70,10 @@ class Challenge:
 def credential(
     settings: Settings, host: str, repository: str, warn: Callable[[str], None]
 ) -> Credential | None:
-    """Return the credentials for a repository, or None.
+    """Return the credentials for a repository; None if no file has any.
 
-    ``warn`` is called for each file that is ignored because root does not trust its owner. Raises
-    HostError, ImageError for files that cannot be read or are malformed.
+    Calls ``warn`` for each file that is ignored because root does not trust its owner.  Raises
+    HostError if a file cannot be read, ImageError if it is malformed.
     """
     for path, document in _documents(settings, warn):
         entries = _entries(path, document)
@@ -84,9 +84,9 @@ def credential(
 
 
 def hosts(settings: Settings, warn: Callable[[str], None]) -> dict[str, str]:
-    """Return {HOST or HOST/PATH: the file with its credentials} for registries with credentials.
+    """Return {HOST or HOST/PATH: path of the file} for all registries with credentials.
 
-    Raises HostError, ImageError.
+    Calls ``warn`` and raises exceptions as ``credential`` does.
     """
     files: dict[str, str] = {}
     for path, document in _documents(settings, warn):
@@ -96,14 +96,14 @@ def hosts(settings: Settings, warn: Callable[[str], None]) -> dict[str, str]:
 
 
 def keys(host: str, repository: str) -> list[str]:
-    """Return the keys of ``auths`` that apply to a repository, HOST/PATH first, HOST last."""
+    """Return the keys of ``auths`` that match a repository: HOST/PATH, its parents, then HOST."""
     parts = repository.split("/")
     paths = ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
     return [*(f"{host}/{path}" for path in paths), host]
 
 
 def challenges(header: str) -> list[Challenge]:
-    """Return the challenges in a WWW-Authenticate header, up to the first malformed one."""
+    """Return the challenges in a WWW-Authenticate header, up to the first malformed challenge."""
     parsed: list[Challenge] = []
     at = 0
     while match := _SCHEME.match(header, at):
@@ -129,8 +129,9 @@ def _documents(settings: Settings, warn: Callable[[str], None]) -> list[tuple[st
 def _read_of_other_tool(path: str, warn: Callable[[str], None]) -> Json | None:
     """Return the JSON object in another tool's credentials file; None if missing or untrusted.
 
-    The file is checked before it is opened for reading: opening a device can have side effects, and
-    opening a FIFO can block.  Raises HostError, ImageError.
+    Checks the file before opening it for reading: opening a device can have side effects, and
+    opening a FIFO can block.  Raises HostError if the file cannot be read, ImageError if it is
+    malformed.
     """
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -161,7 +162,7 @@ def _read_of_other_tool(path: str, warn: Callable[[str], None]) -> Json | None:
 
 
 def _paths_of_other_tools() -> list[str]:
-    """Return the paths of podman's, skopeo's and Docker's credentials files, best first."""
+    """Return the paths of podman's, skopeo's and Docker's credentials files, in order of use."""
     environment = os.environ
     home = environment.get("HOME", "")
     paths = [environment.get("REGISTRY_AUTH_FILE", "")]
@@ -177,9 +178,10 @@ def _paths_of_other_tools() -> list[str]:
 
 
 def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
-    """Return {canonical key: (key as written, entry)} of a credentials file's non-empty entries.
+    """Return {canonical key: (key as written, entry)} for the entries of a credentials file.
 
-    If two keys mean the same registry, the canonical one wins, else the first.
+    Omits empty entries.  If two keys mean the same registry, the canonical key wins, or else the
+    first key.  Raises ImageError if the file is malformed.
     """
     auths = document.get("auths", {})
     if not isinstance(auths, dict) or not all(
@@ -197,7 +199,7 @@ def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
 
 
 def plain_key(key: str) -> str:
-    """Reduce a key of ``auths``, such as ``https://index.docker.io/v1/``, to HOST or HOST/PATH."""
+    """Return a key of ``auths``, such as ``https://index.docker.io/v1/``, as HOST or HOST/PATH."""
     if "://" not in key:
         return key.rstrip("/")
     address = key.partition("://")[2].rstrip("/")
@@ -230,9 +232,9 @@ def _credential(path: str, key: str, entry: Json) -> Credential:
 
 
 def registry_of(text: str) -> str:
-    """Return a registry's canonical name, given HOST[:PORT] or a URL; "" means Docker Hub.
+    """Return the canonical name of a registry, given HOST[:PORT] or a URL; "" means Docker Hub.
 
-    Raises ImageError.
+    Raises ImageError if ``text`` is not a valid registry.
     """
     host = registry_name(plain_key(text)) if text else DOCKER_HUB
     if not is_host(host):
@@ -241,10 +243,10 @@ def registry_of(text: str) -> str:
 
 
 def keep(directory: str, host: str, credential: Credential) -> str:
-    """Add a registry's credentials to ``auth.json`` in ``directory``; return the file's path.
+    """Store the credentials of the registry ``host`` in ``auth.json``; return the file's path.
 
-    Credentials of other registries are kept.  Raises HostError, and ImageError if the file is
-    malformed.
+    ``auth.json`` is in ``directory``; credentials for other registries are kept.  Raises HostError
+    if the file cannot be read or written, ImageError if it is malformed.
     """
     pair = f"{credential.user}:{credential.password}".encode()
 
@@ -258,9 +260,10 @@ def keep(directory: str, host: str, credential: Credential) -> str:
 
 
 def forget(directory: str, host: str) -> bool:
-    """Remove a registry's credentials from ``auth.json``; return whether there were any.
+    """Remove the credentials of the registry ``host`` from ``auth.json`` in ``directory``.
 
-    Raises HostError, ImageError.
+    Returns whether there were credentials.  Raises HostError if the file cannot be read or written,
+    ImageError if it is malformed.
     """
 
     def drop(auths: Json) -> bool:
@@ -275,14 +278,15 @@ def forget(directory: str, host: str) -> bool:
 def _change(directory: str, change: Callable[[Json], bool]) -> tuple[str, bool]:
     """Call ``change`` with the entries of ``auth.json``; rewrite the file if it returns True.
 
-    Returns (path of the file, whether it was rewritten).  Raises HostError, ImageError.
+    Returns (path of the file, whether it was rewritten).  Raises HostError if the file cannot be
+    read or written, ImageError if it is malformed.
     """
     path = f"{directory}/{FILE}"
     lock = -1
     try:
         os.makedirs(directory, 0o755, exist_ok=True)
         lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two logins at once: neither may undo the other
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a concurrent login must not be lost
         document = read_object(path) or {}
         auths = document.setdefault("auths", {})
         if not isinstance(auths, dict):

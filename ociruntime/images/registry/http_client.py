@@ -1,8 +1,8 @@
 """HTTP client for registries: TLS policy, safe redirects, retries, proxies.
 
-Based on ``requests``, which is imported at the first request.  Redirects are followed here, because
-credentials for a registry must not reach the blob store that it redirects to.  ``.netrc`` is
-ignored: credentials come only from the files described in docs/images.md.
+The client uses ``requests``, which is imported at the first request.  It follows redirects itself,
+because credentials for a registry must not reach the blob store that the registry redirects to.  It
+ignores ``.netrc``: credentials come only from the files described in docs/images.md.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from requests import PreparedRequest, Response, Session
 
 CONNECT_SECONDS = 15.0
-SILENT_SECONDS = 60.0  # timeout without a byte received
-LONGEST_MESSAGE = 200  # maximum characters of a registry's message to quote
+SILENT_SECONDS = 60.0  # timeout if the server sends nothing
+LONGEST_MESSAGE = 200  # the maximum number of characters of a registry's message to quote
 _BACKOFF = (0.2, 0.5, 1.0, 2.0)  # seconds before each retry
-_LONGEST_BACKOFF = 60.0  # a Retry-After beyond it is an error
+_LONGEST_BACKOFF = 60.0  # seconds; a longer Retry-After is an error
 _MOST_REDIRECTS = 8
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_PROXIES = {"http": "", "https": "", "all": ""}
@@ -35,8 +35,8 @@ _TRANSIENT = (408, 429, 500, 502, 503, 504)
 class HttpClient:
     """An HTTP client for registries and their blob and token servers.
 
-    ``insecure``: "tls" disables certificate checks, "http" allows plain HTTP for all hosts.
-    ``sleep`` is called with the backoff in seconds before a retry.
+    ``insecure`` lists disabled checks: "tls" disables certificate checks, "http" allows plain HTTP
+    for all hosts.  ``sleep`` is called with the backoff in seconds before each retry.
     """
 
     def __init__(self, insecure: Set[str], sleep: Callable[[float], None] = time.sleep) -> None:
@@ -44,14 +44,14 @@ class HttpClient:
         self._sleep = sleep
         self._session: Session | None = None
         self._schemes: dict[str, str] = {}
-        self._lock = threading.Lock()  # several threads may send requests
+        self._lock = threading.Lock()  # several threads send requests
 
     def close(self) -> None:
         if self._session:
             self._session.close()
 
     def url(self, host: str, path: str) -> str:
-        """Return the URL of ``path`` at the registry ``host``; http only if allowed and needed."""
+        """Return the URL of ``path`` on ``host``: https, or http if it is allowed and necessary."""
         with self._lock:
             if host not in self._schemes:
                 plain = self.allows_http(host) and not self._supports_tls(host)
@@ -59,7 +59,7 @@ class HttpClient:
         return f"{self._schemes[host]}://{host}{path}"
 
     def allows_http(self, host: str) -> bool:
-        """Return whether plain HTTP is allowed for HOST or HOST:PORT (always for loopback)."""
+        """Return whether plain HTTP is allowed for HOST or HOST:PORT; loopback always is."""
         return "http" in self.insecure or is_loopback(host)
 
     def request(
@@ -69,11 +69,11 @@ class HttpClient:
         headers: Mapping[str, str],
         form: Mapping[str, str] | None = None,
     ) -> Response:
-        """Send a request, with redirects and retries; return the final response of any status.
+        """Send a request, follow redirects, retry; return the last response, whatever its status.
 
-        ``form`` is sent as the body.  The response's body is not read yet (see ``read_body`` and
-        ``raw``); a caller that does not read it must close the response.  Raises RegistryError if
-        there is no response or a redirect is refused.
+        ``form`` is sent as the body.  The body of the response is not read yet: the caller reads it
+        (``read_body``, or ``raw``) or closes the response.  Raises RegistryError if the server
+        cannot be reached or a redirect is refused.
         """
         sent = dict(headers)
         for _ in range(_MOST_REDIRECTS):
@@ -103,8 +103,8 @@ class HttpClient:
     def _check_redirect(self, url: str, following: str) -> None:
         if not is_plain(following):
             raise RegistryError(
-                f"refusing redirect from {_shown(url)} to {_shown(following)!r}: the URL has a user"
-                " name, or characters that programs read differently"
+                f"refusing redirect from {_shown(url)} to ambiguous URL {_shown(following)!r}: it"
+                " has a user name, or characters that programs interpret differently"
             )
         old, new = urlsplit(url), urlsplit(following)
         plain = new.scheme == "http" and (
@@ -149,7 +149,7 @@ class HttpClient:
         form: Mapping[str, str] | None,
     ) -> Response:
         session = self._open_session()
-        # A proxy from the environment cannot reach this machine's loopback.
+        # A proxy in the environment cannot reach the loopback addresses of this machine.
         proxies = _NO_PROXIES if is_loopback(urlsplit(url).netloc) else None
         verify: bool | None = False if "tls" in self.insecure else None
         return session.request(
@@ -191,7 +191,7 @@ class HttpClient:
         return session
 
     def _supports_tls(self, host: str) -> bool:
-        """Return whether ``host`` speaks TLS; False if its reply to a handshake is not TLS."""
+        """Return whether ``host`` supports TLS: whether it answers a TLS handshake with TLS."""
         import socket
         import ssl
 
@@ -203,8 +203,8 @@ class HttpClient:
         try:
             connection = socket.create_connection(address, CONNECT_SECONDS)
         except OSError:
-            # Without a port in the name, nothing listens on 443: try HTTP on port 80.  The request
-            # itself reports the error if that fails too.
+            # HOST without a port: port 443 is closed, so try HTTP on port 80.  HOST:PORT: the
+            # request reports the error.
             return split.port is not None
         try:
             context.wrap_socket(connection, server_hostname=split.hostname).close()
@@ -218,7 +218,7 @@ class HttpClient:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether HOST or HOST:PORT is localhost or a loopback address, without using DNS."""
+    """Return whether HOST or HOST:PORT is localhost or a loopback address; does not use DNS."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
@@ -227,10 +227,10 @@ def is_loopback(host: str) -> bool:
 
 
 def is_plain(url: str) -> bool:
-    r"""Return whether an untrusted URL is unambiguous: all parsers see the same host in it.
+    r"""Return whether an untrusted URL is unambiguous, so that all parsers find the same host.
 
-    We check a URL with urlsplit, but requests parses it with urllib3.  In ``http://a\@b``, the host
-    is ``a`` for urllib3 and ``b`` for urlsplit.  Raises ValueError for an invalid URL.
+    We check URLs with urlsplit, but requests parses them with urllib3.  In ``http://a\@b``, urllib3
+    finds the host ``a``, urlsplit ``b``.  Raises ValueError for an invalid URL.
     """
     odd = not url.isascii() or not url.isprintable() or not _AMBIGUOUS.isdisjoint(url)
     return not odd and "@" not in urlsplit(url).netloc
@@ -255,10 +255,10 @@ def retry_after(value: str, now: float) -> float | None:
 
 
 def read_body(response: Response, longest: int) -> bytes:
-    """Return a response's whole body, of at most ``longest`` bytes, and close the response.
+    """Return the body of a response, and close the response.
 
-    Raises RegistryError if it is longer, or if it is compressed, which was not requested and could
-    be a decompression bomb.
+    Raises RegistryError if the body is longer than ``longest`` bytes, or if it is compressed: no
+    compression was requested, and it could be a decompression bomb.
     """
     body = b""
     try:
@@ -283,7 +283,7 @@ def read_body(response: Response, longest: int) -> bytes:
 
 
 def refusal(method: str, response: Response, hint: str = "") -> RegistryError:
-    """Return a RegistryError that quotes the request, HTTP status and the registry's messages."""
+    """Return a RegistryError that quotes the request, the HTTP status and the error messages."""
     import json
 
     messages: list[str] = []
@@ -291,7 +291,7 @@ def refusal(method: str, response: Response, hint: str = "") -> RegistryError:
         for error in json.loads(read_body(response, 1 << 16))["errors"][:3]:
             messages.append(_truncated(str(error.get("message") or error.get("code") or "")))
     except (RegistryError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        messages.clear()  # malformed: use none of it
+        messages.clear()  # the body is malformed: quote none of it
     status = _truncated(f"{response.status_code} {response.reason or ''}".strip().lower())
     text = ": ".join([f"{method} {_shown(response.url)}", status, *filter(None, messages)])
     return RegistryError(text, hint)
@@ -302,7 +302,10 @@ def _truncated(text: str) -> str:
 
 
 def _backoff(response: Response, pause: float, url: str) -> float:
-    """Return the seconds that the registry demands in Retry-After, by default ``pause``."""
+    """Return the seconds in the response's Retry-After; ``pause`` without this header.
+
+    Raises RegistryError if they exceed ``_LONGEST_BACKOFF``.
+    """
     demanded = retry_after(response.headers.get("Retry-After", ""), time.time())
     if demanded is None:
         return pause
@@ -313,12 +316,12 @@ def _backoff(response: Response, pause: float, url: str) -> float:
 
 
 def _no_auth(request: PreparedRequest) -> PreparedRequest:
-    """Add no credentials to the request; without this hook, requests would use .netrc."""
+    """Return the request unchanged; without this hook, requests would add credentials of .netrc."""
     return request
 
 
 def _no_redirects(*arguments: object, **named: object) -> Iterator[Response]:
-    """Follow no redirects: this replaces the method with which requests follows them."""
+    """Follow no redirects: replaces the method of ``requests`` that follows them."""
     del arguments, named
     return iter(())
 
@@ -330,14 +333,14 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def _shown(url: str) -> str:
-    """Return ``url`` without its query, in which blob stores put signatures."""
+    """Return ``url`` without its query, which can contain a blob store's signature."""
     return url.partition("?")[0]
 
 
 def _is_final(error: Exception) -> bool:
-    """Return whether a retry is pointless: connection refused, or unknown host.
+    """Return whether a retry is pointless: connection refused, unknown host or connect timeout.
 
-    A connect timeout counts as well, so that a mirror that is down costs only one timeout.
+    A connect timeout counts so that a mirror that is down costs only one timeout.
     """
     from requests.exceptions import ConnectTimeout
 

@@ -1,8 +1,8 @@
 """Download the blobs of one image in parallel.
 
-Each blob is downloaded by a thread of its own.  What the threads share is protected: the budget,
-the progress, and the order of the sources.  A thread holds the lock of one download only, so
-concurrent fetches of the same image, which wait for these locks, cannot deadlock.
+Several threads download one blob at a time.  Locks protect the data that they share: the budget,
+the progress, and the order of the sources.  A thread holds the file lock of only one download at a
+time, so concurrent fetches of the same image, which wait for these file locks, cannot deadlock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ociruntime.images.registry.sources import Sources
 from ociruntime.images.store.import_image import Incoming
 
 AT_ONCE = 4
-_END = 2.0  # seconds for the other downloads to end after a failure
+_END = 2.0  # seconds to wait for the other downloads to end after a failure
 
 
 class Downloads:
@@ -37,9 +37,10 @@ class Downloads:
         self._active: set[Download] = set()
 
     def add_all(self, incoming: Incoming, wanted: Sequence[tuple[Descriptor, str]]) -> None:
-        """Download the blobs ``wanted``, pairs (blob, label for progress), into ``incoming``.
+        """Download the blobs in ``wanted``, [(blob, label for progress)], into ``incoming``.
 
-        The first failure ends all downloads.  Raises HostError, RegistryError, ImageError.
+        The first failure ends all downloads.  Raises HostError if a file cannot be written,
+        RegistryError if a download fails, ImageError for wrong content or an exceeded limit.
         """
         self.blobs += [blob for blob, _ in wanted]
         for blob, kind in wanted:
@@ -59,7 +60,7 @@ class Downloads:
             except BaseException as failure:  # noqa: BLE001 - raised in the main thread
                 ended.put(failure)
 
-        # Daemon threads: an interrupted program need not wait for a registry that sends nothing.
+        # Daemon threads: an interrupted program must not wait for a registry that sends nothing.
         threads = [
             threading.Thread(target=work, daemon=True) for _ in range(min(AT_ONCE, len(wanted)))
         ]
@@ -82,10 +83,10 @@ class Downloads:
             thread.join(max(end - time.monotonic(), 0))
 
     def _add(self, incoming: Incoming, blob: Descriptor, kind: str) -> None:
-        """Download one blob into the import.  Raises the errors of ``add_all``."""
+        """Download one blob into the import ``incoming``.  Raises the errors of ``add_all``."""
         with self._lock:
             incoming.budget.check_bytes(blob.size)
-        exceeded: list[ImageError] = []  # why the budget refuses bytes
+        exceeded: list[ImageError] = []  # errors of the budget, which a retry cannot avoid
         while True:
             with Download(self.directory, self.sources, blob) as download:
                 # A concurrent download of the blob may have finished while we waited.
@@ -110,9 +111,9 @@ class Downloads:
         self, incoming: Incoming, download: Download, kind: str, exceeded: list[ImageError]
     ) -> None:
         def took(count: int, done: int) -> None:
-            """Count ``count`` bytes against the image's limits, before they are written.
+            """Count ``count`` bytes against the image's limits before they are written.
 
-            Raises ImageError if a limit is exceeded, RegistryError if another download failed.
+            Raises ImageError if a limit is exceeded, RegistryError if another download has failed.
             """
             if self._stopped.is_set():
                 message = "stopped, because the download of another blob failed"
@@ -138,14 +139,14 @@ class Downloads:
             self.progress(kind, done, total)
 
     def present(self, blob: Descriptor) -> int:
-        """Return how many bytes of a blob an interrupted download has left on disk."""
+        """Return the number of bytes of a blob that an interrupted download has left on disk."""
         try:
             return os.lstat(partial_path(self.directory, blob.digest)).st_size
         except OSError:
             return 0
 
     def discard(self) -> None:
-        """Remove the downloads' files, unless another process uses them.  Raises HostError."""
+        """Remove the files of all downloads that no other process uses.  Raises HostError."""
         for blob in self.blobs:
             with Download(self.directory, self.sources, blob, wait=0) as download:
                 download.discard()

@@ -23,9 +23,9 @@ def update(
     progress: Progress,
     budget: Budget,
 ) -> Image:
-    """Return the image that a reference names in its registry now; fetch missing blobs.
+    """Return the image that ``reference`` currently names in its registry; fetch missing blobs.
 
-    Raises HostError, ImageError, RegistryError; the store is then unchanged.
+    Raises HostError, ImageError or RegistryError, and then leaves the store unchanged.
     """
     name = reference.name
     tag = reference.digest or reference.tag
@@ -36,7 +36,7 @@ def update(
     if stored and not (verifier.knows(stored.id) and fits(stored.config, reference.platform)):
         stored = None
     if stored and (reference.digest or _is_current(stored, sources.head_manifest(tag))):
-        return stored  # a digest is immutable
+        return stored  # the image of a digest never changes
     documents = resolve_to_image(sources.manifest(tag), sources.manifest, reference.platform)
     if stored and stored.id == documents[-1].digest:
         return stored
@@ -50,7 +50,7 @@ def update(
         raise  # keep the downloads, so that the next attempt can resume
     except HostError as error:
         if error.errno in (ENOSPC, EDQUOT):
-            downloads.discard()  # nobody can use them while the disk is full
+            downloads.discard()  # free their disk space: the disk is full
         raise
     except ImageError:
         downloads.discard()
@@ -60,5 +60,5 @@ def update(
 
 
 def _is_current(stored: Image, digest: str) -> bool:
-    """Return whether ``digest``, from the registry, is that of the stored image or its index."""
+    """Return whether ``digest`` is the digest of the stored image or of its index."""
     return digest != "" and digest in (stored.id, stored.index)

@@ -1,4 +1,4 @@
-"""A registry client (distribution-spec 1.1): manifests and blobs of a repository, tokens."""
+"""A client of a registry (distribution-spec 1.1): get manifests and blobs, authenticate."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ociruntime.images.store.resolve_index import Document
 if TYPE_CHECKING:  # requests is an extra: commands without a registry run without it
     from requests import Response
 
-_ADDRESSES = {DOCKER_HUB: "registry-1.docker.io"}  # host in image names -> host of the API
+_ADDRESSES = {DOCKER_HUB: "registry-1.docker.io"}  # host in image names -> host of the HTTP API
 _ACCEPT = ", ".join(media_types.INDEXES + media_types.MANIFESTS)
 _LONGEST_TOKEN = 1 << 20  # bytes of a token server's response
 
 
 class Registry:
-    """A client of one repository at a registry; methods raise RegistryError on failure."""
+    """A client of one repository at a registry; its methods raise RegistryError on failure."""
 
     def __init__(
         self, host: str, repository: str, http: HttpClient, credential: Credential | None = None
@@ -39,9 +39,9 @@ class Registry:
         return f"{self.host}/{self.repository}".rstrip("/")
 
     def ping(self) -> None:
-        """Check that the registry serves the API, and accepts the credentials if it requires any.
+        """Raise RegistryError if the host serves no registry API or refuses the credentials.
 
-        See "Determining support" in the distribution specification.
+        See distribution-spec, "Determining Support".
         """
         response = self._request("GET", "", {})
         response.close()
@@ -49,7 +49,7 @@ class Registry:
             raise self._refused("GET", response)
 
     def head_manifest(self, tag: str) -> str:
-        """Return the current digest of a tag's manifest; "" if the registry does not report it."""
+        """Return the digest of the manifest of ``tag``; "" if the registry does not report it."""
         response = self._request("HEAD", f"/manifests/{tag}", {"Accept": _ACCEPT})
         response.close()
         if response.status_code != 200:
@@ -58,7 +58,7 @@ class Registry:
         return digest if is_digest(digest) else ""
 
     def manifest(self, tag: str) -> Document:
-        """Return the manifest or index for a tag or digest.
+        """Return the manifest or index that ``tag``, a tag or digest, names.
 
         Raises ImageError for a digest mismatch.
         """
@@ -72,9 +72,9 @@ class Registry:
         return Document(data, digest_of(data), response.headers.get("Content-Type", ""))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """Return (response to read a blob from, the offset in the blob at which its body starts).
+        """Request a blob from ``offset`` on; return (response, offset in the blob of its body).
 
-        The offset is ``offset``, or 0 if the registry does not support ranges.
+        The returned offset is ``offset``, or 0 if the registry does not support ranges.
         """
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         response = self._request("GET", f"/blobs/{digest}", headers)
@@ -94,7 +94,7 @@ class Registry:
         return response, 0
 
     def _request(self, method: str, path: str, headers: dict[str, str]) -> Response:
-        """Send a request; if the status is 401, authenticate and send it again."""
+        """Send a request and return the response; after status 401, authenticate and retry once."""
         url = self._http.url(self._address, f"/v2/{self.repository}{path}")
         for attempt in (1, 2):
             sent = {**headers, **self._sent_authorization()}
@@ -114,7 +114,10 @@ class Registry:
         return {"Authorization": self._authorization} if self._authorization else {}
 
     def _authenticate(self, offered: list[Challenge], url: str) -> str:
-        """Answer one of the challenges; return an Authorization header's value, "" on failure."""
+        """Return the value of an Authorization header for one of the challenges in ``offered``.
+
+        Returns "" if there are no credentials for any of them.
+        """
         for challenge in offered:
             if challenge.scheme == "bearer" and challenge.parameters.get("realm"):
                 return f"Bearer {self._token(challenge.parameters, url)}"
@@ -123,7 +126,10 @@ class Registry:
         return ""
 
     def _token(self, parameters: dict[str, str], url: str) -> str:
-        """Return a bearer token from the token server that the registry at ``url`` names."""
+        """Return a bearer token from the token server that a challenge's ``parameters`` name.
+
+        ``url`` is the URL of the request that the registry has challenged.
+        """
         realm = parameters["realm"]
         what = f"{self.host}: refusing token server {realm!r}"
         try:

@@ -1,11 +1,11 @@
 """Download a blob from a registry to a file, resuming earlier attempts.
 
-    $D/cas/partial/sha256-HEX    the first bytes of that blob, locked while it is downloaded
+    $D/cas/partial/sha256-HEX    the first bytes of the blob; locked during a download
 
 The file's name is the digest, so a download can be resumed from any registry that has the blob.  A
-complete file is kept until the blob has been linked into the store with its image.  If another
-process holds the lock for too long (its registry may send a byte now and then), the download gets a
-file of its own, ``sha256-HEX.RANDOM``, which is not resumed.
+complete file is kept until the image and its blobs are in the store.  If another process holds the
+lock for too long, because its registry is slow, a download uses a separate file
+``sha256-HEX.RANDOM``, which is never resumed.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from ociruntime.images.registry.sources import Sources
 if TYPE_CHECKING:  # requests is an extra: commands without a registry run without it
     from requests import Response
 
-_ATTEMPTS = 5  # successive connections that deliver no data
+_ATTEMPTS = 5  # the maximum number of successive connections that deliver no data
 _CHUNK = 1 << 18
-_WAIT = 3.0  # seconds to wait for another download of the blob
-_LONGEST_WAIT = 60.0  # the same if it receives _RATE
+_WAIT = 3.0  # seconds to wait for another process that downloads the same blob
+_LONGEST_WAIT = 60.0  # seconds to wait if the other process receives data at _RATE
 _RATE = 1 << 20  # bytes per second
 _POLL = 0.05  # seconds between two attempts to lock the file
 
 
 class Download:
-    """The download of a blob to the file ``path``, resuming earlier attempts.
+    """The download of a blob to the file ``path``; it resumes earlier attempts.
 
-    This context manager locks the file: other downloads of the same blob wait up to ``wait``
-    seconds, and longer as long as there is progress.  The file stays until ``discard``, unless it
-    is empty or could not be locked.
+    The context manager locks the file.  If another process has locked it, it waits ``wait``
+    seconds, and longer while the other download makes progress; then it uses a separate file.  The
+    file stays until ``discard`` is called, unless it is empty or a separate file.
     """
 
     def __init__(
@@ -83,9 +83,10 @@ class Download:
     def complete(self, took: Callable[[int, int], None] | None = None) -> None:
         """Download the rest of the blob to the file, and verify the digest.
 
-        ``took(count, done)`` is called before ``count`` bytes are written, and once for the bytes
-        left by earlier attempts; ``done`` is the sum.  If it raises an exception, the download
-        ends. Raises HostError, RegistryError if the download fails, ImageError for wrong content.
+        Calls ``took(count, done)`` before it writes ``count`` bytes, and for the bytes of earlier
+        attempts; ``done`` is the sum so far.  An exception from ``took`` ends the download.  Raises
+        HostError if the file cannot be written, RegistryError if the download fails, ImageError for
+        wrong content.
         """
         digest = self.blob.digest
         hashed = hasher(digest)
@@ -100,7 +101,7 @@ class Download:
             raise HostError(f'write "{self.path}"', error) from None
 
     def discard(self) -> None:
-        """Remove the download's file, because its image is in the store or its content is wrong."""
+        """Remove the downloaded file.  Raises HostError."""
         try:
             os.unlink(self.path)
         except FileNotFoundError:
@@ -109,15 +110,15 @@ class Download:
             raise HostError(f'remove "{self.path}"', error) from None
 
     def interrupt(self) -> None:
-        """Make a pending read from the registry fail at once; called from another thread."""
+        """Make a pending read from the registry fail at once; call it from another thread."""
         response = self._response
         shutdown = getattr(response.raw, "shutdown", None) if response is not None else None
         if shutdown is not None:
-            with suppress(Exception):  # it may be closed meanwhile
+            with suppress(Exception):  # the response may be closed meanwhile
                 shutdown()
 
     def _next(self, took: Callable[[int, int], None]) -> bytes:
-        """Return the blob's next bytes, from the file or else the registry; b"" at its end."""
+        """Return the blob's next bytes, from the file or from the registry; b"" at the end."""
         size = min(_CHUNK, self.blob.size - self._at)
         if size <= 0:
             return b""
@@ -135,7 +136,7 @@ class Download:
         return data
 
     def _receive(self, size: int) -> bytes:
-        """Return up to ``size`` bytes from the registry, reconnecting if needed."""
+        """Return up to ``size`` bytes from the registry; reconnect if the connection fails."""
         reason = ""
         for _ in range(_ATTEMPTS):
             if self._response is None:
@@ -158,7 +159,7 @@ class Download:
             message = f"size mismatch: expected {self.blob.size} bytes, got {total}"
             url = response.url.partition("?")[0]
             raise ImageError(f"download blob {self.blob.digest}: {message} from {url}")
-        while begin < self._at:  # the registry does not support ranges: skip what we have
+        while begin < self._at:  # the registry does not support ranges: skip known bytes
             data, reason = _read(response, min(_CHUNK, self._at - begin))
             if not data:
                 self._disconnect()
@@ -181,12 +182,12 @@ def _ignore(count: int, done: int) -> None:
 
 
 def partial_path(directory: str, digest: str) -> str:
-    """Return the path of the file to which a blob is downloaded: ``DIRECTORY/sha256-HEX``."""
+    """Return the path of the file for the download of a blob: ``DIRECTORY/sha256-HEX``."""
     return f"{directory}/{digest.replace(':', '-')}"
 
 
 def remove_stale(directory: str, age: float) -> tuple[int, int]:
-    """Remove interrupted downloads whose files have not been written for ``age`` seconds.
+    """Remove the files of interrupted downloads that were not written for ``age`` seconds.
 
     Returns (number of removed files, their total size in bytes).  Raises HostError.
     """
@@ -221,10 +222,12 @@ def remove_stale(directory: str, age: float) -> tuple[int, int]:
 def _open_locked(path: str, size: int, wait: float) -> int:
     """Open or create the file at ``path`` and lock it; return its descriptor.
 
-    Returns -1 if another process still holds the lock after ``wait`` seconds and is too slow, or
-    after _LONGEST_WAIT seconds.  A file that an import or the store has linked must not be written
-    any more: it is used if it has ``size`` bytes (is complete), otherwise replaced.  If the
-    previous owner of the lock has removed the file in the meantime, tries again.
+    Returns -1 if another process still holds the lock after ``wait`` seconds and its download is
+    slower than _RATE, or after _LONGEST_WAIT seconds.
+
+    A file with other hard links (from an import or the store) must not be written any more.  It is
+    used if it is complete, that is, if it has ``size`` bytes; otherwise it is replaced.  If the
+    previous lock holder has removed the file meanwhile, tries again.
     """
     deadline = time.monotonic() + wait
     end, received = deadline - wait + _LONGEST_WAIT, 0
@@ -276,7 +279,7 @@ def _write(file: int, data: bytes, at: int) -> None:
 
 
 def _read(response: Response | None, size: int) -> tuple[bytes, str]:
-    """Read up to ``size`` bytes from a response; return (bytes, why there are none)."""
+    """Read up to ``size`` bytes from a response; return (bytes, the reason if there are none)."""
     assert response is not None
     try:
         data: bytes = response.raw.read(size, decode_content=False)

@@ -1,6 +1,6 @@
-"""The sources of an image: the mirrors of its registry in configured order, then the registry.
+"""The sources of an image: try the mirrors of its registry in configured order, then the registry.
 
-``images/model/config_files.py`` reads the mirrors from the configuration.
+``images/model/config_files.py`` reads the list of mirrors.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Answer = TypeVar("Answer")
 
 
 class Sources:
-    """The mirrors and the registry of an image: tried in order, the last successful one first.
+    """The mirrors and the registry of an image, which are tried in order.
 
-    If all fail, the methods raise a RegistryError that quotes every failure.  Several threads may
-    use the object at once.
+    A source that succeeds after others have failed moves to the front.  If all sources fail, the
+    methods raise a RegistryError that quotes every failure.  The object is thread-safe.
     """
 
     def __init__(self, registries: list[Registry]) -> None:
         self.registries = registries
         self._lock = threading.Lock()
-        self._latest = threading.local()  # ``registry``: the one that succeeded last in this thread
+        self._latest = threading.local()  # ``registry``: the source this thread used last
 
     @classmethod
     def of(
@@ -44,9 +44,10 @@ class Sources:
         http: HttpClient,
         warn: Callable[[str], None],
     ) -> Sources:
-        """Return the sources of an image; ``warn`` is called for each ignored credentials file.
+        """Return the sources of the image ``reference``, with their credentials.
 
-        Raises HostError, ImageError for unreadable or malformed configuration.
+        Calls ``warn`` for each ignored credentials file.  Raises HostError if a configuration file
+        cannot be read, ImageError if it is malformed.
         """
         repositories = [(reference.host, reference.repository)]
         for mirror in reversed(settings.mirrors().get(reference.host, [])):
@@ -62,7 +63,7 @@ class Sources:
         )
 
     def head_manifest(self, tag: str) -> str:
-        """Return the current digest of a tag's manifest, from the first source that succeeds."""
+        """Return the digest of the manifest of ``tag``, from the first source that succeeds."""
         return self._first(lambda registry: registry.head_manifest(tag))
 
     def manifest(self, tag: str) -> Document:
@@ -70,11 +71,11 @@ class Sources:
         return self._first(lambda registry: registry.manifest(tag))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """Open a blob at the first source that succeeds; see ``Registry.open_blob``."""
+        """Call ``Registry.open_blob`` on the first source that succeeds; return its result."""
         return self._first(lambda registry: registry.open_blob(digest, offset))
 
     def give_up(self) -> bool:
-        """Drop the source that this thread used last; return False if it is the only one left."""
+        """Drop the source that this thread used last; return False if it is the only source."""
         registry = getattr(self._latest, "registry", None)
         with self._lock:
             if registry not in self.registries:
@@ -85,9 +86,9 @@ class Sources:
             return True
 
     def _first(self, request: Callable[[Registry], Answer]) -> Answer:
-        """Return the result of ``request`` from the first source for which it succeeds.
+        """Call ``request`` with each source until it succeeds; return its result.
 
-        Raises RegistryError with the messages of all sources.
+        Raises RegistryError with the messages of all sources if it fails for all of them.
         """
         faults: list[ImageError] = []
         for registry in list(self.registries):

@@ -16,7 +16,7 @@ from ociruntime.images.model.digest import is_digest
 
 TIMEOUT = 60.0  # seconds to wait for another process's transaction
 
-# Migration scripts; each one upgrades the schema by one version.
+# Migration scripts; each script upgrades the schema by one version.
 MIGRATIONS = (
     """
     CREATE TABLE images(
@@ -59,7 +59,10 @@ MIGRATIONS = (
 
 
 def open_database(path: str) -> sqlite3.Connection:
-    """Open the image index at ``path``; create or migrate it if needed.  Raises ImageError."""
+    """Open the image index at ``path``; create or migrate it if necessary.
+
+    Raises ImageError if SQLite cannot open the file, or if a newer version has created it.
+    """
     try:
         connection = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
     except sqlite3.Error as error:
@@ -74,7 +77,7 @@ def open_database(path: str) -> sqlite3.Connection:
 
 
 class explained:  # noqa: N801 - as contextlib has them
-    """A context manager that converts SQLite's errors to an ImageError about ``action``."""
+    """A context manager that converts errors of SQLite to ImageErrors, "ACTION: ERROR"."""
 
     __slots__ = ("action",)
 
@@ -121,16 +124,16 @@ class writing(explained):  # noqa: N801 - as contextlib has them
                 if error is None:
                     self.connection.execute("COMMIT")
             finally:
-                if self.connection.in_transaction:  # on a full disk, SQLite has already rolled back
+                if self.connection.in_transaction:  # if the disk is full, SQLite rolls back itself
                     self.connection.execute("ROLLBACK")
         super().__exit__(kind, error, at)
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch the database to WAL mode, so that readers and a writer do not block each other.
+    """Switch the database to WAL mode, in which readers and a writer do not block each other.
 
-    If several processes open a new database at once, only one of them succeeds, and SQLite ignores
-    the busy timeout for the others; so they retry.
+    If several processes open a new database at once, SQLite lets only one of them switch, and
+    ignores the busy timeout in the other processes.  They retry.
     """
     deadline = time.monotonic() + TIMEOUT
     while True:
@@ -167,7 +170,8 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
 def _back_up(path: str, version: int) -> None:
     """Copy the image index to PATH.version-N before its schema is migrated.
 
-    In WAL mode this works even during a transaction.
+    In WAL mode, this works even during a transaction.  Raises HostError if an old copy cannot be
+    removed.
     """
     copy = f"{path}.version-{version}"
     try:
@@ -188,7 +192,7 @@ _LONGEST = 4200  # characters: names of local images contain a path
 
 
 def check_name(name: str) -> str:
-    """Return ``name`` if it is a valid image name for the store.  Raises ImageError."""
+    """Return ``name`` if it is a valid image name for the store.  Raises ImageError otherwise."""
     printable = name.isprintable() and name == name.strip()
     if not 0 < len(name) <= _LONGEST or not printable or name[0] == "-" or is_digest(name):
         shown = name[:80].encode("unicode_escape").decode()
@@ -200,8 +204,8 @@ def check_name(name: str) -> str:
 def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "") -> None:
     """Make ``name`` refer to an image, and record that the image was imported under that name.
 
-    If another image has the name, it loses it.  ``signer`` is recorded too; "" keeps an earlier
-    one. Call this in a transaction.  Raises ImageError.
+    An image that has the name loses it.  ``signer`` is recorded with the name; "" keeps the signer
+    recorded earlier.  The caller begins a transaction.  Raises ImageError for an invalid name.
     """
     point_name(database, id, name)
     database.execute(
@@ -212,10 +216,11 @@ def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "")
 
 
 def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
-    """Make ``name`` refer to an image instead of any other; call it in a transaction.
+    """Make ``name`` refer to the image ``id``; an image that has the name loses it.
 
-    Unlike ``put_name``, it does not record that the image was imported under that name, which would
-    count for the signature policy.  Raises ImageError.
+    Unlike ``put_name``, does not record that the image was imported under that name, which would
+    count for the signature policy.  The caller begins a transaction.  Raises ImageError for an
+    invalid name.
     """
     database.execute(
         "INSERT INTO names VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET image = excluded.image",
@@ -224,9 +229,10 @@ def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
 
 
 def claim_name(database: sqlite3.Connection, id: str, name: str, *, replace: bool) -> str:
-    """Make ``name`` refer to an image; take it from another one only with ``replace``.
+    """Make ``name`` refer to the image ``id``, unless another image has the name.
 
-    Returns the id of the other image that keeps the name, or "".  Raises ImageError.
+    With ``replace``, the other image loses the name.  Returns the id of the other image if it keeps
+    the name, otherwise "".  Raises ImageError for an invalid name.
     """
     query = "SELECT image FROM names WHERE name = ?"
     row = database.execute(query, (check_name(name),)).fetchone()

@@ -1,4 +1,4 @@
-"""Decide which images and unpacked trees ``image gc`` removes; pure."""
+"""Decide which images and trees (unpacked root filesystems) ``image gc`` removes; pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ociruntime.images.unpack.tree_store import Tree
 
 @dataclass(frozen=True)
 class Garbage:
-    """The images and unpacked trees that ``image gc`` can remove."""
+    """The images and trees that ``image gc`` removes."""
 
     images: tuple[Record, ...]
     trees: tuple[Tree, ...]
@@ -25,12 +25,12 @@ def garbage(
     used_trees: Set[str],
     before: float,
 ) -> Garbage:
-    """Return the images and trees that ``image gc`` can remove.
+    """Return the images and trees that ``image gc`` removes.
 
-    An image can be removed if its id is not in ``used_images`` and its last use was at or before
-    ``before`` (seconds since the epoch).  A tree can be removed if its id is not in ``used_trees``,
-    unless it is complete and its image was used after ``before``.  ``tree_of`` maps image ids to
-    tree ids.
+    It removes an image if its id is not in ``used_images`` and its last use was at or before
+    ``before`` (seconds since the epoch).  It removes a tree if its id is not in ``used_trees``,
+    unless the tree is complete and its image was used after ``before``.  ``tree_of`` maps the ids
+    of images to the ids of their trees.
     """
     records = list(records)
     images = [

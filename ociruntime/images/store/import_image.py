@@ -1,7 +1,6 @@
-"""Imports: blobs are collected in a directory below ``cas/tmp`` and committed atomically.
+"""Import an image: collect its blobs in a directory below ``cas/tmp``, then commit them atomically.
 
-The directory is locked while the import runs; ``Store.sweep`` removes directories of killed
-imports.
+The directory is locked during the import.  ``Store.sweep`` removes directories of killed imports.
 """
 
 from __future__ import annotations
@@ -28,10 +27,11 @@ if TYPE_CHECKING:
 
 
 class Incoming:
-    """An import, as a context manager; without ``commit``, it leaves nothing behind.
+    """The import of an image into ``store``, a context manager.
 
-    ``budget`` limits what can be added; by default, the default limits apply.  Methods raise
-    ImageError for faults of the image, HostError for those of the filesystem.
+    Without ``commit``, the store stays unchanged.  ``budget`` limits the blobs that can be added;
+    None means the default limits.  Methods raise ImageError if the image is invalid or exceeds a
+    limit, HostError if a file cannot be read or written.
     """
 
     def __init__(self, store: Store, budget: Budget | None = None) -> None:
@@ -51,8 +51,8 @@ class Incoming:
     def has(self, digest: str) -> bool:
         """Return whether this import or the store has the blob ``digest``.
 
-        A blob in the store is linked into the import, so that it stays even if its image is
-        removed.
+        A blob in the store is linked into the import, so that it still exists at the commit if
+        another process removes its image.
         """
         try:
             os.link(self.store.blobs.path_of(digest), self._file(digest))
@@ -73,7 +73,7 @@ class Incoming:
             raise HostError(f"read blob {digest}", error) from None
 
     def add_bytes(self, content: bytes, digest: str = "") -> str:
-        """Add a blob from memory and return its digest; see ``add_blob``."""
+        """Add ``content`` as a blob and return its digest; verify ``digest`` if given."""
         import io
 
         return self.add_blob(io.BytesIO(content), digest or digest_of(content), len(content))
@@ -86,10 +86,10 @@ class Incoming:
         progress: Progress = silent,
         kind: str = "copying",
     ) -> str:
-        """Copy a blob from a stream and return its digest.
+        """Copy a blob from a stream into the import and return its digest.
 
-        ``digest`` and ``size`` (bytes) are verified if given; reading stops beyond ``size``.
-        ``kind`` is the label for ``progress``.
+        Verifies ``digest`` and ``size`` (bytes) if they are given, and stops reading after more
+        than ``size`` bytes.  ``kind`` is the label for ``progress``.
         """
         partial = f"{self.path}/.{secrets.token_hex(8)}"
         hashed = hasher(check_digest(digest) if digest else "sha256:")
@@ -117,9 +117,9 @@ class Incoming:
         return actual
 
     def adopt(self, path: str, digest: str) -> None:
-        """Add the file at ``path`` as a blob by a hard link; the file itself stays in place.
+        """Add the file at ``path`` as a blob, by a hard link.
 
-        It must be synced, verified against ``digest``, and must not change any more.
+        The caller has synced the file and verified its digest, and does not write it any more.
         """
         try:
             os.link(path, self._file(digest))
@@ -129,10 +129,10 @@ class Incoming:
     def commit(
         self, manifest_digest: str, name: str = "", index: str = "", signer: str = ""
     ) -> Image:
-        """Move the image with that manifest into the store, as ``name`` if given.
+        """Move the image with this manifest into the store, and return the image.
 
-        ``index`` is the digest of the index from which it was chosen, or "".  ``signer`` is
-        recorded with the name; see check_stored_image.py.
+        ``name`` is its name in the store, or "".  ``index`` is the digest of the index that lists
+        the image, or "".  ``signer`` is recorded with the name (see check_stored_image.py).
         """
         needed = self._complete(manifest_digest)
         if index and self.has(index):
@@ -163,7 +163,10 @@ class Incoming:
         return store.find(name or manifest_digest, use=False)
 
     def _complete(self, manifest_digest: str) -> dict[str, int]:
-        """Check that no blob of the image is missing; return {digest: size in bytes}."""
+        """Return {digest: size in bytes} of an image's blobs.
+
+        Raises ImageError if a blob is missing or invalid.
+        """
         if not self.has(manifest_digest):
             raise ImageError(f"import image {manifest_digest}: its manifest is missing")
         manifest = self.read(manifest_digest)
@@ -194,9 +197,9 @@ class Incoming:
 
 
 def remove_stale(tmp: str) -> tuple[int, int]:
-    """Remove imports of killed processes in ``tmp``; return (number of files, their bytes).
+    """Remove imports of killed processes in ``tmp``; return (number of files, their total bytes).
 
-    Raises HostError.
+    Raises HostError if they cannot be removed.
     """
     count = total = 0
     try:
@@ -222,12 +225,12 @@ def remove_stale(tmp: str) -> tuple[int, int]:
 
 
 def _new_directory(tmp: str) -> tuple[str, int]:
-    """Create a locked directory for an import; return (its path, the lock's descriptor)."""
+    """Create and lock a directory for an import; return (path, descriptor that holds the lock)."""
     try:
         while True:
             path = f"{tmp}/{os.getpid()}-{secrets.token_hex(6)}"
             os.mkdir(path, 0o700)
-            # Until it is locked, a concurrent sweep may remove it as stale; then try again.
+            # A concurrent sweep may remove the directory before it is locked: then try again.
             try:
                 lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             except FileNotFoundError:
@@ -242,7 +245,10 @@ def _new_directory(tmp: str) -> tuple[str, int]:
 
 
 def _check(actual: str, done: int, digest: str, size: int) -> None:
-    """Raise ImageError if a blob's digest ``actual`` or size ``done`` is not the expected one."""
+    """Raise ImageError if a blob's digest or size (``actual``, ``done``) is not as expected.
+
+    ``digest`` and ``size`` are the expected values; "" and -1 mean that any value is valid.
+    """
     what = f"import blob {digest}" if digest else "import blob"
     if 0 <= size < done:
         raise ImageError(f"{what}: size mismatch: longer than the expected {size} bytes")

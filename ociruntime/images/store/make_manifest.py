@@ -1,4 +1,4 @@
-"""Create OCI configurations and manifests for images imported from other formats."""
+"""Create OCI image configurations and manifests for images imported from other formats."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from ociruntime.images.store.resolve_index import Document
 
 @dataclass(frozen=True, slots=True)
 class StoredLayer:
-    """A layer in the store: ``digest`` and ``size`` (bytes) of its blob, as stored.
+    """A layer in the store: the digest and the size in bytes of its blob, which may be compressed.
 
-    ``diff_id`` is the digest of the uncompressed tar; ``compression`` is "", "gzip" or "zstd".
+    ``diff_id`` is the digest of the uncompressed tar archive; ``compression`` is "", "gzip" or
+    "zstd".
     """
 
     digest: str
@@ -27,9 +28,10 @@ class StoredLayer:
 
 
 def minimal_config(layers: list[StoredLayer], app: Json | None = None) -> Json:
-    """Return an image configuration for this machine; ``app`` becomes its member ``config``.
+    """Return an image configuration for this machine's platform.
 
-    It has no timestamps, so that the same files always give the same image id.
+    ``app`` becomes its member ``config``.  It has no timestamps, so that the same files always
+    result in the same image id.
     """
     return {
         "architecture": host()[0][0],
@@ -45,9 +47,9 @@ def add_documents(
     layers: list[StoredLayer],
     annotations: dict[str, str] | None = None,
 ) -> Document:
-    """Add an image's configuration and a manifest to the import; return the manifest.
+    """Add an image configuration and a manifest for it to the import; return the manifest.
 
-    Raises HostError, ImageError.
+    Raises HostError if a file cannot be written, ImageError if a limit is exceeded.
     """
     data = to_bytes(config)
     incoming.add_bytes(data)
@@ -59,7 +61,10 @@ def add_documents(
 def manifest_of(
     config: bytes, layers: list[StoredLayer], annotations: dict[str, str] | None = None
 ) -> Document:
-    """Return the manifest of an image with this serialised configuration; lowest layer first."""
+    """Return the manifest of an image.
+
+    ``config`` is its serialised configuration; ``layers`` has the lowest layer first.
+    """
     document: Json = {
         "schemaVersion": 2,
         "mediaType": media_types.OCI_MANIFEST,
@@ -80,7 +85,7 @@ def manifest_of(
 
 
 def to_bytes(document: Json) -> bytes:
-    """Serialise a document to JSON reproducibly: sorted members, no blanks."""
+    """Serialise a document as reproducible JSON: sorted members, no blanks."""
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 

@@ -1,4 +1,4 @@
-"""Resolve an index to the image for a platform, and import that image."""
+"""Find the image for a platform in an index, and import that image."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEEPEST = 3  # maximum nesting of indexes
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A manifest or index: ``data`` and its digest; ``media_type`` is the Content-Type or ""."""
+    """A manifest or index: its bytes, digest, and media type (the Content-Type, or "")."""
 
     data: bytes
     digest: str
@@ -26,18 +26,18 @@ class Document:
 
 
 class ImageVerifier:
-    """Decides whether an image may be used; this base class accepts every image."""
+    """Decide whether an image may be used; this base class accepts every image."""
 
     def knows(self, id: str) -> bool:
-        """Return whether the stored image with this id may be used without a new check."""
+        """Return whether the stored image ``id`` may be used without verifying it again."""
         del id
         return True
 
     def __call__(self, documents: list[Document]) -> str:
-        """Check an image; return its signer, "" if no signature is required.
+        """Verify an image; return its signer, or "" if no signature is required.
 
-        ``documents`` are those from ``resolve_to_image``.  Raises ImageError for an image that may
-        not be used.
+        ``documents`` is the result of ``resolve_to_image``.  Raises ImageError if the image may not
+        be used.
         """
         del documents
         return ""
@@ -46,10 +46,11 @@ class ImageVerifier:
 def resolve_to_image(
     first: Document, get: Callable[[str], Document], platform: str = ""
 ) -> list[Document]:
-    """Resolve ``first``, an index or manifest, to the manifest of the image for ``platform``.
+    """Find the manifest of the image for ``platform``, starting from ``first``.
 
-    ``get(digest)`` returns a document.  Returns a list of ``first``, any nested indexes and, as
-    last item, the manifest.  The default platform is the machine's.  Raises ImageError.
+    ``first`` is an index or a manifest.  ``get(digest)`` returns another document.  Returns the
+    list of all indexes from ``first`` on and, as the last item, the manifest.  The default platform
+    is that of this machine.  Raises ImageError if no image matches or a document is invalid.
     """
     documents = [first]
     while True:
@@ -72,12 +73,15 @@ def take_in(
     budget: Budget,
     present: Callable[[Descriptor], int] = lambda _: 0,
 ) -> Image:
-    """Import the image whose manifest is the last of ``documents``, as ``name``.
+    """Import the image whose manifest is the last of ``documents``, as ``name``; return it.
 
-    ``add_all`` copies the missing blobs into the import.  It gets a list of blobs, each with a
-    label for progress: ``verb`` and the layer's number.  ``present`` returns how many bytes of a
-    blob are already on disk.  ``signer`` is recorded with the name. Raises HostError, ImageError;
-    the store is then unchanged.
+    ``add_all(incoming, blobs)`` copies the missing blobs into the import; ``blobs`` is a list of
+    (descriptor, label for progress).  A label consists of ``verb`` and the number of the layer.
+    ``present(descriptor)`` returns how many bytes of a blob are already on disk.  ``signer`` is
+    recorded with the name.
+
+    Raises HostError if a file cannot be written, ImageError if the image is invalid or exceeds a
+    limit.  Then the store is unchanged.
     """
     with Incoming(store, budget) as incoming:
         for document in documents:

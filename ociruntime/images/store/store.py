@@ -1,9 +1,9 @@
 """The image store: blobs by digest, and an index of images and their names.
 
-    $D/cas/index.db         names, times and which image has which blob (database.py)
+    $D/cas/index.db         images, their names, times and blobs (database.py)
     $D/cas/blobs/sha256/..  manifests, configurations and layers (blobs.py)
     $D/cas/tmp/..           imports in progress (import_image.py)
-    $D/cas/tree/..          root filesystems rendered from images (tree_store.py)
+    $D/cas/tree/..          root filesystems unpacked from images (tree_store.py)
 
 Only root may enter the directory, because the trees contain setuid programs.
 """
@@ -25,9 +25,10 @@ from ociruntime.images.model.reference import is_id_digits
 
 
 class Store:
-    """The image store in the data directory ``directory``, created if it does not exist.
+    """The image store in the data directory ``directory``, which is created if necessary.
 
-    Several processes may use it at once.  The constructor raises HostError.
+    Several processes may use the store at once.  The constructor raises HostError if a directory
+    cannot be created.
     """
 
     def __init__(self, directory: str) -> None:
@@ -43,7 +44,7 @@ class Store:
 
     @property
     def database(self) -> sqlite3.Connection:
-        """The connection to the image index, opened at the first use.  Raises ImageError."""
+        """The connection to the image index, opened at its first use.  Raises ImageError."""
         if self._database is None:
             from ociruntime.images.store.database import open_database
 
@@ -65,9 +66,9 @@ class Store:
     def find(self, reference: str, *, use: bool = True, digest: str = "") -> Image:
         """Return the stored image with this full name, id or unique prefix of an id.
 
-        ``use`` marks it as used now, which protects it from ``image gc`` for a while.  With
-        ``digest`` (of a manifest or index), an image of that name with another digest counts as not
-        found. Raises ImageError, HostError.
+        With ``use``, marks the image as used now, which protects it from ``image gc`` for a while.
+        Raises ImageError if there is no such image, or if ``digest`` is given and is not the digest
+        of the image's manifest or index.  Raises HostError if it cannot be marked.
         """
         image = self.load(self.record(reference))
         if digest and not self._has_digest(image, digest):
@@ -79,20 +80,23 @@ class Store:
         return image
 
     def _has_digest(self, image: Image, digest: str) -> bool:
-        """Return whether ``digest`` is that of the image's manifest or of one of its indexes."""
+        """Return whether ``digest`` is the digest of the image's manifest or of an index of it."""
         if digest in (image.id, image.index):
             return True
         parts = {image.config_digest, *(layer.digest for layer in image.layers)}
         return digest not in parts and digest in self.digests(image.id)
 
     def record(self, reference: str) -> Record:
-        """Return an image's record; like ``find``, but reads no blobs.  Raises ImageError."""
+        """Return the record of the image with this name, id or prefix; does not read its blobs.
+
+        Raises ImageError if there is no such image.
+        """
         return _chosen(self.records(), reference)
 
     def records(self) -> list[Record]:
-        """Return the records of all images, including damaged ones, oldest import first.
+        """Return the records of all images, including damaged images, oldest import first.
 
-        Raises ImageError.
+        Raises ImageError if the image index cannot be read.
         """
         from ociruntime.images.store.database import explained
 
@@ -106,13 +110,13 @@ class Store:
         for id, imported, used, index, joined, size in rows:
             names = tuple(sorted(joined.split("\n"))) if joined else ()
             name = names[0] if names else ""
-            used = max(used, self._marked(id))  # noqa: PLW2901 - whichever was last
+            used = max(used, self._marked(id))  # noqa: PLW2901 - the later time
             imports = tuple(origins.get(id, ()))
             records.append(Record(id, name, names, size or 0, imported, used, index, imports))
         return records
 
     def images(self) -> list[Image]:
-        """Return all images except damaged ones, which only ``records`` includes."""
+        """Return all images, except damaged images, which only ``records`` returns."""
         images = []
         for record in self.records():
             try:
@@ -122,9 +126,9 @@ class Store:
         return images
 
     def load(self, record: Record) -> Image:
-        """Return the image of a record; read and check its manifest and configuration.
+        """Read an image's manifest and configuration, and return the image.
 
-        Raises ImageError.
+        Raises ImageError if a blob is missing, damaged or invalid.
         """
         data = self.blobs.read(record.id)
         manifest, config, layers = parse_manifest(data, f"manifest {record.id}")
@@ -154,20 +158,27 @@ class Store:
             return [digest for (digest,) in self.database.execute(query, (id,))]
 
     def origins(self, id: str) -> dict[str, str]:
-        """Return {name: signer verified then, or ""} for the names used to import an image."""
+        """Return {name: signer} for the names under which the image ``id`` was imported.
+
+        The signer is the one that was verified at the import, "" if no signature was required.
+        """
         return next((dict(record.origins) for record in self.records() if record.id == id), {})
 
     # Modify
 
     def set_name(self, id: str, name: str) -> None:
-        """Make ``name`` refer to the image ``id`` instead of any other.  Raises ImageError."""
+        """Make ``name`` refer to the image ``id``; an image that has the name loses it.
+
+        Raises ImageError for an invalid name.
+        """
         self.claim_name(id, name, replace=True)
 
     def claim_name(self, id: str, name: str, *, replace: bool) -> str:
-        """Make ``name`` refer to the image ``id``; take it from another one only with ``replace``.
+        """Make ``name`` refer to the image ``id``, unless another image has the name.
 
-        Returns the id of the other image that keeps the name, or "".  The signature policy still
-        goes by the names under which the image was imported.  Raises ImageError.
+        With ``replace``, the other image loses the name.  Returns the id of the other image if it
+        keeps the name, otherwise "".  The signature policy still applies to the names under which
+        the image was imported.  Raises ImageError for an invalid name.
         """
         from ociruntime.images.store.database import claim_name, writing
 
@@ -175,9 +186,9 @@ class Store:
             return claim_name(self.database, id, name, replace=replace)
 
     def remove_name(self, id: str, name: str) -> bool:
-        """Remove one of an image's names; return False if it is the only one.
+        """Remove the name ``name`` of an image; do nothing and return False if it is the only name.
 
-        Raises ImageError.
+        Raises ImageError if the image index cannot be written.
         """
         from ociruntime.images.store.database import writing
 
@@ -189,16 +200,16 @@ class Store:
         return True
 
     def mark_used(self, id: str) -> None:
-        """Mark an image as used now, by the mtime of its manifest's file.  Raises HostError."""
+        """Mark an image as used now: set the mtime of its manifest's file.  Raises HostError."""
         try:
             os.utime(self.blobs.path_of(id))
         except OSError as error:
             raise HostError(f"mark image {id} as used", error) from None
 
     def last_use(self, id: str) -> float:
-        """Return when an image was last used or imported, in seconds since the epoch; 0 if removed.
+        """Return the time of an image's last use or import, in seconds since the epoch.
 
-        Raises ImageError.
+        Returns 0 if the image was removed.  Raises ImageError if the index cannot be read.
         """
         from ociruntime.images.store.database import explained
 
@@ -215,10 +226,11 @@ class Store:
             return 0
 
     def remove(self, ids: Iterable[str]) -> int:
-        """Remove images, and blobs that no other image needs; return the number of bytes freed.
+        """Remove images, and blobs that no other image uses; return the number of bytes freed.
 
-        The database is updated first: a crash then leaves stale blobs for ``sweep``, never an image
-        without its blobs.  Raises ImageError, HostError.
+        Updates the database first: a crash may leave stale blobs, which ``sweep`` removes, but
+        never an image without its blobs.  Raises ImageError if the database cannot be written,
+        HostError if a blob cannot be removed.
         """
         from ociruntime.images.store.database import writing
 
@@ -231,9 +243,9 @@ class Store:
         return self._unlink(digest for (digest,) in gone)[1]
 
     def sweep(self) -> tuple[int, int]:
-        """Remove unused blobs and stale imports; return (number of files, their bytes).
+        """Remove unused blobs and stale imports; return (number of files, their total bytes).
 
-        Raises ImageError, HostError.
+        Raises ImageError if the database cannot be read, HostError if a file cannot be removed.
         """
         from ociruntime.images.store.import_image import remove_stale
 
@@ -242,9 +254,9 @@ class Store:
         return stale[0] + unknown[0], stale[1] + unknown[1]
 
     def _unlink(self, digests: Iterable[str]) -> tuple[int, int]:
-        """Remove those of the blobs ``digests`` that no image uses; return (number, bytes).
+        """Remove the blobs in ``digests`` that no image uses; return (number, total bytes).
 
-        A transaction prevents an import from adding one of them again in the meantime.
+        A transaction prevents imports from adding such a blob meanwhile.
         """
         from ociruntime.images.store.database import writing
 
@@ -267,7 +279,10 @@ class Store:
 
 
 def _chosen(records: Iterable[Record], reference: str) -> Record:
-    """Return the record with this full name, id or unique prefix of an id.  Raises ImageError."""
+    """Return the record with this full name, id or unique prefix of an id.
+
+    Raises ImageError if no record matches, or if a prefix matches several records.
+    """
     digits = reference.removeprefix("sha256:")
     prefix = f"sha256:{digits}" if is_id_digits(digits) else ""
     matches = []

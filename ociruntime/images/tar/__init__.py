@@ -1,1 +1,1 @@
-"""Tar archives and compressed streams: read untrusted ones safely, and write layers."""
+"""Tar archives and compressed streams: read untrusted archives safely, and write layers."""

@@ -1,6 +1,6 @@
 """Read image archives: decompress them, and return their members as streams.
 
-Nothing is extracted to the filesystem here, except a decompressed copy of the whole archive.
+Only a decompressed copy of the whole archive is written to the filesystem.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ociruntime.images.tar.tar_header import HARD_LINK, REGULAR, SYMLINK, Header
 from ociruntime.images.tar.tar_reader import Piece, TarReader
 
 _MOST_LINKS = 8
-_MEMBER_COST = 300  # bytes of memory per member, besides its name
+_MEMBER_COST = 300  # bytes of memory for each member, in addition to its name
 _COMPRESSIONS = ("xz", "bzip2", "gzip", "zstd")
 
 
 class Reading:
-    """A stream of an archive whose read errors are ImageErrors; ``what`` names the archive."""
+    """A stream that raises its read errors as ImageError; ``what`` names the archive."""
 
     def __init__(self, stream: Readable, what: str) -> None:
         self.stream = stream
@@ -41,7 +41,7 @@ class Reading:
             return self.stream.read(size)
 
     def peek(self) -> bytes:
-        """Return the stream's first bytes, for ``compression_of``; call it before ``read``."""
+        """Return the stream's first MAGIC bytes without consuming them; call before ``read``."""
         while len(self._start) < MAGIC:
             with read_errors_of(self.what):
                 more = self.stream.read(MAGIC - len(self._start))
@@ -59,7 +59,7 @@ class Reading:
 
 @contextmanager
 def read_errors_of(what: str) -> Iterator[None]:
-    """Convert an OSError to an ImageError about reading ``what``."""
+    """Context manager: convert an OSError to an ImageError about reading ``what``."""
     try:
         yield
     except OSError as error:
@@ -67,7 +67,10 @@ def read_errors_of(what: str) -> Iterator[None]:
 
 
 def open_file(path: str) -> BinaryIO:
-    """Open a regular file; refuse a FIFO without blocking.  Raises HostError, ImageError."""
+    """Open a regular file for reading, without blocking on a FIFO.
+
+    Raises HostError if the file cannot be opened, ImageError if it is not a regular file.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
@@ -79,9 +82,9 @@ def open_file(path: str) -> BinaryIO:
 
 
 def compression_of_file(file: BinaryIO, what: str) -> str:
-    """Return an open file's compression (see ``compression_of``); its position is unchanged.
+    """Return the compression of an open file, as ``compression_of`` does.
 
-    Raises ImageError.
+    Keeps the position in the file.  Raises ImageError if the file ``what`` cannot be read.
     """
     with read_errors_of(what):
         start = file.read(MAGIC)
@@ -90,15 +93,19 @@ def compression_of_file(file: BinaryIO, what: str) -> str:
 
 
 def plain(file: BinaryIO, what: str, budget: Budget) -> Reading:
-    """Return a stream of the decompressed archive ``what``.  Raises ImageError."""
+    """Return a stream of the decompressed content of ``file``.
+
+    ``what`` names the archive in error messages.  Raises ImageError if the file cannot be read.
+    """
     with read_errors_of(what):
         return Reading(decompressed(file, budget, what, _COMPRESSIONS), what)
 
 
 def members(stream: Reading, budget: Budget) -> Iterator[tuple[Header, Content]]:
-    """Yield (header, content) of each member of a tar archive.
+    """Yield (header, content) of each member of a tar archive; read the stream to its end.
 
-    A content is valid until the next member.  Reads the stream to its end.  Raises ImageError.
+    A content can be read until the next member is requested.  Raises ImageError if the archive is
+    damaged.
     """
     reader = TarReader(stream, stream.what)
     for header in _headers(reader, stream.what, budget.fresh()):
@@ -115,7 +122,7 @@ def _headers(reader: TarReader, what: str, budget: Budget) -> Iterator[Header]:
         try:
             header = next(headers, None)
         except ImageError as error:
-            if error.message.startswith(what):  # the stream's errors name the archive already
+            if error.message.startswith(what):  # errors of the stream already name the archive
                 raise
             message = f"read {what}: damaged tar archive: {error.message}"
             raise ImageError(message, error.hint) from None
@@ -126,11 +133,11 @@ def _headers(reader: TarReader, what: str, budget: Budget) -> Iterator[Header]:
 
 
 class Content:
-    """The content of a file in an archive, as a stream; holes of a sparse file are zeros.
+    """A stream of the content of a file in an archive, with zeros for holes of a sparse file.
 
-    ``stream`` delivers the ``stored`` bytes; ``size`` is that of the whole file; ``pieces`` are the
-    stored parts of a sparse file; ``budget`` limits the holes; ``what`` names the archive in
-    errors.
+    ``stream`` contains the ``stored`` bytes.  ``size`` is the size of the whole file in bytes.
+    ``pieces`` lists the stored parts of a sparse file.  ``budget`` limits the size of the holes.
+    ``what`` names the archive in error messages.
     """
 
     def __init__(
@@ -161,12 +168,12 @@ class Content:
         data = bytes(count) if self._is_hole else self.stream.read(count)
         self._left -= len(data)
         if not data:
-            raise ImageError(f"{self.what} is truncated: it ends in the middle of a file")
+            raise ImageError(f"{self.what} is truncated: it ends within a file")
         return data
 
 
 def _parts(stored: int, size: int, pieces: list[Piece] | None) -> Iterator[tuple[int, bool]]:
-    """Yield (length in bytes, whether it is a hole) for each part of a sparse file."""
+    """Yield (length in bytes, whether it is a hole) for each part of a file, in order."""
     if pieces is None:
         yield stored, False
         return
@@ -179,15 +186,15 @@ def _parts(stored: int, size: int, pieces: list[Piece] | None) -> Iterator[tuple
 
 
 def member_name(name: str | bytes) -> str:
-    """Normalise a tar member's name: ``./a/b/`` becomes ``a/b``, the archive's root ""."""
+    """Return a tar member's normalised name: ``a/b`` for ``./a/b/``, "" for the archive's root."""
     text = name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
     return "/".join(part for part in text.split("/") if part not in ("", "."))
 
 
 def kind_of(path: str) -> int:
-    """Return the type of the file at ``path`` (``stat.S_IFDIR`` ...), 0 if there is none.
+    """Return the type of the file at ``path``, such as ``stat.S_IFDIR``; 0 if it does not exist.
 
-    Raises HostError.
+    Raises HostError if the type cannot be determined.
     """
     try:
         return stat.S_IFMT(mode_of(path))
@@ -196,7 +203,7 @@ def kind_of(path: str) -> int:
 
 
 class DirectoryFiles:
-    """Access to the files below a directory by relative path; like ``ArchiveFiles``."""
+    """The files below a directory, by relative path; has the same interface as ``ArchiveFiles``."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -205,11 +212,14 @@ class DirectoryFiles:
         return f'"{self.path}"'
 
     def has(self, name: str) -> bool:
-        """Return whether there is a file ``name``.  Raises HostError."""
+        """Return whether the regular file ``name`` exists.  Raises HostError."""
         return kind_of(f"{self.path}/{name}") == stat.S_IFREG
 
     def open(self, name: str) -> tuple[Reading, int]:
-        """Open a file; return (stream, size in bytes).  Raises HostError, ImageError."""
+        """Open the file ``name``; return (stream, size in bytes).
+
+        Raises HostError if the file cannot be opened, ImageError if it is not a regular file.
+        """
         if not self.has(name):
             raise ImageError(f'open "{self.path}/{name}": no such file')
         file = open_file(f"{self.path}/{name}")
@@ -220,7 +230,7 @@ class DirectoryFiles:
 
 
 class _File:
-    """A seekable file for ``TarReader``, which seeks over content that it does not need."""
+    """A seekable file, for a ``TarReader`` that skips contents instead of reading them."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -234,13 +244,13 @@ class _File:
 
     def skip(self, count: int) -> None:
         if self.at + count > self.size:
-            raise ImageError("the archive is truncated: it ends in the middle of a file")
+            raise ImageError("the archive is truncated: it ends within a file")
         self.file.seek(count, os.SEEK_CUR)
         self.at += count
 
 
 class _Range:
-    """A stream of a file's bytes from the offset ``at`` on."""
+    """A stream of the bytes of ``file`` from the offset ``at`` on."""
 
     def __init__(self, file: BinaryIO, at: int) -> None:
         self.file = file
@@ -254,7 +264,7 @@ class _Range:
 
 @dataclass(frozen=True)
 class _Member:
-    """A member of an archive: the offset ``at`` of its content, or the target ``link``."""
+    """A member of an archive; ``at`` is the offset of its content, ``link`` a link's target."""
 
     type: bytes
     at: int
@@ -265,10 +275,11 @@ class _Member:
 
 
 class ArchiveFiles:
-    """Access to the files in a tar archive by name.
+    """The files in a tar archive, by name.
 
-    A compressed archive is decompressed to a file in ``tmp``, which is unlinked at once.  The
-    constructor raises HostError, ImageError.
+    A compressed archive is decompressed to an unlinked file in the directory ``tmp``.  The
+    constructor raises HostError if a file cannot be opened or written, ImageError if the archive is
+    damaged.
     """
 
     def __init__(self, path: str, tmp: str, budget: Budget) -> None:
@@ -303,9 +314,9 @@ class ArchiveFiles:
         return member_name(name) in self._members
 
     def open(self, name: str) -> tuple[Reading, int]:
-        """Open a file, following links inside the archive; return (stream, size in bytes).
+        """Open the file ``name``, following links in the archive; return (stream, size in bytes).
 
-        Raises ImageError.
+        Raises ImageError if the archive has no such file.
         """
         target = member_name(name)
         for _ in range(_MOST_LINKS):
@@ -331,7 +342,8 @@ Files = DirectoryFiles | ArchiveFiles
 def read_small(files: Files, name: str, longest: int) -> bytes:
     """Return the content of the file ``name`` in an archive or directory.
 
-    Raises HostError, and ImageError if it is larger than ``longest`` bytes.
+    Raises HostError if the file cannot be read, ImageError if it is missing or larger than
+    ``longest`` bytes.
     """
     stream, size = files.open(name)
     with closing(stream):
@@ -344,7 +356,7 @@ def read_small(files: Files, name: str, longest: int) -> bytes:
 
 
 def _spooled(file: BinaryIO, path: str, tmp: str, budget: Budget) -> BinaryIO:
-    """Decompress ``file`` to an unlinked file in ``tmp``; return that, and close ``file``."""
+    """Close ``file`` after decompressing it to an unlinked file in ``tmp``; return the new file."""
     with file:
         stream = plain(file, f'"{path}"', budget)
         target = None

@@ -1,4 +1,4 @@
-"""Decompress gzip, zstd, xz and bzip2 streams incrementally, within a budget's limits."""
+"""Decompress gzip, zstd, xz and bzip2 streams incrementally, within the limits of a ``Budget``."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _XZ = b"\xfd7zXZ\0"
 _BZIP2 = b"BZh"
-MAGIC = 6  # bytes needed to detect a compression
+MAGIC = 6  # number of bytes needed to detect a compression
 _SKIPPABLE = range(0x184D2A50, 0x184D2A60)  # magic numbers of zstd's skippable frames
-# Input per call of a decompressor.  It copies unused input, so a member of a few bytes must not get
-# a whole chunk.
+# Bytes of input for each call of a decompressor.  A decompressor copies unused input, so a part of
+# a few bytes must not get a whole chunk.
 _FIRST_PIECE, _LARGEST_PIECE = 1 << 10, 1 << 16
-_LZMA_STATE = 1 << 20  # bytes of memory that liblzma needs besides the dictionary
+_LZMA_STATE = 1 << 20  # bytes of memory that liblzma needs in addition to the dictionary
 
 
 class Readable(Protocol):
-    """A stream of bytes; ``read`` may return fewer bytes than requested, b"" at the end."""
+    """A stream of bytes; ``read`` may return fewer bytes than requested, and b"" at the end."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -42,7 +42,7 @@ class Counted:
 
 
 class _Peeked:
-    """A stream of the bytes ``start``, which were read already, followed by ``stream``."""
+    """A stream of the bytes ``start``, which were read from ``stream``, and then of ``stream``."""
 
     def __init__(self, start: bytes, stream: Readable) -> None:
         self.start = start
@@ -56,7 +56,7 @@ class _Peeked:
 
 
 class _Pieces:
-    """The compressed bytes of ``stream``, read in pieces that grow until the next part begins."""
+    """Read the compressed bytes of ``stream`` in pieces, whose size doubles within a part."""
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream
@@ -73,7 +73,7 @@ class _Pieces:
         return piece
 
     def put_back(self, count: int) -> None:
-        """Put back the last ``count`` bytes of a piece, as the start of the next part."""
+        """Put back the last ``count`` bytes of a piece: they are the start of the next part."""
         self.at -= count
         self.size = _FIRST_PIECE
 
@@ -99,15 +99,15 @@ class _Pieces:
 
 
 class Parts:
-    """The decompressed bytes of gzip, xz or bzip2 data, which has one or more parts.
+    """A stream of the decompressed bytes of gzip, xz or bzip2 data, which has one or more parts.
 
-    A part is a gzip member, or an xz or bzip2 stream.  ``read`` raises ImageError for damaged or
-    truncated data, and for more parts than an archive may have files: programs that write many
-    parts start one per file.  ``what`` names the data in errors.
+    A part is a gzip member, an xz stream or a bzip2 stream.  ``read`` raises ImageError for damaged
+    or truncated data, and for more parts than the limit of files in an archive: programs that write
+    several parts write at most one for each file.  ``what`` names the data in error messages.
     """
 
     kind = ""
-    magic = b""  # start of a part; other data after a part is ignored, as gzip and xz do
+    magic = b""  # first bytes of a part; other data after a part is ignored, as gzip and xz do
 
     def __init__(self, stream: Readable, budget: Budget, what: str) -> None:
         self.pieces = _Pieces(stream)
@@ -117,16 +117,16 @@ class Parts:
         self.part = self.new()
 
     def new(self) -> Any:  # noqa: ANN401 - a decompressor of the standard library
-        """Return a new decompressor for one part (gzip member, xz or bzip2 stream)."""
+        """Return a new decompressor for one part."""
         raise NotImplementedError
 
     def step(self, size: int) -> bytes:
-        """Return up to ``size`` decompressed bytes; raises the decompressor's errors."""
+        """Return up to ``size`` decompressed bytes.  Raises the errors of the decompressor."""
         data: bytes = self.part.decompress(self._input(), size)
         return data
 
     def _input(self) -> bytes:
-        """Return compressed bytes if the decompressor needs input, else b""."""
+        """Return compressed bytes if the decompressor needs input, otherwise b""."""
         return self._piece() if self.part.needs_input else b""
 
     def _piece(self) -> bytes:
@@ -153,7 +153,7 @@ class Parts:
                 return data
 
     def damage(self, error: Exception) -> ImageError:
-        """Return the ImageError for an error of the decompressor."""
+        """Return an ImageError for ``error``, an error of the decompressor."""
         return ImageError(f"{self.what}: the {self.kind} data is damaged: {error}")
 
     def _next_part(self) -> bool:
@@ -174,7 +174,7 @@ class Parts:
 
 
 class Gunzip(Parts):
-    """The decompressed bytes of a gzip stream; only padding may follow its last member."""
+    """A stream of the decompressed bytes of gzip data; only padding may follow its last member."""
 
     kind = "gzip"
     full = False
@@ -187,12 +187,12 @@ class Gunzip(Parts):
         if not piece and not self.full:
             piece = self._piece()
         data: bytes = self.part.decompress(piece, size)
-        self.full = len(data) == size  # there may be more output without further input
+        self.full = len(data) == size  # more output may be available without further input
         return data
 
 
 class Unxz(Parts):
-    """The decompressed bytes of xz data; the budget limits its dictionary."""
+    """A stream of the decompressed bytes of xz data; the budget limits the dictionary's size."""
 
     kind, magic = "xz", _XZ
 
@@ -209,7 +209,7 @@ class Unxz(Parts):
 
 
 class Unbzip2(Parts):
-    """The decompressed bytes of bzip2 data, which needs at most 4 MB of memory."""
+    """A stream of the decompressed bytes of bzip2 data; it needs at most 4 MB of memory."""
 
     kind, magic = "bzip2", _BZIP2
 
@@ -220,9 +220,9 @@ class Unbzip2(Parts):
 
 
 class Unzstd:
-    """The decompressed bytes of a zstd stream with one or more frames.
+    """A stream of the decompressed bytes of zstd data, which has one or more frames.
 
-    ``read`` raises ImageError for damaged data.  It does not detect truncation: callers compare the
+    ``read`` raises ImageError for damaged data.  It does not detect truncation: callers verify the
     digest of the decompressed bytes.
     """
 
@@ -260,7 +260,7 @@ def _dictionary(what: str, kind: str, budget: Budget) -> ImageError:
 
 
 class _Metered:
-    """The decompressed stream ``plain``, whose size is limited by that of ``stored``."""
+    """The decompressed stream ``plain``, with a limit on its ratio to the size of ``stored``."""
 
     def __init__(self, plain: Readable, stored: Counted, budget: Budget, what: str) -> None:
         self.plain = plain
@@ -272,7 +272,7 @@ class _Metered:
         self.at = 0
 
     def read(self, size: int, /) -> bytes:
-        """Read from a buffer, because callers read many small headers."""
+        """Return up to ``size`` bytes, from a buffer because callers read many small headers."""
         if self.at == len(self.buffer):
             self.buffer, self.at = self.plain.read(CHUNK), 0
             self.count += len(self.buffer)
@@ -307,12 +307,14 @@ def decompressed(
     what: str = "the layer",
     kinds: tuple[str, ...] = OF_LAYERS,
 ) -> Readable:
-    """Return the decompressed ``stream``; its first bytes determine the compression.
+    """Return a stream of the decompressed bytes of ``stream``.
 
-    Media types are ignored, because some builders declare an uncompressed layer as compressed; the
-    digest verifies the content anyway.  Data that is not compressed with one of ``kinds`` is
-    returned unchanged.  Reading raises ImageError for damaged data, or if a limit of ``budget`` is
-    exceeded; ``what`` names the stream in the error.
+    Detects the compression from the first bytes.  The media type is ignored, because some builders
+    declare an uncompressed layer as compressed; callers verify the content's digest.  Returns data
+    unchanged if it is not compressed with one of ``kinds``.
+
+    Reading from the result raises ImageError for damaged data, or if a limit of ``budget`` is
+    exceeded.  ``what`` names the stream in error messages.
     """
     start = b""
     while len(start) < MAGIC and (more := stream.read(MAGIC - len(start))):

@@ -12,30 +12,30 @@ from ociruntime.images.tar.tar_header import Header
 CAPABILITY = "security.capability"
 ACL = ("system.posix_acl_access", "system.posix_acl_default")
 _USER = "user."
-# overlayfs interprets these attributes, so an image could use them to change how it is mounted.
+# overlayfs interprets these attributes: an image could change its own mount with them.
 _OVERLAY = ("user.overlay.", "trusted.overlay.")
 _MOST_NOTES = 100
-_UNSUPPORTED = (errno.EOPNOTSUPP, errno.EPERM)  # by the filesystem, or in a user namespace
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.EPERM)  # not possible on this filesystem or userns
 
 
 class Notes:
-    """Warnings about attributes that could not be set: one line per attribute and reason.
+    """Collect warnings about attributes that were not set: one line for each attribute and reason.
 
-    An image can have any number of attribute names; beyond a limit, they are only counted.
+    An image can have any number of attribute names; above a limit, warnings are only counted.
     """
 
     def __init__(self) -> None:
         self._files: dict[tuple[str, str], tuple[str, int]] = {}  # first file, number of files
 
     def add(self, what: str, why: str, name: str) -> None:
-        """Record a warning: the attribute ``what`` of the file ``name`` was not set, and why."""
+        """Record that the attribute ``what`` of the file ``name`` was not set; ``why`` says why."""
         if len(self._files) >= _MOST_NOTES and (what, why) not in self._files:
             what, why = "further extended attributes", "too many to list"
         first, count = self._files.get((what, why), (name, 0))
         self._files[what, why] = (first, count + 1)
 
     def lines(self) -> list[str]:
-        """Return a line ``left out X of "FILE" and N others: WHY`` per attribute and reason."""
+        """Return the warnings: lines of the form ``left out X of "FILE" and N others: WHY``."""
         return [
             f'left out {what} of "{first}"'
             + (f" and {count - 1} others" if count > 1 else "")
@@ -45,12 +45,12 @@ class Notes:
 
 
 def refusal(attribute: str) -> str:
-    """Return why an image is not allowed to set an extended attribute; "" if it is allowed."""
+    """Return why an image may not set an extended attribute; "" if it may."""
     if attribute.startswith(_OVERLAY):
-        return "overlayfs would interpret it"
+        return "overlayfs would interpret the attribute"
     if attribute == CAPABILITY or attribute in ACL or attribute.startswith(_USER):
         return ""
-    return "it is reserved for the host's own policy"
+    return "the attribute is reserved for the host's policy"
 
 
 def is_text(attribute: str) -> bool:
@@ -63,9 +63,10 @@ def is_text(attribute: str) -> bool:
 
 
 def set_of_open(fd: int, header: Header, notes: Notes) -> None:
-    """Set owner, mode and extended attributes of an open file or directory.  Raises OSError.
+    """Set the owner, extended attributes and mode of an open file or directory.
 
-    The order matters: chown(2) clears setuid bits and capabilities.
+    They are set in this order, because chown(2) clears setuid bits and capabilities.  Raises
+    OSError.
     """
     os.fchown(fd, header.uid, header.gid)
     _set_attributes(fd, header, notes)
@@ -73,9 +74,9 @@ def set_of_open(fd: int, header: Header, notes: Notes) -> None:
 
 
 def set_by_name(directory: int, name: bytes, header: Header, notes: Notes, *, link: bool) -> None:
-    """Set owner, mode, attributes and times of a device, a FIFO or (``link``) a symbolic link.
+    """Set the owner, extended attributes, mode and times of the file ``name`` in ``directory``.
 
-    Raises OSError.
+    The file is a device, a FIFO or, with ``link``, a symbolic link.  Raises OSError.
     """
     os.chown(name, header.uid, header.gid, dir_fd=directory, follow_symlinks=False)
     if header.xattrs:
@@ -86,7 +87,10 @@ def set_by_name(directory: int, name: bytes, header: Header, notes: Notes, *, li
 
 
 def _chmod(directory: int, name: bytes, mode: int) -> None:
-    """Change the mode of ``name`` without following links, which fchmodat(2) cannot do."""
+    """Change the mode of ``name`` without following symbolic links.
+
+    fchmodat(2) has no flag for that, so this function uses a descriptor with O_PATH.
+    """
     fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:
         if stat.S_ISLNK(os.fstat(fd).st_mode):
@@ -97,14 +101,17 @@ def _chmod(directory: int, name: bytes, mode: int) -> None:
 
 
 def set_time(directory: int, name: bytes, mtime: int) -> None:
-    """Set a file's atime and mtime (nanoseconds), without following links.  Raises OSError."""
+    """Set a file's atime and mtime to ``mtime`` (nanoseconds), without following symbolic links.
+
+    Raises OSError.
+    """
     os.utime(name, ns=(mtime, mtime), dir_fd=directory, follow_symlinks=False)
 
 
 def _set_attributes(file: int | bytes, header: Header, notes: Notes) -> None:
-    """Set the header's extended attributes on a file; remove all others that images may set.
+    """Set the header's extended attributes on a file; remove other attributes that images may set.
 
-    Such others come from a directory of a lower layer, or from the parent's default ACL.
+    Those come from a directory of a lower layer, or from the default ACL of the parent.
     """
     follow = isinstance(file, int)
     try:

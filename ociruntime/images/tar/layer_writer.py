@@ -1,11 +1,11 @@
-"""Create a layer's tar archive as a stream, without a copy in memory or on disk.
+"""Create the tar archive of an image layer as a stream, without a copy in memory or on disk.
 
-``Incoming.add_blob(LayerTar(of_directory(PATH)))`` makes a layer of a directory.  The archive is
+``Incoming.add_blob(LayerTar(of_directory(PATH)))`` imports a directory as a layer.  The archive is
 reproducible: names are sorted, owners are numeric, and the only times are the files' mtimes.
 
 In the upper directory of an overlay, character devices 0:0 and the attribute
-``trusted.overlay.opaque`` mark what was removed; a layer marks it by files with the prefix ``.wh.``
-(OCI image specification, layer.md).
+``trusted.overlay.opaque`` mark removed files.  In a layer, files with the prefix ``.wh.`` mark them
+(image-spec, layer.md).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 # struct vfs_ns_cap_data: magic and flags, four words of capability sets, uid of the root user.
 _OF_NAMESPACE, _OF_ROOT = struct.Struct("<6I"), 0x02000000
-# POSIX ACLs: a version of 4 bytes, then entries (tag, permissions, id); id counts for _NAMED tags.
+# POSIX ACLs: a version of 4 bytes, then entries (tag, permissions, id); only _NAMED tags use the
+# id.
 _ENTRY, _NAMED = struct.Struct("<HHI"), (0x02, 0x08)
 _KINDS = {
     stat.S_IFREG: tarfile.REGTYPE,
@@ -40,12 +41,13 @@ _KINDS = {
     stat.S_IFIFO: tarfile.FIFOTYPE,
 }
 
-# A header and, for a regular file, a stream of its content, which the iterator itself closes.
+# (header, stream of the content or None).  Only regular files have content.  The iterator that
+# yields the member closes the stream.
 Member = tuple[tarfile.TarInfo, Readable | None]
 
 
 class LayerTar:
-    """A stream of a tar archive with ``members``; ``count`` is how many bytes were read from it."""
+    """A stream of a tar archive with ``members``; ``count`` is the number of bytes read so far."""
 
     def __init__(self, members: Iterator[Member]) -> None:
         self._pieces = _pieces(members)
@@ -73,7 +75,7 @@ def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
         while remaining:
             data = content.read(min(remaining, CHUNK))
             if not data:
-                raise ImageError(f'read "{header.name}": the file was truncated meanwhile')
+                raise ImageError(f'read "{header.name}": the file was truncated during the read')
             remaining -= len(data)
             yield data
         yield b"\0" * (-header.size % tarfile.BLOCKSIZE)
@@ -81,7 +83,7 @@ def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
 
 
 def check_name(path: str) -> None:
-    """Raise ImageError if ``path`` is too long for a layer, or has the name of a whiteout."""
+    """Raise ImageError if ``path`` is too long for a layer, or if its name begins with ``.wh.``."""
     if os.path.basename(path).startswith(WHITEOUT):
         hint = f"in a layer, the prefix {WHITEOUT} marks a removed file: rename the file"
         raise ImageError(f'add "{path}" to a layer: reserved name', hint)
@@ -99,13 +101,16 @@ def of_directory(
     skipped: Collection[str] = (),
     mounts: bool = True,
 ) -> Iterator[Member]:
-    """Yield the directory ``top`` and everything below it, depth first, except sockets.
+    """Yield the layer members for the directory ``top`` and all files below it, except sockets.
 
-    Symbolic links are not followed.  ``budget`` counts the bytes of files, including holes: they
-    are written as zeros.  ``shift`` is subtracted from owner ids.  For the ``upper`` directory of
-    an overlay, whiteouts mark the removed files.  ``skipped`` lists relative paths to leave out.
-    Without ``mounts``, other filesystems mounted below become empty directories.  Extended
-    attributes that no image may set are left out.  Raises HostError, ImageError.
+    Does not follow symbolic links.  ``budget`` counts the bytes of files; holes count too, because
+    they are written as zeros.  ``shift`` is subtracted from owner ids.  If ``top`` is the ``upper``
+    directory of an overlay, removed files become whiteouts.  ``skipped`` lists relative paths to
+    omit.  Without ``mounts``, the mount points of other filesystems become empty directories.
+    Omits extended attributes that images may not set.
+
+    Raises HostError if a file cannot be read, ImageError if a limit is exceeded or a file cannot be
+    in a layer.
     """
     tree = _Tree(budget, shift, upper)
     path = "."
@@ -125,16 +130,19 @@ def of_directory(
 def of_file(
     path: str, name: str, status: os.stat_result, budget: Budget, shift: int
 ) -> Iterator[Member]:
-    """Yield a layer's member ``name`` for a single file that is not a directory.
+    """Yield the layer member ``name`` for the file at ``path``, which is not a directory.
 
-    ``shift`` is subtracted from owner ids.  Raises ImageError, and OSError, also if the file is
-    replaced in the meantime.
+    ``shift`` is subtracted from owner ids.  Raises OSError if the file cannot be read or does not
+    have the status ``status`` any more, ImageError if a limit is exceeded.
     """
     yield from _Tree(budget, shift, upper=False).members(path, name, status)
 
 
 class _Tree:
-    """A tree that becomes a layer; its methods yield members and raise OSError, ImageError."""
+    """A directory tree that becomes a layer; the methods yield the layer's members.
+
+    They raise OSError if a file cannot be read, ImageError if it cannot be in a layer.
+    """
 
     def __init__(self, budget: Budget, shift: int, upper: bool) -> None:
         self._budget = budget
@@ -154,11 +162,11 @@ class _Tree:
             yield from self.members(found.path, path, status)
 
     def members(self, path: str, name: str, status: os.stat_result) -> Iterator[Member]:
-        """Yield a layer's member ``name`` for the file at ``path``."""
+        """Yield the layer member ``name`` for the file at ``path``."""
         header = self._header(path, name, status)
         if header.isreg():
             with open(open_regular(path, status), "rb", buffering=0) as file:
-                header.size = os.fstat(file.fileno()).st_size  # it may have grown since
+                header.size = os.fstat(file.fileno()).st_size  # the file may have grown meanwhile
                 self._budget.take_bytes(header.size)
                 yield header, file
             return
@@ -191,11 +199,14 @@ class _Tree:
         return header
 
     def _inside(self, number: int) -> int:
-        """Map a host uid or gid into the pod's user namespace; ids below its range become 0."""
+        """Map a host uid or gid to the pod's user namespace; ids below its range become 0."""
         return number - self._shift if number >= self._shift else 0
 
     def _attribute(self, path: str, name: str) -> bytes:
-        """Return the extended attribute's value, with ids mapped into the pod's user namespace."""
+        """Return the value of an extended attribute, with ids mapped to the pod's user namespace.
+
+        Only capabilities and ACLs contain ids.
+        """
         value = os.getxattr(path, name, follow_symlinks=False)
         if name == CAPABILITY and len(value) == _OF_NAMESPACE.size:
             magic, *sets, root = _OF_NAMESPACE.unpack(value)
@@ -214,7 +225,7 @@ def _attributes(path: str) -> list[str]:
     try:
         return os.listxattr(path, follow_symlinks=False)
     except OSError as error:
-        if error.errno == errno.EOPNOTSUPP:  # filesystems of the kernel, such as proc
+        if error.errno == errno.EOPNOTSUPP:  # pseudo filesystems, such as proc
             return []
         raise
 

@@ -1,7 +1,7 @@
 """Parse tar headers and pax records; pure.
 
-Names are bytes, as in the archive.  Every function raises ImageError for damaged input; callers add
-the archive's name to the message.
+Names are bytes, as in the archive.  Every function raises ImageError for damaged input; its caller
+adds the name of the archive to the message.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ GNU_LONG_NAME = b"L"
 GNU_LONG_LINK = b"K"
 GNU_SPARSE = b"S"
 
-_OTHER_REGULAR = (b"\0", b"7")  # V7 archives; "contiguous files"
+_OTHER_REGULAR = (b"\0", b"7")  # regular files of V7 archives, and "contiguous files"
 _SOLARIS_PAX = b"X"
 _XATTR = b"SCHILY.xattr."
-_LAST_ID = (1 << 32) - 2  # the next one, -1, means "leave unchanged" to chown(2)
+_LAST_ID = (1 << 32) - 2  # the next id, -1, means "leave unchanged" in chown(2)
 _LATEST = 1 << 40  # seconds since the epoch; times are limited to what the kernel accepts
 
 Record = tuple[bytes, bytes]
@@ -37,12 +37,12 @@ Record = tuple[bytes, bytes]
 
 @dataclass
 class Header:
-    """The header of a tar member, of type ``type`` (REGULAR, DIRECTORY ...).
+    """The header of a tar member; ``type`` is REGULAR, DIRECTORY ...
 
-    ``size`` is the size of the file, ``stored`` the number of its bytes in the archive: fewer for a
-    sparse file, whose ``pieces`` are the (offset, length) of its stored parts.  ``link`` is the
-    target of a link.  ``mtime`` is in nanoseconds.  ``user`` and ``group`` are names; unpacking
-    ignores them.
+    ``size`` is the size of the file in bytes, ``stored`` the number of its bytes in the archive.
+    They differ only for a sparse file; its ``pieces`` lists (offset, length) of each stored part.
+    ``link`` is the target of a link.  ``mtime`` is in nanoseconds.  ``user`` and ``group`` are
+    names, which unpacking ignores.
     """
 
     name: bytes
@@ -62,12 +62,12 @@ class Header:
     pieces: list[tuple[int, int]] | None = None
 
     def shown(self) -> str:
-        """Return the member's name for messages, with invalid UTF-8 escaped."""
+        """Return the member's name for an error message, with invalid UTF-8 escaped."""
         return self.name.decode("utf-8", "backslashreplace")
 
 
 def parse_header(block: bytes) -> Header:
-    """Parse a tar header block of BLOCK bytes, without the pax records that belong to it."""
+    """Parse a tar header block of BLOCK bytes; the result does not reflect pax records."""
     _check_sum(block)
     type = block[156:157]
     if type == _SOLARIS_PAX:
@@ -75,7 +75,7 @@ def parse_header(block: bytes) -> Header:
     name = _text(block[0:100])
     magic = block[257:263]
     if magic == b"ustar\0":
-        # star's prefix is shorter, followed by times
+        # In archives of star, the prefix is shorter, and times follow it.
         prefix = _text(block[345:476] if block[508:512] == b"tar\0" else block[345:500])
         if prefix:
             name = prefix + b"/" + name
@@ -117,7 +117,7 @@ def number(digits: bytes) -> int:
 
 
 def parse_records(data: bytes) -> list[Record]:
-    """Parse the records in a pax header, in order; each is a line ``LENGTH KEY=VALUE``."""
+    """Return [(key, value)] of the records in a pax header: lines ``LENGTH KEY=VALUE``."""
     records = []
     at = 0
     while at < len(data):
@@ -134,7 +134,7 @@ def parse_records(data: bytes) -> list[Record]:
 
 
 def apply_records(header: Header, records: list[Record]) -> None:
-    """Override the values of a tar header with those in its pax records, in order."""
+    """Override the values in a tar header with the values in its pax records, in order."""
     for key, value in records:
         if key.startswith(_XATTR):
             name = key[len(_XATTR) :].decode("utf-8", "surrogateescape")
@@ -144,7 +144,7 @@ def apply_records(header: Header, records: list[Record]) -> None:
                 )
             header.xattrs[name] = value
         elif not value:
-            continue  # it has only revoked a global record
+            continue  # an empty value only revokes a global record
         elif key == b"path":
             header.name = whole(value)
         elif key == b"linkpath":
@@ -164,7 +164,7 @@ def apply_records(header: Header, records: list[Record]) -> None:
 
 
 def check_values(header: Header) -> None:
-    """Raise ImageError for an owner or device number that Linux cannot store; clamp the mtime."""
+    """Clamp the mtime; raise ImageError for an owner or device number that Linux cannot store."""
     if not (0 <= header.uid <= _LAST_ID and 0 <= header.gid <= _LAST_ID):
         raise ImageError(f'"{header.shown()}": invalid owner {header.uid}:{header.gid}')
     if not (0 <= header.major < 1 << 12 and 0 <= header.minor < 1 << 20):
@@ -173,9 +173,10 @@ def check_values(header: Header) -> None:
 
 
 def _check_sum(block: bytes) -> None:
-    """Verify a tar header's checksum: the sum of its bytes, with the checksum field as blanks.
+    """Raise ImageError if a tar header's checksum is wrong.
 
-    A sum of signed bytes, as in some old archives, is accepted too.
+    It is the sum of all bytes, with blanks for the checksum field itself.  A sum of signed bytes,
+    as in some old archives, is also accepted.
     """
     other_bytes = block[:148] + block[156:]
     actual = sum(other_bytes) + 8 * 0x20
@@ -193,14 +194,14 @@ def _text(field: bytes) -> bytes:
 
 
 def whole(value: bytes) -> bytes:
-    """Return ``value``, a name from a pax header.  Raises ImageError if it contains NUL."""
+    """Return ``value``, a name in a pax header.  Raises ImageError if it contains NUL."""
     if b"\0" in value:
         raise ImageError(f"NUL byte in the name {quoted(value)}")
     return value
 
 
 def quoted(value: bytes) -> str:
-    """Format a value from a tar archive for a message: quoted, escaped and shortened."""
+    """Format a value from a tar archive for an error message: quoted, escaped and shortened."""
     return repr(value[:99])[1:]
 
 
@@ -211,7 +212,7 @@ def _decimal(value: bytes) -> int:
 
 
 def _nanoseconds(value: bytes) -> int:
-    """Convert a time in a pax header (decimal seconds) to nanoseconds, without rounding errors."""
+    """Convert a time in a pax header (decimal seconds) to nanoseconds, without a float's errors."""
     seconds, _, fraction = value.partition(b".")
     digits = seconds.removeprefix(b"-")
     if not digits.isdigit() or len(digits) > 18 or (fraction and not fraction.isdigit()):

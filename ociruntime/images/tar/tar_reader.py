@@ -1,7 +1,7 @@
 """Read tar archives from a stream, in the formats ustar, pax and GNU.
 
-The standard library's tarfile takes a damaged header for the end of the archive, and reads pax
-headers of any size into memory; neither is acceptable for untrusted layers.
+The standard library's tarfile treats a damaged header as the end of the archive, and reads pax
+headers of any size into memory.  Both are unacceptable for untrusted layers.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from ociruntime.images.tar.tar_header import (
     whole,
 )
 
-LARGEST_EXTENSION = 1 << 20  # bytes of a file's pax and GNU headers (an xattr can have 64 kB)
+LARGEST_EXTENSION = 1 << 20  # bytes of a file's pax and GNU headers (an xattr can be 64 kB)
 _ZERO = bytes(BLOCK)
 _EXTENSIONS = (PAX, PAX_GLOBAL, GNU_LONG_NAME, GNU_LONG_LINK)
-_MOST_EXTENSIONS = 16  # for a single file
+_MOST_EXTENSIONS = 16  # pax and GNU headers of a single file
 _MOST_GLOBALS = 100
 
 
 class TarReader:
-    """An iterator over the headers of an archive; ``read`` reads the current file's content.
+    """An iterator over the headers of a tar archive; ``read`` reads the current file's content.
 
-    If ``stream`` has a method ``skip(count)``, it is used to skip unread content.  Raises
-    ImageError for damaged, truncated or unsupported archives; ``what`` names the archive in errors
-    of ``read``.
+    If ``stream`` has a method ``skip(count)``, the reader skips unread content with it.  Raises
+    ImageError for damaged, truncated or unsupported archives.  ``what`` names the archive in error
+    messages of ``read``.
     """
 
     def __init__(self, stream: Readable, what: str = "the archive") -> None:
         self.stream = stream
         self.what = what
-        self.left = 0  # stored bytes of the current file that are not read yet
-        self.padding = 0  # bytes that fill its last block
+        self.left = 0  # number of stored bytes of the current file that are not read yet
+        self.padding = 0  # number of bytes that pad the current file's last block
         self.globals: dict[bytes, bytes] = {}  # records of global pax headers
 
     def __iter__(self) -> Iterator[Header]:
@@ -56,18 +56,18 @@ class TarReader:
             yield header
 
     def read(self, size: int) -> bytes:
-        """Return up to ``size`` stored bytes of the current member's content, b"" at its end."""
+        """Return up to ``size`` stored bytes of the current file's content; b"" at its end."""
         size = min(size, self.left)
         if not size:
             return b""
         data = self.stream.read(size)
         if not data:
-            raise ImageError(f"{self.what} is truncated: it ends in the middle of a file")
+            raise ImageError(f"{self.what} is truncated: it ends within a file")
         self.left -= len(data)
         return data
 
     def _next(self) -> Header | None:
-        """Return the next member's header with its pax records applied; None at the end."""
+        """Return the next file's header with its pax records applied; None at the end."""
         self._finish_file()
         records: list[Record] = []
         long_name = long_link = b""
@@ -97,7 +97,7 @@ class TarReader:
             raise ImageError(f"a file has more than {_MOST_EXTENSIONS} pax or GNU headers")
         header.name = long_name or header.name
         header.link = long_link or header.link
-        # The file's own record replaces the global one, also by an empty value, which revokes it.
+        # A record of the file replaces the global record; an empty value revokes it.
         apply_records(header, list((self.globals | dict(records)).items()))
         self._set_content(header)
         make_sparse(header, block, records, lambda: self._exactly(BLOCK))
@@ -106,13 +106,16 @@ class TarReader:
         return header
 
     def _set_content(self, header: Header) -> None:
-        """Set the size to 0 unless it is a regular file, since other types have no content."""
+        """Set the size to 0 unless the file is regular: other types of files have no content."""
         if header.type not in (REGULAR, GNU_SPARSE):
             header.size = header.stored = 0
         self.padding = -header.stored % BLOCK
 
     def _extension(self, header: Header, room: int) -> bytes:
-        """Return the content of a pax or GNU header, of at most ``room`` bytes."""
+        """Return the content of a pax or GNU header.
+
+        Raises ImageError if it is larger than ``room`` bytes.
+        """
         if header.size > room:
             hint = f"the limit is {LARGEST_EXTENSION} bytes for one file"
             raise ImageError(f"a pax or GNU header of {header.size} bytes is too large", hint)
@@ -131,7 +134,11 @@ class TarReader:
         self.padding = 0
 
     def _block(self, *, at_start: bool) -> bytes | None:
-        """Return the next header block; None at the end: two zero blocks, or EOF."""
+        """Return the next header block; None at the end of the archive: two zero blocks, or EOF.
+
+        Without ``at_start``, the end of the archive is an error: the block must follow a pax or GNU
+        header.
+        """
         block = self._up_to(BLOCK)
         if block == _ZERO:
             block = self._up_to(BLOCK)
@@ -141,13 +148,13 @@ class TarReader:
         if not block and at_start:
             return None
         if len(block) < BLOCK:
-            raise ImageError("the archive is truncated: it ends in the middle of a header block")
+            raise ImageError("the archive is truncated: it ends within a header block")
         return block
 
     def _exactly(self, size: int) -> bytes:
         data = self._up_to(size)
         if len(data) < size:
-            raise ImageError("the archive is truncated: it ends in the middle of a header or file")
+            raise ImageError("the archive is truncated: it ends within a header or file")
         return data
 
     def _up_to(self, size: int) -> bytes:
@@ -159,7 +166,7 @@ class TarReader:
 
 # Sparse files in tar archives: the old GNU format, and GNU's three pax formats.
 #
-# Each lists the pieces of the file that are stored, consecutively, in the archive.
+# Each format lists the pieces of the file that the archive stores, one after another.
 
 MOST_PIECES = 100_000
 _IN_HEADER = 4
@@ -172,10 +179,11 @@ ReadBlock = Callable[[], bytes]
 def make_sparse(
     header: Header, block: bytes, records: list[Record], read_block: ReadBlock
 ) -> Header:
-    """Set the pieces and the real size of a sparse file in ``header``, and return ``header``.
+    """Set the pieces and the real size of a sparse file in ``header``; return ``header``.
 
-    The header of any other file stays unchanged.  ``block`` is the raw header, ``records`` are its
-    pax records; ``read_block`` returns the next block of the archive.  Raises ImageError.
+    The header of any other file stays unchanged.  ``block`` is the raw header, ``records`` are the
+    file's pax records, and ``read_block()`` returns the next block of the archive.  Raises
+    ImageError for an invalid sparse map.
     """
     if header.type == GNU_SPARSE:
         pieces, size = _of_gnu(block, read_block)
@@ -233,7 +241,7 @@ def _of_pax(
 
 
 def _of_content(header: Header, read_block: ReadBlock) -> list[Piece]:
-    """Parse the map of GNU sparse 1.0: blocks before the file data with a number on each line."""
+    """Parse a map in the format GNU sparse 1.0: blocks before the data, a number on each line."""
     lines: list[bytes] = []
     remainder = b""
     expected = 1
@@ -268,11 +276,14 @@ def _number(digits: bytes) -> int:
 
 
 def _check(pieces: list[Piece], size: int, header: Header) -> None:
-    """Raise ImageError unless the pieces are in order, inside the file and of the stored size."""
+    """Raise ImageError if the pieces overlap, exceed the file or do not add up to its stored size.
+
+    Pieces that are not in order count as overlapping.
+    """
     at = 0
     for offset, length in pieces:
         if offset < at or length < 0 or offset + length > size:
-            message = "a piece of the sparse file overlaps another one or the end of the file"
+            message = "a piece of the sparse file overlaps another piece or the end of the file"
             raise ImageError(f'"{header.shown()}": {message}')
         at = offset + length
     if sum(length for _, length in pieces) != header.stored or size < 0:

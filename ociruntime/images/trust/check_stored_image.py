@@ -1,7 +1,7 @@
 """Check whether the signature policy still allows an image that is already in the store.
 
-The store records the names under which an image was imported, with the signer verified then.  That
-signer's key must still be allowed to sign images of that name.
+The store records the names under which an image was imported, and the signer that was verified at
+the import.  The policy must still allow that signer's key to sign images of that name.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ from ociruntime.images.trust.policy import ACCEPT, REJECT, Rule, load_policy
 
 
 def openpgp_signer(fingerprint: str) -> str:
-    """Return the signer recorded in the store for an OpenPGP key: ``openpgp:FINGERPRINT``."""
+    """Return the name of a signer for the store, given an OpenPGP key: ``openpgp:FINGERPRINT``."""
     return f"openpgp:{fingerprint}"
 
 
 def cosign_signer(key: bytes) -> str:
-    """Return the signer to record in the store for a cosign key, given its file's content."""
+    """Return the name of a signer for the store, given a cosign key file's content.
+
+    Its form is ``cosign:sha256:HEX``.
+    """
     return f"cosign:{digest_of(key)}"
 
 
 class Permission:
-    """The signature policy in ``settings``, applied to the images in ``store``.
+    """Apply the signature policy in ``settings`` to the images in ``store``.
 
-    ``insecure`` with "image" disables signature checks.  Every method raises HostError, ImageError
-    for unreadable or malformed configuration.
+    If ``insecure`` contains "image", no signatures are required.  Every method raises HostError if
+    a configuration file cannot be read, ImageError if it is malformed.
     """
 
     def __init__(self, store: Store, settings: Settings, insecure: Set[str]) -> None:
@@ -39,7 +42,10 @@ class Permission:
         self.unsigned = "image" in insecure
 
     def rule(self, name: str) -> Rule:
-        """Return the policy's rule for images called ``name``.  Raises ImageError for "reject"."""
+        """Return the policy's rule for images called ``name``.
+
+        Raises ImageError if the rule rejects them.
+        """
         rule = self.policy.rule(name)
         if rule.kind == REJECT:
             message = f'image "{name}" is rejected by the signature policy'
@@ -50,7 +56,7 @@ class Permission:
         """Return whether a stored image may be used as ``name`` without verifying it again.
 
         If the image got the name after its import (from an ACI's manifest or an administrator), the
-        policy must allow both that name and one under which it was imported.
+        policy must allow both that name and a name under which the image was imported.
         """
         self.rule(name)
         return self.policy.accepts_all or not self._culprit(id, name)
@@ -59,12 +65,12 @@ class Permission:
         """Raise ImageError if a stored image must not be used as ``name``; see ``has``."""
         if not self.has(id, name):
             culprit = self._culprit(id, name)
-            hint = f"see {self.rule(culprit).where}; run ocipod fetch {culprit} to look for one"
+            hint = f"see {self.rule(culprit).where}; verify it again with ocipod fetch {culprit}"
             message = f'image "{culprit}" was imported without a valid signature'
             raise ImageError(message, hint)
 
     def _culprit(self, id: str, name: str) -> str:
-        """Return the name under which the policy refuses the image ``id``; "" if it is allowed."""
+        """Return the name under which the policy refuses the image ``id``; "" if it allows it."""
         origins = self.store.origins(id)
         if (
             origins
@@ -75,7 +81,7 @@ class Permission:
         return "" if self._allows(name, origins.get(name, "")) else name
 
     def _allows(self, name: str, signer: str) -> bool:
-        """Return whether the policy accepts an image under ``name`` signed by ``signer``."""
+        """Return whether the policy accepts an image called ``name`` and signed by ``signer``."""
         rule = self.policy.rule(name)
         if rule.kind == REJECT:
             return False
@@ -84,10 +90,7 @@ class Permission:
         return signer != "" and signer in self._signers(rule, name)
 
     def require_any(self, id: str) -> None:
-        """Require that the policy allows one of the names under which an image was imported.
-
-        Raises ImageError.
-        """
+        """Raise ImageError unless the policy allows a name under which the image was imported."""
         if self.policy.accepts_all:
             return
         refused: list[ImageError] = []
@@ -101,7 +104,7 @@ class Permission:
         raise refused[0]
 
     def _signers(self, rule: Rule, name: str) -> set[str]:
-        """Return all signers that the policy's rule currently allows for images called ``name``."""
+        """Return all signers that ``rule`` currently allows for images called ``name``."""
         from ociruntime.images.trust.trusted_keys import keys_for
 
         trusted = keys_for(name, self.settings) if rule.openpgp else []

@@ -1,8 +1,8 @@
-"""cosign signatures made with a key pair (not keyless): ECDSA P-256 over a JSON payload.
+"""Parse and verify cosign signatures made with a key pair (ECDSA P-256), not keyless signatures.
 
-cosign stores them in the image's repository, as an image with the tag ``sha256-HEX.sig``: each
-layer is a payload, which names the signed digest, and an annotation of the layer is the signature.
-verify_signatures.py checks what the payload says.
+cosign stores signatures in the image's repository, as an image with the tag ``sha256-HEX.sig``.
+Each layer of it is a JSON payload, which names the signed digest.  An annotation of the layer
+contains the signature of the payload.  verify_signatures.py checks the content of the payload.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ _MOST_SIGNATURES = 100
 
 
 def tag_of(digest: str) -> str:
-    """Return the tag of the image that has cosign's signatures of ``digest``: sha256-HEX.sig."""
+    """Return the tag of the image with cosign's signatures of ``digest``: ``sha256-HEX.sig``."""
     return f"{digest.replace(':', '-')}.sig"
 
 
 def signatures(
     manifest: bytes, what: str = "cosign signatures"
 ) -> Iterator[tuple[Descriptor, bytes]]:
-    """Yield (payload's descriptor, signature) from a signature image; skip other layers.
+    """Yield (descriptor of a payload, signature) for the signatures in a signature image.
 
-    Raises ImageError for a malformed manifest, which ``what`` names in the message.
+    ``manifest`` is the manifest of the image; layers that are not signatures are skipped.  Raises
+    ImageError if it is malformed; ``what`` names the manifest in the error message.
     """
     layers = load_document(manifest, what).get("layers")
     if not isinstance(layers, list):
@@ -55,8 +56,8 @@ def signatures(
 def load_keys(paths: tuple[str, ...]) -> dict[str, Callable[[bytes, bytes], bool]]:
     """Load cosign's public keys from PEM files; return {name of the signer: verifier}.
 
-    A verifier takes (signature, payload) and returns whether the signature is valid. Raises
-    HostError, ImageError.
+    ``verifier(signature, payload)`` returns whether the signature is valid.  Raises HostError if a
+    file cannot be read, ImageError if it is not an ECDSA P-256 public key.
     """
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
@@ -74,7 +75,7 @@ def load_keys(paths: tuple[str, ...]) -> dict[str, Callable[[bytes, bytes], bool
         except OSError as error:
             raise HostError(f'read cosign key "{path}"', error) from None
         except (ValueError, UnsupportedAlgorithm) as error:
-            message = f"not a public key in PEM form: {error}"
+            message = f"not a public key in PEM format: {error}"
             raise ImageError(f'read cosign key "{path}": {message}') from None
         if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != "secp256r1":
             raise ImageError(f'read cosign key "{path}": not an ECDSA P-256 key')

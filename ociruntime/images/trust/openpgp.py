@@ -24,7 +24,7 @@ _ARMOR = re.compile(rb"-----BEGIN PGP ([A-Z ]+)-----\r?\n(.*?)-----END PGP \1---
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An OpenPGP public key: its binary ``data``, and its 40-digit, upper-case ``fingerprint``."""
+    """An OpenPGP public key: its fingerprint (40 upper-case digits), user ids and binary data."""
 
     fingerprint: str
     user_ids: tuple[str, ...]
@@ -32,12 +32,13 @@ class Key:
 
 
 def read_keys(data: bytes, what: str) -> list[Key]:
-    """Return the public keys in ``data``, binary or ASCII-armored.
+    """Return the public keys in ``data``, which is binary or ASCII-armored.
 
-    Raises ImageError, in which ``what`` describes the data.
+    Raises ImageError if it contains no valid public key, or a secret key.  ``what`` describes the
+    data in the error message.
     """
     binary = dearmored(data, what) if data.lstrip().startswith(b"-----") else data
-    # For each key: its packet, the (tag, body) of the packets after it, begin and end offset.
+    # For each key: (body of its packet, [(tag, body)] of the packets after it, begin, end).
     keys: list[tuple[bytes, list[tuple[int, bytes]], int, int]] = []
     for tag, body, begin, end in _packets(binary, what):
         if tag in _SECRET_KEYS:
@@ -64,7 +65,10 @@ def read_keys(data: bytes, what: str) -> list[Key]:
 
 
 def dearmored(data: bytes, what: str) -> bytes:
-    """Decode and join all ASCII-armored blocks in OpenPGP data.  Raises ImageError."""
+    """Return the decoded and joined ASCII-armored blocks in OpenPGP data.
+
+    Raises ImageError if there is no complete block, or if its base64 is invalid.
+    """
     blocks = [block[2] for block in _ARMOR.finditer(data)]
     if not blocks:
         raise ImageError(f"{what}: contains no complete ASCII-armored block")
@@ -73,7 +77,7 @@ def dearmored(data: bytes, what: str) -> bytes:
 
 def _block(block: bytes, what: str) -> bytes:
     lines = [line.strip() for line in block.splitlines()]
-    # Headers, an empty line, base64, and a checksum after "=".
+    # A block consists of headers, an empty line, base64 and a line "=CHECKSUM".
     body = lines[lines.index(b"") + 1 :] if b"" in lines else lines
     text = b"".join(line for line in body if not line.startswith(b"="))
     try:
@@ -83,7 +87,10 @@ def _block(block: bytes, what: str) -> bytes:
 
 
 def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
-    """Yield (tag, body, begin, end) of each packet; begin and end are those with its header."""
+    """Yield (tag, body, begin, end) of each packet; begin and end include the packet's header.
+
+    Raises ImageError if the data is truncated or not OpenPGP.
+    """
     at = 0
     while at < len(data):
         begin, first = at, data[at]
@@ -100,7 +107,7 @@ def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
 
 
 def _header(data: bytes, at: int, first: int) -> tuple[int, int, int]:
-    """Return (tag, length of the body or -1 if indefinite, offset of the body)."""
+    """Return (tag, length of the body, offset of the body) of a packet; length -1: indefinite."""
     if first & 0x40:
         tag, length = first & 0x3F, data[at]
         if length < 192:
@@ -121,7 +128,7 @@ def _fingerprint(body: bytes, what: str) -> str:
 
 
 def is_detached(signature: bytes) -> bool:
-    """Return whether an OpenPGP signature is detached, that is, without the signed content."""
+    """Return whether an OpenPGP signature is detached: it does not contain the signed content."""
     if signature.lstrip().startswith(b"-----"):
         return signature.lstrip().startswith(b"-----BEGIN PGP SIGNATURE-----")
     first = signature[0] if signature else 0
@@ -131,8 +138,8 @@ def is_detached(signature: bytes) -> bool:
 def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tuple[str, bytes]:
     """Verify an OpenPGP signature; return (fingerprint of the signing key, signed content).
 
-    ``content`` is what a detached signature signs, None if ``signature`` contains the content.
-    Raises HostError, ImageError.
+    ``content`` is the signed content if the signature is detached; None if ``signature`` contains
+    the content.  Raises ImageError if the signature is not valid, HostError if gpgv cannot be run.
     """
     program = find_program("gpgv")
     if not program:
@@ -160,11 +167,11 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
 
 
 def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
-    """Run gpgv; return (its status lines, exit status, output).
+    """Run gpgv; return (status lines, exit status, output).
 
-    The status lines go through the file ``status``.  The output is limited, because gpgv
-    decompresses content before it verifies the signature: a few kilobytes can expand to gigabytes.
-    Raises HostError, ImageError.
+    gpgv writes the status lines to the file ``status``.  The size of the output is limited, because
+    gpgv decompresses content before it verifies the signature: a few kilobytes can expand to
+    gigabytes.  Raises ImageError if the output is too large, HostError if gpgv cannot be run.
     """
     try:
         with (
@@ -197,7 +204,7 @@ def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
 
 
 def _signer(status: str, code: int) -> str:
-    """Return the fingerprint of the signing key's primary key, from gpgv's ``status`` lines.
+    """Return the fingerprint of the signer's primary key, from gpgv's ``status`` lines.
 
     Raises ImageError unless the signature is good and gpgv's exit status ``code`` is 0.
     """
@@ -206,14 +213,14 @@ def _signer(status: str, code: int) -> str:
     if code == 0 and "GOODSIG" in reports and reports.get("VALIDSIG"):
         return reports["VALIDSIG"][-1]
     reasons = {
-        "BADSIG": "it does not match the content",
-        "EXPSIG": "it has expired",
-        "EXPKEYSIG": "its key has expired",
-        "REVKEYSIG": "its key was revoked",
-        "NO_PUBKEY": "its key is not trusted for this image",
-        "ERRSIG": "it cannot be checked",
+        "BADSIG": "the signature does not match the content",
+        "EXPSIG": "the signature has expired",
+        "EXPKEYSIG": "the key has expired",
+        "REVKEYSIG": "the key was revoked",
+        "NO_PUBKEY": "the key is not trusted for this image",
+        "ERRSIG": "gpgv cannot check the signature",
         "NODATA": "not an OpenPGP signature",
     }
-    reason = next((text for word, text in reasons.items() if word in reports), "gpgv rejected it")
+    reason = next((text for word, text in reasons.items() if word in reports), "rejected by gpgv")
     by = reports.get("NO_PUBKEY") or reports.get("BADSIG") or []
     raise ImageError(f"verify the OpenPGP signature: {reason}" + (f": key {by[0]}" if by else ""))

@@ -1,4 +1,4 @@
-"""The signature policy: which images ``policy.json`` accepts.
+"""The signature policy: parse ``policy.json``, and find the rule for an image.
 
     {"default": "accept",
      "prefixes": {"docker.io/library": "accept",
@@ -7,9 +7,9 @@
                                                              "cosign": ["team.pub"]}},
                   "oci:/srv/images": "accept"}}
 
-The rule whose prefix matches most components of an image's name applies, else the default.  One
-valid signature of any listed kind suffices.  Without the file everything is accepted.  Only the
-file in the configuration directory with the highest precedence is used.
+For an image, the rule with the longest matching prefix of its name applies, or else the default.
+One valid signature of a listed kind suffices.  Without ``policy.json``, all images are accepted.
+Only the file in the configuration directory with the highest precedence is used.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _EXPECTED = 'use "accept", "reject" or {"signedBy": {"openpgp": true, "cosign": 
 class Rule:
     """A rule of the policy; ``kind`` is ACCEPT, REJECT or SIGNED_BY.
 
-    SIGNED_BY has ``openpgp`` (signed by a trusted key of trusted_keys.py), ``cosign`` (paths of
-    public keys), or both.  ``where`` is the rule's file and member, for errors.
+    SIGNED_BY requires a signature by a trusted OpenPGP key (``openpgp``, see trusted_keys.py) or by
+    a cosign key (``cosign``: paths of public keys).  ``where`` names the rule's file and member in
+    error messages.
     """
 
     kind: str
@@ -43,14 +44,14 @@ class Rule:
 
 @dataclass(frozen=True)
 class Policy:
-    """A parsed policy: the rules by prefix of image names, and the default rule."""
+    """A parsed policy: {prefix of image names: rule}, and the default rule."""
 
     default: Rule
     prefixes: dict[str, Rule]
 
     @property
     def accepts_all(self) -> bool:
-        """Return whether the policy accepts every image without a signature."""
+        """True if the policy accepts every image without a signature."""
         return all(rule.kind == ACCEPT for rule in (self.default, *self.prefixes.values()))
 
     def rule(self, name: str) -> Rule:
@@ -60,9 +61,9 @@ class Policy:
 
 
 def load_policy(settings: Settings) -> Policy:
-    """Load the signature policy from the configuration directories.
+    """Return the signature policy in the configuration directories.
 
-    Raises HostError, ImageError.
+    Raises HostError if ``policy.json`` cannot be read, ImageError if it is invalid.
     """
     for path, document in settings.documents("policy.json"):
         return read_policy(document, path)
@@ -70,9 +71,10 @@ def load_policy(settings: Settings) -> Policy:
 
 
 def read_policy(document: Json, path: str) -> Policy:
-    """Parse the policy in the file ``path``; paths of cosign keys are relative to its directory.
+    """Parse ``document``, the content of the policy file ``path``.
 
-    Raises ImageError.
+    Paths of cosign keys are relative to the file's directory.  Raises ImageError if the policy is
+    invalid.
     """
     unknown = document.keys() - {"default", "prefixes"}
     if unknown:
@@ -86,23 +88,24 @@ def read_policy(document: Json, path: str) -> Policy:
         prefix = check_prefix(written, f'"{path}": prefixes')
         where = f'"{path}": prefixes["{written}"]'
         if prefix in rules:
-            hint = f"first given at {rules[prefix].where}"
+            hint = f"the first rule is at {rules[prefix].where}"
             raise ImageError(f'{where}: duplicate rule for "{prefix}"', hint)
         rules[prefix] = _rule(value, path, where)
     return Policy(_rule(document.get("default", ACCEPT), path, f'"{path}": default'), rules)
 
 
 def shown(rule: Rule) -> object:
-    """Return a rule as a JSON value of policy.json, with absolute paths of keys."""
+    """Return a rule as the JSON value that policy.json has for it, with absolute paths of keys."""
     if rule.kind != SIGNED_BY:
         return rule.kind
     return {SIGNED_BY: {"openpgp": rule.openpgp, "cosign": list(rule.cosign)}}
 
 
 def check_prefix(prefix: str, where: str) -> str:
-    """Convert a policy's ``prefix`` to a prefix of full image names.
+    """Return a prefix in a policy as a prefix of full image names.
 
-    Raises ImageError if no image name can begin with it; ``where`` names its origin in the error.
+    Raises ImageError if no image name can begin with ``prefix``; ``where`` names its file and
+    member in the error message.
     """
     kind, colon, path = prefix.partition(":")
     if colon and kind in LOCAL_KINDS:
@@ -120,9 +123,9 @@ def check_prefix(prefix: str, where: str) -> str:
 
 
 def covers(prefix: str, name: str) -> bool:
-    """Return whether an image's name begins with all components of ``prefix``.
+    """Return whether the components of ``prefix`` are the first components of an image's name.
 
-    A registry without a port does not cover the same host with a port.
+    The prefix HOST does not cover images at HOST:PORT.
     """
     if name == prefix:
         return True

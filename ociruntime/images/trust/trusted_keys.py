@@ -1,10 +1,10 @@
-"""The files with OpenPGP keys that are trusted to sign images.
+"""Read and write the files with OpenPGP keys that are trusted to sign images.
 
-    trustedkeys/root.d/FINGERPRINT                  for every image
-    trustedkeys/prefix.d/PREFIX/FINGERPRINT         for images whose names start with PREFIX
+    trustedkeys/root.d/FINGERPRINT                  trusted for every image
+    trustedkeys/prefix.d/PREFIX/FINGERPRINT         trusted for images whose names begin with PREFIX
 
-The files are in each configuration directory; in PREFIX, a comma stands for a slash.  An empty file
-masks the file of that name in directories with lower precedence.
+Every configuration directory may contain such files.  In PREFIX, a comma stands for a slash.  An
+empty file masks the file of that name in directories with lower precedence.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ ROOT = "root.d"
 
 
 def directory_of(prefix: str) -> str:
-    """Return the subdirectory of ``trustedkeys`` for a prefix of image names; "" means all."""
+    """Return the subdirectory of ``trustedkeys`` for a prefix of image names.
+
+    The prefix "" means all images.
+    """
     return f"prefix.d/{prefix.replace('/', ',')}" if prefix else ROOT
 
 
 def keys_for(name: str, settings: Settings) -> list[Key]:
     """Return the trusted keys that may sign images called ``name``.
 
-    Raises HostError, ImageError.
+    Raises HostError if a file cannot be read, ImageError if it contains no valid key.
     """
     keys: dict[str, Key] = {}
     for relative, path in _files(settings).items():
@@ -41,9 +44,9 @@ def keys_for(name: str, settings: Settings) -> list[Key]:
 
 
 def overview(settings: Settings) -> dict[str, list[str]]:
-    """Return the trusted keys as {prefix ("" for all images): [their fingerprints]}.
+    """Return the trusted keys as {prefix of image names, "" for all images: [fingerprints]}.
 
-    Raises HostError.
+    Raises HostError if a file cannot be read.
     """
     names: dict[str, list[str]] = {}
     for relative, path in sorted(_files(settings).items()):
@@ -54,9 +57,9 @@ def overview(settings: Settings) -> dict[str, list[str]]:
 
 
 def prefix_of(directory: str) -> str:
-    """Return the prefix of image names for ``directory``, the reverse of ``directory_of``.
+    """Return the prefix of image names for ``directory``, a subdirectory of ``trustedkeys``.
 
-    The registry in it gets its canonical name.
+    This is the reverse of ``directory_of``, but with the registry's canonical name.
     """
     if directory == ROOT:
         return ""
@@ -66,9 +69,10 @@ def prefix_of(directory: str) -> str:
 
 
 def _files(settings: Settings) -> dict[str, str]:
-    """Return the key files as {path relative to ``trustedkeys``: absolute path}.
+    """Return {path relative to ``trustedkeys``: absolute path} of all key files.
 
-    If several configuration directories have a file, the one with the highest precedence counts.
+    If several configuration directories have a file, the directory with the highest precedence
+    wins.
     """
     files: dict[str, str] = {}
     for directory in settings.directories:
@@ -80,20 +84,26 @@ def _files(settings: Settings) -> dict[str, str]:
 
 
 def add_key(directory: str, prefix: str, key: Key) -> str:
-    """Add a trusted key to a configuration directory; return the file's path.  Raises HostError."""
+    """Write a trusted key to a file in a configuration directory; return the file's path.
+
+    ``prefix`` is the prefix of the images it may sign, "" for all images.  Raises HostError.
+    """
     parent = f"{directory}/trustedkeys/{directory_of(prefix)}"
     path = f"{parent}/{key.fingerprint}"
     try:
         os.makedirs(parent, 0o755, exist_ok=True)
         replace_file(path, key.data, lasting=True)
-        os.chmod(path, 0o644)  # whatever the umask is
+        os.chmod(path, 0o644)  # independent of the umask
     except OSError as error:
         raise HostError(f'write trusted key "{path}"', error) from None
     return path
 
 
 def read_key_file(path: str) -> list[Key]:
-    """Return the OpenPGP keys in the file ``path``.  Raises HostError, ImageError."""
+    """Return the OpenPGP keys in the file ``path``.
+
+    Raises HostError if it cannot be read, ImageError if it contains no valid key.
+    """
     data = _read(path)
     if not data:
         raise ImageError(f'read OpenPGP keys "{path}": the file is empty')

@@ -1,8 +1,8 @@
-"""Check a fetched image: the policy's rule for its name, and its signatures.
+"""Verify the signatures of a fetched image, as the policy's rule for its name requires.
 
-A signature covers a JSON document ("simple signing") that names a digest and an image; a detached
+A signature covers a JSON document ("simple signing") that names a digest and an image.  A detached
 OpenPGP signature may also cover the manifest itself.  An image counts as signed if its manifest, or
-the index from which it was chosen, is signed.
+an index that lists the image, is signed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _TYPES = ("atomic container signature", "cosign container image signature")
 
 
 class SignatureVerifier(ImageVerifier):
-    """Verifies a fetched image's signatures, as the policy's rule for its name requires.
+    """Verify a fetched image's signatures, as the policy's rule for its name requires.
 
-    ``signature`` comes from the user, and must be valid even if the policy requires none.  cosign
-    signatures are read from ``sources``.  The constructor raises ImageError for a name that the
-    policy rejects.
+    ``signature`` is the OpenPGP signature that the user has given, or None; it must be valid even
+    if the policy requires no signature.  cosign signatures are downloaded from ``sources``.  The
+    constructor raises ImageError if the policy rejects the image's name.
     """
 
     def __init__(
@@ -68,7 +68,10 @@ class SignatureVerifier(ImageVerifier):
         raise ImageError(message, f"see {self.rule.where}")
 
     def _verify_given(self, signature: bytes, documents: list[Document]) -> str:
-        """Verify the signature given by the user; return the fingerprint of its key."""
+        """Verify the signature that the user has given; return the fingerprint of its key.
+
+        Raises ImageError if the signature is not valid for one of ``documents``.
+        """
         name = self.reference.name
         keys = keys_for(name, self.permission.settings)
         if not keys:
@@ -90,9 +93,9 @@ class SignatureVerifier(ImageVerifier):
         raise last
 
     def _signer_by_cosign(self, documents: list[Document], faults: list[str]) -> str:
-        """Return the signer of a valid cosign signature; if none, add reasons to ``faults``.
+        """Return the signer of a valid cosign signature of one of ``documents``.
 
-        Returns "" if there is no valid signature.
+        If there is no valid signature, adds the reasons to ``faults`` and returns "".
         """
         keys = cosign.load_keys(self.rule.cosign)
         if self.sources is None:
@@ -120,7 +123,10 @@ class SignatureVerifier(ImageVerifier):
         return ""
 
     def _payload_fault(self, payload: bytes, documents: list[Document]) -> str:
-        """Return why a signed document does not match the image's digest and name, or ""."""
+        """Return why ``payload``, a signed document, does not match the image; "" if it does.
+
+        The document must name the digest of one of ``documents`` and the name of the image.
+        """
         critical = load_document(payload, "signed document").get("critical")
         try:
             if not isinstance(critical, dict):
@@ -140,8 +146,8 @@ class SignatureVerifier(ImageVerifier):
 def identity_fault(signed: object, reference: Reference) -> str:
     """Return why the image name in a signature does not match ``reference``; "" if it does.
 
-    The repository must match, and the tag too if the signature has one and no digest was requested.
-    Local files have no such name, so only the digest counts.
+    The repository must match.  The tag must match if the signature has a tag and the reference has
+    no digest.  For local files, every name matches: only the digest counts.
     """
     if reference.is_local:
         return ""

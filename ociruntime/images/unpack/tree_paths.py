@@ -1,8 +1,8 @@
 """Resolve paths inside a directory tree with descriptors, so that no link leads outside.
 
-Symbolic links among the parents of a file are followed as if the tree were the root, because images
-rely on it: in most of them, ``lib`` is a link to ``usr/lib``, and later layers have files below
-``lib``.  The last component of a path is never followed.
+Symbolic links among the parents of a file are followed as if the tree were the root directory.
+Images rely on it: in most images ``lib`` is a link to ``usr/lib``, and later layers have files
+below ``lib``.  The last component of a path is never followed.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.tar.tar_header import LONGEST_NAME
 
 MOST_LINKS = 40
-MOST_LAYER_STEPS = 32_000_000  # components in a layer: 16 for each of its 2,000,000 files
-MOST_STEPS = 1024  # components of a path: link targets can go down and up thousands of times
+MOST_LAYER_STEPS = 32_000_000  # path components in a layer: 16 for each of 2,000,000 files
+MOST_STEPS = 1024  # components of a path after following links, which can add thousands
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Inside:
-    """A tree with the root directory ``root`` (a descriptor), which no other process changes.
+    """A tree with the root directory ``root`` (a descriptor); no other process changes the tree.
 
-    The last resolved directory is kept open, because archives list files directory by directory. It
-    is never a removed one: before a directory is removed, its parent is resolved, which replaces it
-    here.  ``budget`` limits the depth and the number of created directories.
+    Keeps the last resolved directory open, because archives list files directory by directory.
+    That directory always exists: before a directory is removed, its parent is resolved, which
+    replaces it here.  ``budget`` limits the depth and the number of created directories.
     """
 
     def __init__(self, root: int, budget: Budget) -> None:
@@ -42,11 +42,12 @@ class Inside:
         self._parts, self._fd = None, -1
 
     def directory(self, parts: list[bytes], made: Made | None = None) -> tuple[int, bytes]:
-        """Return (a directory's descriptor, its resolved path from the root, b"" for the root).
+        """Resolve the path ``parts`` of a directory; return (descriptor, path from the root).
 
-        The descriptor is valid until the next call.  With ``made``, missing directories are created
-        (mode 0755) and added to it.  Raises FileNotFoundError; ImageError if a component is not a
-        directory or a limit is exceeded.
+        The returned path contains no links; it is b"" for the root.  The descriptor is valid until
+        the next call.  With ``made``, creates missing directories (mode 0755) and adds them to
+        ``made``.  Raises FileNotFoundError if a directory is missing, ImageError if a component is
+        not a directory or a limit is exceeded.
         """
         if parts == self._parts:
             return self._fd, self._path
@@ -66,9 +67,10 @@ class Inside:
 
 
 class _Walk:
-    """The resolution of one path: ``fds`` are the open directories, from the root on.
+    """The resolution of one path.
 
-    ``names`` are the names of these directories, except the root's.
+    ``fds`` contains descriptors of the directories on the path so far, from the root on; ``names``
+    contains their names, without the root.
     """
 
     def __init__(self, root: int, budget: Budget, made: Made | None) -> None:
@@ -106,9 +108,9 @@ class _Walk:
                 pending += target.split(b"/")[::-1]
 
     def _enter(self, part: bytes) -> bytes | None:
-        """Open the directory ``part``; if it is a symbolic link, return its target instead.
+        """Open the directory ``part`` and return None; for a symbolic link, return its target.
 
-        Returns None after opening a directory.  Raises ImageError for any other file.
+        Raises ImageError for any other type of file.
         """
         here = self.fds[-1]
         try:
@@ -143,7 +145,7 @@ class _Walk:
 
 
 class Made:
-    """The paths that a layer has created, with their parents; ``budget`` limits their memory."""
+    """The set of paths that a layer has created, and their parents; ``budget`` limits its size."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -153,7 +155,7 @@ class Made:
         return path in self.paths
 
     def add(self, path: bytes) -> None:
-        """Add a path and its parents.  Raises ImageError if they exceed the budget."""
+        """Add ``path`` and its parents.  Raises ImageError if the budget is exceeded."""
         while path and path not in self.paths:
             self.budget.take_name(len(path))
             self.paths.add(path)
@@ -161,9 +163,9 @@ class Made:
 
 
 def split_name(name: bytes) -> list[bytes]:
-    """Split a tar member's name into components, ignoring a leading slash; [] is the root.
+    """Split the name of a tar member into components; return [] for the root.
 
-    Raises ImageError for a name with ``..`` or longer than PATH_MAX.
+    Ignores a leading slash.  Raises ImageError if the name contains ``..`` or exceeds PATH_MAX.
     """
     parts = [part for part in name.split(b"/") if part not in (b"", b".")]
     if b".." in parts:
@@ -176,5 +178,5 @@ def split_name(name: bytes) -> list[bytes]:
 
 
 def _shown(name: bytes) -> str:
-    """Return the first 200 bytes of a member's name for a message."""
+    """Return the first 200 bytes of a member's name as text for an error message."""
     return name[:200].decode("utf-8", "backslashreplace")

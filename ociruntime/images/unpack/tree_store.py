@@ -1,12 +1,12 @@
-"""The store of trees, root filesystems unpacked from images; pods mount or copy them.
+"""The store of trees: root filesystems unpacked from images, which pods mount or copy.
 
-    $D/cas/tree/ID/rootfs     the tree; ID depends only on the layers, so images can share it
+    $D/cas/tree/ID/rootfs     the tree; ID depends only on the layers, so images can share a tree
     $D/cas/tree/ID/hash       JSON: digest, entries and size (``TreeHash``)
-    $D/cas/tree/ID/rendered   exists once all of the above is complete and synced
-    $D/cas/locks/tree-ID      locked while a tree is rendered or removed
+    $D/cas/tree/ID/rendered   exists once ``rootfs`` and ``hash`` are complete and synced
+    $D/cas/locks/tree-ID      locked while a tree is unpacked or removed
 
-A tree without ``rendered`` is incomplete, left by a crash: the next process that needs it removes
-it and unpacks it again.
+A tree without ``rendered`` is incomplete, because a process was killed.  The next process that
+needs the tree removes it and unpacks it again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ NOT_RENDERED = "not rendered"
 
 @dataclass(frozen=True)
 class Tree:
-    """An unpacked image; ``size`` is the total size of its files, 0 if not ``rendered``."""
+    """A tree; ``rendered`` says whether it is complete.
+
+    ``size`` is the total size of its files in bytes; 0 if it is incomplete.
+    """
 
     id: str
     rendered: bool
@@ -48,18 +51,19 @@ class Tree:
 
 
 def tree_id(image: Image) -> str:
-    """Return the id of the image's tree, its ChainID without the colon.
+    """Return the id of an image's tree: its ChainID with a dash for the colon.
 
-    A colon would separate directories in overlayfs mount options.
+    In mount options of overlayfs, a colon would separate directories.
     """
     return image.chain_id.replace(":", "-")
 
 
 class TreeStore:
-    """The trees below the data directory ``directory``, unpacked from the image store there.
+    """The trees in the data directory ``directory``, unpacked from the image store in it.
 
-    ``limits`` returns the limits for unpacking, like ``Settings.limits``; None means the default
-    limits.  ``notes`` are warnings of the last ``render``.  Every method raises HostError.
+    ``limits()`` returns the limits for unpacking, like ``Settings.limits``; None means the default
+    limits.  ``notes`` contains the warnings of the last ``render``.  Every method raises HostError
+    if files cannot be read or written.
     """
 
     def __init__(self, directory: str, limits: Callable[[], Limits] | None = None) -> None:
@@ -72,13 +76,14 @@ class TreeStore:
             make_directory(os.path.abspath(path), 0o700, "image store")
 
     def rootfs(self, tree: str) -> str:
-        """Return the path of a tree's root filesystem, whether or not it exists."""
+        """Return the path of a tree's root filesystem, whether it exists or not."""
         return f"{self._directory(tree)}/rootfs"
 
     def is_rendered(self, tree: str) -> bool:
-        """Return whether a tree is completely unpacked.
+        """Return whether a tree is complete.
 
-        An error must not count as "no": the tree would be unpacked again under running pods.
+        Raises HostError if that cannot be determined.  Returning False would make the caller
+        unpack the tree again under running pods.
         """
         path = f"{self._directory(tree)}/rendered"
         try:
@@ -87,9 +92,9 @@ class TreeStore:
             raise HostError(f'find "{path}"', error) from None
 
     def render(self, image: Image, progress: Progress = silent) -> str:
-        """Unpack an image's tree unless it exists; return the tree's id.
+        """Unpack an image's tree, unless it is complete; return the tree's id.
 
-        If another process is unpacking it, waits.  Raises ImageError for a layer that cannot be
+        Waits while another process is unpacking the tree.  Raises ImageError if a layer cannot be
         unpacked.
         """
         tree = tree_id(image)
@@ -106,14 +111,20 @@ class TreeStore:
         return tree
 
     def render_again(self, image: Image, progress: Progress = silent) -> str:
-        """Unpack an image's tree again; no running pod may use the old tree.  See ``render``."""
+        """Remove an image's tree, unpack it again and return the tree's id.
+
+        The caller ensures that no running pod uses the tree.  Raises what ``render`` raises.
+        """
         tree = tree_id(image)
         with FileLock(self._lock(tree), exclusive=True):
             self._render(image, tree, progress)
         return tree
 
     def verify(self, tree: str, progress: Progress = silent) -> str:
-        """Compare a tree with its recorded hash; return WHOLE, CHANGED or NOT_RENDERED."""
+        """Compare a tree with its recorded hash.
+
+        Returns WHOLE, CHANGED, or NOT_RENDERED if the tree is incomplete.
+        """
         with FileLock(self._lock(tree), exclusive=False):
             if not self.is_rendered(tree):
                 return NOT_RENDERED
@@ -122,7 +133,7 @@ class TreeStore:
             return WHOLE if actual == known else CHANGED
 
     def trees(self) -> list[Tree]:
-        """Return all trees, including incomplete ones."""
+        """Return all trees, including incomplete trees."""
         try:
             names = sorted(os.listdir(self.path))
         except OSError as error:
@@ -139,7 +150,10 @@ class TreeStore:
             return 0
 
     def remove(self, tree: str, *, wait: bool = True) -> bool:
-        """Remove a tree; without ``wait``, return False if another process has locked it."""
+        """Remove a tree, once no other process has locked it; return True.
+
+        Without ``wait``, returns False if another process has locked the tree.
+        """
         lock = self._lock(tree)
         with FileLock(lock, exclusive=True, wait=wait) as held:
             if not held:
@@ -152,7 +166,7 @@ class TreeStore:
         return True
 
     def sweep(self) -> None:
-        """Remove the unlocked lock files of trees that no longer exist."""
+        """Remove unlocked lock files of trees that do not exist any more."""
         try:
             names = os.listdir(self.locks)
             trees = set(os.listdir(self.path))
@@ -175,7 +189,7 @@ class TreeStore:
         return f"{self.locks}/tree-{tree}"
 
     def _recorded_hash(self, tree: str) -> TreeHash | None:
-        """Return a tree's recorded hash; None if its file ``hash`` is missing or damaged."""
+        """Return the hash recorded in a tree's file ``hash``; None if it is missing or damaged."""
         try:
             known = self._read_hash(tree)
             return TreeHash(str(known["digest"]), int(known["entries"]), int(known["size"]))
@@ -188,7 +202,7 @@ class TreeStore:
             return load(file.read())
 
     def _render(self, image: Image, tree: str, progress: Progress) -> None:
-        """Unpack an image's tree, whose lock the caller holds; if that fails, remove the tree."""
+        """Unpack an image's tree; on failure, remove it.  The caller holds the tree's lock."""
         from ociruntime.images.unpack.unpack import unpack
 
         directory = self._directory(tree)
@@ -213,7 +227,7 @@ class TreeStore:
             raise HostError(f'unpack image {image.id} to "{directory}"', error) from None
 
     def _finish(self, directory: str, known: TreeHash) -> None:
-        """Write a new tree's file ``hash``, sync the tree, then create its file ``rendered``."""
+        """Write a tree's file ``hash``, sync the filesystem, then create the file ``rendered``."""
         with open(f"{directory}/hash", "x", encoding="utf-8") as file:
             file.write(dump(vars(known)))
         _sync_file_system(directory)
@@ -223,7 +237,7 @@ class TreeStore:
         sync_directory(self.path)
 
     def _clear(self, tree: str) -> None:
-        """Remove a tree, ``rendered`` first, so that a partial tree never appears complete.
+        """Remove a tree: first ``rendered``, so that an incomplete tree never appears complete.
 
         Raises OSError.
         """
@@ -257,9 +271,9 @@ def _sync_file_system(path: str) -> None:
         os.close(fd)
 
 
-# The hash of a tree covers everything that matters to programs that run in it: paths, types, modes,
-# owners, device numbers, links, sizes, contents and the extended attributes that images can have;
-# not times, which a mount may change.
+# The hash of a tree covers the properties of files that programs can notice: paths, types, modes,
+# owners, device numbers, links, sizes, contents and the extended attributes that images can have.
+# It does not cover times, which a mount may change.
 
 _CHUNK = 1 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -268,7 +282,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True)
 class TreeHash:
-    """The hash of a tree; ``entries`` is the number of its files, ``size`` their total in bytes."""
+    """The hash of a tree, the number of its files, and their total size in bytes."""
 
     digest: str
     entries: int
@@ -278,7 +292,7 @@ class TreeHash:
 def hash_tree(path: str, progress: Progress = silent, expected: int = 0) -> TreeHash:
     """Return the hash of the directory tree at ``path``.
 
-    ``expected`` is the tree's size in bytes, for ``progress``.
+    ``expected`` is the expected size of the tree in bytes, for ``progress``.
     Raises HostError.
     """
     walk = _Walk(progress, expected)
@@ -299,12 +313,13 @@ class _Walk:
         self.progress = progress
         self.expected = expected
         self.hash: _Hash = hashlib.sha256()
-        self.contents: dict[tuple[int, int], bytes] = {}  # digests of files with several links
+        # (device, inode) -> digest of the content, for files with several links
+        self.contents: dict[tuple[int, int], bytes] = {}
         self.entries = 0
         self.size = 0
 
     def directory(self, fd: int, parent: bytes) -> None:
-        # By a path in /proc, because os.listdir of a descriptor does not return names as bytes.
+        # Use a path in /proc: os.listdir of a descriptor would not return names as bytes.
         for name in sorted(os.listdir(b"/proc/self/fd/%d" % fd)):
             path = parent + b"/" + name
             status = os.stat(name, dir_fd=fd, follow_symlinks=False)
@@ -331,8 +346,9 @@ class _Walk:
     ) -> None:
         """Add a file's path, status and extended attributes to the hash of the tree.
 
-        ``more`` depends on the file's type: the digest of its content, or a link's target.  Each
-        value is hashed after its length, so that different files never have the same hash.
+        ``more`` depends on the type of the file: the digest of its content, the target of a link,
+        or a device number.  The length of each value is hashed before the value, so that different
+        files never have the same hash.
         """
         self.entries += 1
         fields = [path, b"%o %d %d" % (status.st_mode, status.st_uid, status.st_gid)]
@@ -356,7 +372,10 @@ class _Walk:
 
 
 def _attributes(file: int | bytes) -> list[bytes]:
-    """Return the extended attributes that images can have: name, value, name ..., sorted."""
+    """Return [name, value, name, value ...] of the extended attributes that images can have.
+
+    They are sorted by name.
+    """
     follow = isinstance(file, int)
     try:
         names = sorted(os.listxattr(file, follow_symlinks=follow))

@@ -1,8 +1,8 @@
 """Unpack an image's layers on top of each other into a directory.
 
-The content of a layer is untrusted.  Every file is created relative to a descriptor of its parent
-directory (tree_paths.py), never through a link, and never over an existing file: an existing file
-is removed first, unless both are directories.
+The content of a layer is untrusted.  Each file is created relative to a descriptor of its parent
+directory (tree_paths.py), and never through a link.  An existing file at its path is removed first,
+unless both are directories.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from ociruntime.images.unpack.tree_paths import Inside, Made, split_name
 
 
 class Checked:
-    """A stream of the decompressed bytes of a layer, which are hashed as they are read.
+    """A stream of the decompressed bytes of a layer; ``finish`` verifies their digest.
 
-    ``stored`` is the compressed stream, ``kind`` the label for ``progress``.
+    ``stored`` is the stream of the layer's blob, ``kind`` the label for ``progress``.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class Checked:
         return data
 
     def _fill(self) -> None:
-        """Read decompressed bytes into the buffer, which makes reading many small headers fast."""
+        """Fill the buffer, which makes reading many small headers fast."""
         self.buffer, self.at = self.plain.read(CHUNK), 0
         self.hash.update(self.buffer)
         self.progress(self.kind, self.stored.count, self.layer.size)
 
     def finish(self) -> None:
-        """Read the rest of the layer and verify its diff_id.  Raises ImageError."""
+        """Read the rest of the layer; raise ImageError if the digest is not its diff_id."""
         while self.read(CHUNK):
             pass
         algorithm, _, digits = self.layer.diff_id.partition(":")
@@ -80,8 +80,8 @@ class Checked:
 def unpack_layer(stream: Readable, layer: Layer, root: int, budget: Budget, notes: Notes) -> None:
     """Unpack a layer from the stream of its blob into the directory ``root`` (a descriptor).
 
-    Raises ImageError for faults of the layer, HostError for those of the host; ``root`` is then
-    incomplete.
+    Raises ImageError if the layer is invalid or exceeds a limit, HostError if a file cannot be
+    written.  Then ``root`` is incomplete.
     """
     _unpack(stream, layer, root, budget, notes, silent, "unpacking")
 
@@ -95,8 +95,8 @@ def unpack(
 ) -> list[str]:
     """Unpack all layers into the empty directory ``root`` (a descriptor); return warnings.
 
-    Requires root privileges, for owners and devices.  Raises ImageError, HostError; the caller then
-    removes what has been created.
+    Requires root privileges, for owners and devices.  Raises ImageError if a layer is invalid or
+    exceeds a limit, HostError if a file cannot be written.  Then the caller empties ``root``.
     """
     notes = Notes()
     budget = Budget.at(root, limits or Limits())
@@ -126,20 +126,20 @@ def _unpack(
 
 WHITEOUT = b".wh."
 OPAQUE = b".wh..wh..opq"
-_RESERVED = b".wh..wh."  # aufs' own files, meaningless in an image
+_RESERVED = b".wh..wh."  # prefix of internal files of aufs, which have no meaning in an image
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
 _DIRECTORY_SIZE = 4096  # bytes of an empty directory
-# Errors for names, link targets and extended attributes that are too long or invalid: the image's.
+# Errors caused by the image: names, link targets or extended attributes are too long or invalid.
 _FAULTS_OF_IMAGE = (errno.ENAMETOOLONG, errno.EINVAL, errno.ERANGE, errno.E2BIG)
 
 
 class LayerUnpacker:
-    """Unpacks the files of ``reader`` into the directory ``root`` (a descriptor).
+    """Unpack the files of ``reader``, a layer, into the directory ``root`` (a descriptor).
 
-    ``made`` has the paths that this layer has created, and their parents: a whiteout removes only
-    files of lower layers, even if it comes after files of its own layer.
+    ``made`` contains the paths that this layer has created, and their parents.  A whiteout removes
+    only files of lower layers, even if it follows files of its own layer.
     """
 
     def __init__(self, reader: TarReader, root: int, budget: Budget, notes: Notes) -> None:
@@ -153,7 +153,10 @@ class LayerUnpacker:
         self.directory_times: dict[bytes, int] = {}  # path -> mtime in nanoseconds
 
     def apply(self) -> None:
-        """Unpack all files of the layer.  Raises ImageError; HostError for filesystem errors."""
+        """Unpack all files of the layer.
+
+        Raises ImageError if the layer is invalid, HostError if a file cannot be written.
+        """
         try:
             for header in self.reader:
                 self.budget.take_file()
@@ -196,7 +199,10 @@ class LayerUnpacker:
     # Create files
 
     def _create(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
-        """Create the file ``name`` in the directory ``fd``; ``path`` is its path in the tree."""
+        """Create the file ``name`` in the directory ``fd``; ``path`` is its path in the tree.
+
+        ``header`` is its header in the archive.
+        """
         if header.type == HARD_LINK:
             self._hard_link(header, fd, name, path)
             return
@@ -219,7 +225,7 @@ class LayerUnpacker:
         _remove(fd, name, mode)
 
     def _directory(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
-        """Create a directory; an existing one keeps its content but gets the new attributes."""
+        """Create a directory; an existing directory keeps its files but gets new attributes."""
         self.budget.check_depth(path.count(b"/") + 1)
         try:
             mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
@@ -233,7 +239,7 @@ class LayerUnpacker:
             set_of_open(made, header, self.notes)
         finally:
             os.close(made)
-        # Creating files in it changes its mtime, so that is set at the end.
+        # The mtime is set at the end, because creating files in the directory changes it.
         if path not in self.directory_times:
             self.budget.take_name(len(path))
         self.directory_times[path] = header.mtime
@@ -249,7 +255,7 @@ class LayerUnpacker:
             os.close(file)
 
     def _write(self, header: Header, file: int) -> None:
-        """Write a regular file's content; what is between a sparse file's pieces stays a hole."""
+        """Write the content of a regular file; gaps between a sparse file's pieces become holes."""
         if header.pieces is None:
             while chunk := self.reader.read(_CHUNK):
                 write_all(file, chunk)
@@ -280,7 +286,10 @@ class LayerUnpacker:
         set_by_name(fd, name, header, self.notes, link=False)
 
     def _hard_link(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
-        """Create a hard link to an existing file of this or a lower layer, never to a directory."""
+        """Create a hard link to a file of this layer or a lower layer.
+
+        Raises ImageError if the target is missing or a directory.
+        """
         *parents, target = split_name(header.link) or [b""]
         inside = Inside(self.root, self.budget)
         try:
@@ -316,7 +325,7 @@ class LayerUnpacker:
         self._hide(fd, parent, hidden)
 
     def _hide(self, fd: int, parent: bytes, name: bytes) -> None:
-        """Remove ``name``, a file of a lower layer, from the directory ``fd`` (a whiteout)."""
+        """Remove ``name`` from the directory ``fd``, except files that this layer has created."""
         path = _join(parent, name)
         try:
             mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
@@ -332,9 +341,9 @@ class LayerUnpacker:
                 os.close(below)
 
     def _hide_below(self, fd: int, path: bytes) -> None:
-        """Remove what lower layers have created in the directory ``path``, open as ``fd``.
+        """Remove the files of lower layers in the directory ``path``, which is open as ``fd``.
 
-        Only the first call for a directory does this; later calls do nothing.
+        Only the first call for a directory does so; later calls do nothing.
         """
         if path in self.hidden:
             return
@@ -353,14 +362,14 @@ class LayerUnpacker:
                 fd, _ = self.inside.directory(parent.split(b"/"))
                 set_time(fd, name, mtime)
             except (FileNotFoundError, ImageError):
-                continue  # removed or replaced later in the layer
+                continue  # the layer has removed or replaced the directory later
             except OSError as error:
                 shown = path.decode("utf-8", "backslashreplace")
                 raise HostError(f'unpack: set the time of directory "{shown}"', error) from None
 
 
 def _beside_content(header: Header) -> int:
-    """Return an estimate of the bytes that a file takes on disk in addition to its content."""
+    """Return an estimate of the bytes that a file occupies on disk in addition to its content."""
     attributes = sum(len(name) + len(value) for name, value in header.xattrs.items())
     return attributes + (_DIRECTORY_SIZE if header.type == DIRECTORY else 0)
 
@@ -377,7 +386,7 @@ def _remove(directory: int, name: bytes, mode: int) -> None:
 
 
 def _refuse(header: Header, error: OSError) -> None:
-    """Raise ImageError if ``error`` is caused by the image's content, else HostError."""
+    """Raise ImageError if the image's content has caused ``error``, otherwise HostError."""
     if error.errno in _FAULTS_OF_IMAGE:
         raise ImageError(f'unpack "{header.shown()}": {reason(error)}') from None
     raise HostError(f'unpack "{header.shown()}"', error) from None

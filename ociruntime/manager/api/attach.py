@@ -1,9 +1,9 @@
-"""The attach route: a container's streams over a WebSocket, relayed from its pod's monitor.
+"""The API's attach route: relay a container's streams between its monitor and a WebSocket.
 
 Binary messages begin with one byte: 0 for standard input, 1 for standard output or the terminal, 2
-for standard error.  Text messages are JSON objects.  The first message of the daemon is ``{"tty",
-"streams"}``, the last one ``{"exit_code"}`` or ``{"error": {"code", "message"}}``.  The client
-sends ``{"resize": [rows, columns]}`` and ``{"close": "stdin"}``.
+for standard error.  Text messages are JSON objects.  The daemon's first message is
+``{"tty", "streams"}``, its last message ``{"exit_code"}`` or ``{"error": {"code", "message"}}``.
+The client may send ``{"resize": [rows, columns]}`` and ``{"close": "stdin"}``.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ _POLL_INTERVAL = 0.05  # seconds
 async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Relay a container's streams until the container exits or the client disconnects.
 
-    The query has ``streams`` (comma-separated names; default: all), ``wait=1`` to attach before the
-    next start, and ``size=ROWS,COLUMNS`` of the client's terminal.  Raises NotFound if there is no
-    such container, Conflict if it is not running, BadRequest for an invalid query, PodError.
+    The query may have ``streams`` (comma-separated names; default: all), ``wait=1`` to attach
+    before the next start, and ``size=ROWS,COLUMNS``, the size of the client's terminal.  Raises
+    NotFound if there is no such container, Conflict if it is not running, BadRequest for an invalid
+    query, PodError if the monitor refuses.
     """
     streams = [name for name in request.query.get("streams", "").split(",") if name]
     for name in streams:
@@ -92,7 +93,7 @@ def _connect(directory: str, uuid: str) -> socket.socket:
 
 
 async def relay(first: Any, *others: Any) -> None:  # noqa: ANN401 - coroutines
-    """Run coroutines concurrently until ``first`` or all ``others`` end, then cancel the rest."""
+    """Run coroutines concurrently until ``first`` or all of ``others`` end; cancel the rest."""
     main = asyncio.ensure_future(first)
     rest = asyncio.gather(*others)
     try:
@@ -124,10 +125,11 @@ async def _from_monitor(
 
 
 class _Output:
-    """Buffers a monitor's output messages for a client that may be slow.
+    """Buffer a monitor's output messages for a client that may be slow.
 
-    The monitor keeps a limited number of bytes.  Once the program has exited, all messages are read
-    at once: the pod can then release its address and ports without waiting for the client.
+    Keeps at most ``HELD`` bytes while the program runs.  Once the program has exited, reads all
+    messages at once, so that the pod can release its addresses and ports without waiting for the
+    client.
     """
 
     def __init__(self, container: Container, sock: socket.socket) -> None:
@@ -138,7 +140,7 @@ class _Output:
         self._changed = asyncio.Event()
 
     async def read(self) -> None:
-        """Read the monitor's messages to their end, which an empty message marks."""
+        """Read the monitor's messages until the connection ends; then append b"" as the end."""
         loop = asyncio.get_running_loop()
         message = b"."
         while message:
@@ -153,7 +155,7 @@ class _Output:
                 await asyncio.sleep(_POLL_INTERVAL)
 
     async def next(self) -> bytes:
-        """Return the next message of the monitor; b"" at the end."""
+        """Wait for the monitor's next message and return it; b"" at the end."""
         while not self._messages:
             self._changed.clear()
             await self._changed.wait()
@@ -186,7 +188,7 @@ def control(text: str) -> dict[str, Any]:
 
 
 def window_size(message: dict[str, Any]) -> tuple[int, int] | None:
-    """Return (rows, columns) of a resize message; None if it has no valid size."""
+    """Return the (rows, columns) in a resize message; None if it has no valid size."""
     size = message.get("resize")
     if not isinstance(size, list) or len(size) != 2:
         return None

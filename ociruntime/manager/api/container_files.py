@@ -1,4 +1,4 @@
-"""The API's routes for a container's files: tar archives, and the list of changed files."""
+"""The API's routes for a container's files: read and write archives, list changed files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ociruntime.manager.containers.pod_calls import classified, end, message_of
 from ociruntime.manager.containers.pod_status import ACTIVE, APP
 
 _PIECE = 1 << 16  # bytes
-# Seconds until a stalled transfer is aborted: it keeps a stopped container locked.
+# Seconds until a stalled transfer is aborted, because it keeps a stopped container locked.
 TIMEOUT = 60.0
 
 
@@ -24,9 +24,10 @@ TIMEOUT = 60.0
 async def _files(
     manager: Manager, request: web.Request, command: str
 ) -> AsyncIterator[tuple[str, ...]]:
-    """Context manager: yield the arguments of the ``ocipod app`` command that copies files.
+    """Context manager: yield the arguments for ``ocipod app COMMAND`` on the request's container.
 
-    In the context, a stopped container cannot be started: its files would be mounted twice.
+    The request's query has ``path`` and ``follow``.  Within the context, a stopped container cannot
+    be started, because its files would be mounted twice.  Raises NotFound, BadRequest.
     """
     container = manager.find(request.match_info["ref"])
     path = request.query.get("path", "")
@@ -47,7 +48,10 @@ async def _files(
 
 
 async def file_status(manager: Manager, request: web.Request) -> web.Response:
-    """Return name, kind and size of the container's file ``path``; ``follow`` resolves a link."""
+    """Return name, kind and size of the file ``path`` in a container, as JSON.
+
+    With ``follow``, resolves a symbolic link.  Raises NotFound if there is no such file.
+    """
     async with _files(manager, request, "copy-out") as arguments:
         command, verb, *options = arguments
         try:
@@ -60,15 +64,15 @@ async def file_status(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def read(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Send the container's file or directory ``path`` as a tar archive."""
+    """Send the file or directory ``path`` in a container as a tar archive."""
     async with _files(manager, request, "copy-out") as arguments:
         return await send_output(request, manager.programs, arguments, timeout=TIMEOUT)
 
 
 async def write(manager: Manager, request: web.Request) -> web.Response:
-    """Unpack the body, a tar archive, into the container's directory ``path``.
+    """Unpack the request's body, a tar archive, to the directory ``path`` in a container.
 
-    ``name`` is the new name of the archive's top file or directory.
+    The query parameter ``name`` renames the archive's top file or directory.
     """
     async with _files(manager, request, "copy-in") as arguments:
         command, verb, *rest = arguments
@@ -85,7 +89,7 @@ async def _unpack(manager: Manager, request: web.Request, args: list[str]) -> No
     try:
         with suppress(
             BrokenPipeError, ConnectionResetError
-        ):  # ocipod has exited: its error message has the reason
+        ):  # ocipod has exited early: report its error message below
             async for piece in pieces(request.content, TIMEOUT):
                 process.stdin.write(piece)
                 await process.stdin.drain()
@@ -115,7 +119,7 @@ async def pieces(content: StreamReader, timeout: float) -> AsyncIterator[bytes]:
 
 
 async def changes(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """List files that a container has added (A), changed (C) or deleted (D), as JSON lines."""
+    """Send the files that a container has added (A), changed (C) or deleted (D), as JSON lines."""
     _, uuid, app = manager.find(request.match_info["ref"]).location
     args = ("app", "diff", f"--app={app}", "--format=json", uuid)
     return await send_output(request, manager.programs, args, "application/x-ndjson")

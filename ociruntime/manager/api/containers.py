@@ -1,4 +1,4 @@
-"""The API's routes for containers."""
+"""The routes of the manager's HTTP API for containers."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _POLL = 1.0  # seconds between two checks whether a waiting client is still conn
 
 
 async def list_containers(manager: Manager, request: web.Request) -> web.Response:
-    """List the running containers; with the query parameter ``all``, also the stopped ones.
+    """List the running containers; with the query parameter ``all``, all containers.
 
-    ``filters`` is a JSON object of lists; ``size`` adds the bytes that each container has written.
+    ``filters`` is a JSON object of lists of strings.  ``size=1`` adds the number of bytes that each
+    container has written.
     """
     filters = json_query(request, "filters")
     answers = manager.list(all=flag(request.query, "all"), filters=filters)
@@ -40,8 +41,8 @@ async def list_containers(manager: Manager, request: web.Request) -> web.Respons
 async def create(manager: Manager, request: web.Request) -> web.Response:
     """Create a container from the request's body (``manager/containers/container_spec.py``).
 
-    With ``fetch=0`` in the query, answers 404 if the image is not in the store: the client then
-    pulls it.
+    With ``fetch=0`` in the query, answers 404 if the image is not in the store, so that the client
+    can pull the image and show the progress.
     """
     spec = await read_document(request)
     if not isinstance(spec, dict):
@@ -51,7 +52,7 @@ async def create(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return a container's status and configuration, with ``details`` (``inspect_details.py``)."""
+    """Return a container's status and configuration, and ``details`` (``inspect_details.py``)."""
     container = manager.find(_ref(request))
     answer = container.inspect()
     if not container.is_corrupt:
@@ -63,7 +64,7 @@ async def inspect(manager: Manager, request: web.Request) -> web.Response:
 async def remove(manager: Manager, request: web.Request) -> web.Response:
     """Remove a container and its files; with ``volumes``, also its anonymous volumes.
 
-    If another request removes the container meanwhile, this is not an error.
+    Succeeds if another request removes the container at the same time.
     """
     container = manager.find(_ref(request))
     force, volumes = flag(request.query, "force"), flag(request.query, "volumes")
@@ -83,9 +84,9 @@ async def _target(
 
 
 async def start(manager: Manager, request: web.Request) -> web.Response:
-    """Start a container; ``changed`` in the answer is false if it was running already.
+    """Start a container; ``changed`` in the answer is false if it is already running.
 
-    With the query parameter ``strict``, starting a running container is an error.
+    With the query parameter ``strict``, starting a running container is an error (409).
     """
     container, _ = await _target(manager, request)
     changed = await container.start(strict=flag(request.query, "strict"))
@@ -93,7 +94,11 @@ async def start(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def stop(manager: Manager, request: web.Request) -> web.Response:
-    """Stop a container; ``timeout`` is the number of seconds before SIGKILL."""
+    """Stop a container; ``timeout`` is the number of seconds before SIGKILL.
+
+    ``changed`` in the answer is false if the container was not running.  With the query parameter
+    ``strict``, stopping such a container is an error (409).
+    """
     container, body = await _target(manager, request, {"timeout": checks.seconds})
     strict = flag(request.query, "strict")
     changed = await container.stop(body.get("timeout"), strict=strict)
@@ -108,21 +113,21 @@ async def restart(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def kill(manager: Manager, request: web.Request) -> web.Response:
-    """Send ``signal`` (name or number, default SIGKILL) to a container."""
+    """Send ``signal`` (a name or number; default: SIGKILL) to a container's init."""
     container, body = await _target(manager, request, {"signal": checks.text_or_number})
     await container.kill(str(body.get("signal", "SIGKILL")))
     return web.json_response({"id": container.id})
 
 
 async def pause(manager: Manager, request: web.Request) -> web.Response:
-    """Freeze a container's processes."""
+    """Pause a container: freeze its processes with the cgroup freezer."""
     container, _ = await _target(manager, request)
     await container.pause(paused=True)
     return web.json_response({"id": container.id})
 
 
 async def unpause(manager: Manager, request: web.Request) -> web.Response:
-    """Thaw a container's processes."""
+    """Resume a paused container."""
     container, _ = await _target(manager, request)
     await container.pause(paused=False)
     return web.json_response({"id": container.id})
@@ -136,14 +141,17 @@ async def rename(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def update(manager: Manager, request: web.Request) -> web.Response:
-    """Change a container's limits and restart policy, given as in a create request."""
+    """Change a container's limits and restart policy; the body has them as in a spec."""
     container = manager.find(_ref(request))
     await container.update(await read_document(request) or {})
     return web.json_response({"id": container.id})
 
 
 async def wait(manager: Manager, request: web.Request) -> web.Response:
-    """Wait for ``condition`` (one of ``CONDITIONS``); return how the container exited."""
+    """Wait for ``condition`` (one of ``CONDITIONS``); return the container's exit code.
+
+    The answer has the members of ``LastRun.outcome``.
+    """
     container, body = await _target(manager, request, {"condition": checks.text})
     waiting = asyncio.ensure_future(container.wait(body.get("condition", "not-running")))
     try:
@@ -172,7 +180,7 @@ async def top(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def stats(manager: Manager, request: web.Request) -> web.Response:
-    """Return a container's current resource usage; null if a cgroup controller is missing."""
+    """Return a container's current resource usage; a value is null if it is unknown."""
     container = manager.find(_ref(request))
     _, uuid, app = container.location
     pid = container.inspect()["pid"] or 0

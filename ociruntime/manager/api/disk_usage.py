@@ -1,4 +1,4 @@
-"""The API's route that reports the disk space of images, containers and volumes."""
+"""The API's route that reports the disk usage of images, containers and volumes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Summary = dict[str, Any]
 
 
 async def disk_space(manager: Manager, request: web.Request) -> web.Response:
-    """Return the disk space of images, containers and volumes, one object for each kind.
+    """Return ``{"images", "containers", "volumes"}``, the disk usage of each kind of object.
 
-    The members of each are ``count``, ``active``, ``size`` (bytes on disk) and ``reclaimable``
-    (bytes of unused objects).
+    Each value has the members ``count``, ``active`` (number of objects in use), ``size`` (bytes on
+    disk) and ``reclaimable`` (bytes of unused objects).
     """
     del request
     images = json.loads(await manager.programs.call("image", "list", "--format=json"))
@@ -32,7 +32,7 @@ async def disk_space(manager: Manager, request: web.Request) -> web.Response:
 
 
 def _summary(sizes: list[tuple[int, bool]]) -> Summary:
-    """Return count, active, size and reclaimable for objects, given as (bytes, is in use)."""
+    """Return ``{"count", "active", "size", "reclaimable"}`` for a list of (bytes, is in use)."""
     return {
         "count": len(sizes),
         "active": sum(active for _, active in sizes),
@@ -52,7 +52,7 @@ def _images(manager: Manager, images: list[dict[str, Any]]) -> Summary:
 
 
 async def _containers(manager: Manager) -> Summary:
-    # Read the statuses here: the threads must not read what the event loop changes meanwhile.
+    # Read the statuses here, because the event loop may change a container while a thread runs.
     containers = [
         (container, container.inspect()["status"] in ACTIVE) for container in manager.containers
     ]

@@ -1,4 +1,4 @@
-"""Convert errors to answers ``{"error": {"code", "message"}}``; a table has the HTTP statuses."""
+"""Convert exceptions to HTTP answers: a status and ``{"error": {"code", "message"}}``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from aiohttp import web
 from ociruntime.base import errors
 from ociruntime.base.errors import RuntimeFailure
 
-# (class, HTTP status, code); the first match counts.  An error's own ``code`` takes precedence.
+# (class, HTTP status, code); the first match counts.  The exception's attribute ``code`` overrides
+# the code.
 STATUS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.BadRequest, 400, "bad_request"),
     (errors.StartFailed, 400, "start_failed"),
@@ -31,7 +32,7 @@ _REFUSED = {
 
 
 class Refused(RuntimeFailure):
-    """The error for a request that aiohttp refused before calling a handler."""
+    """A request that aiohttp has refused before calling a handler."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -39,13 +40,16 @@ class Refused(RuntimeFailure):
 
 
 def failure_of(error: web.HTTPException, request: web.Request) -> Refused:
-    """Convert an HTTP exception of aiohttp to a Refused with a message and code."""
+    """Convert an HTTP exception of aiohttp to a ``Refused`` with a message and a code."""
     code, text = _REFUSED.get(error.status, ("refused", error.reason))
     return Refused(text.format(path=request.path, method=request.method), code)
 
 
 def error_answer(error: BaseException, refused: web.HTTPException | None = None) -> web.Response:
-    """Return the HTTP answer for ``error``, with the status and headers of ``refused`` if set."""
+    """Return the HTTP answer for ``error``.
+
+    If ``refused`` is not None, the answer has its status, and its header Allow.
+    """
     status = refused.status if refused is not None else _row(error)[0]
     answer = web.json_response(error_document(error), status=status)
     if isinstance(refused, web.HTTPMethodNotAllowed):

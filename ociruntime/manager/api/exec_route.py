@@ -1,13 +1,14 @@
-"""The exec route: ``ocipod app exec`` with pipes or a terminal, over a WebSocket.
+"""The API's exec route: run ``ocipod app exec`` and relay its streams over a WebSocket.
 
 The messages are those of ``attach.py``.  The client's first message is the request:
 
     {"command": [...], "tty": bool, "stdin": bool, "user", "env": ["NAME=VALUE"], "working_dir",
      "size": [rows, columns], "detach": bool}
 
-A later ``{"signal": N}`` sends a signal.  When the client disconnects, the program's streams or
-terminal are closed.  The daemon grants further input with ``{"room": BYTES}`` (flow control): a
-client that sends more than the sum of the grants blocks its own control messages.
+Later, the client may send ``{"signal": N}`` to send a signal to the program.  When the client
+disconnects, the program's streams or terminal are closed.  The daemon sends ``{"room": BYTES}`` to
+allow further input (flow control).  A client that sends more input than allowed delays its own
+control messages.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import message_of
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, failure, failure_code
 
-FAILED = 126  # exit code for other reasons why the program was not executed, as in docker
-DRAIN_TIMEOUT = 0.5  # seconds to read on after the exit if another process holds the output open
+FAILED = 126  # exit code if the runtime itself fails before it executes the program, as in docker
+DRAIN_TIMEOUT = 0.5  # seconds to read output after the exit if another process holds it open
 
 
 async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Run a program in a container until it exits or the client disconnects.
 
-    Raises NotFound, Conflict.
+    Raises NotFound if there is no such container, Conflict if it is not running.  Later errors are
+    sent over the WebSocket.
     """
     ref = request.match_info["ref"]
     container = manager.find(ref)
@@ -73,7 +75,7 @@ async def _first(client: web.WebSocketResponse) -> Any:  # noqa: ANN401 - whatev
 
 
 class RuntimeLog:
-    """The OCI runtime's log, in a memfd: separates the runtime's errors from the program's."""
+    """The OCI runtime's log file, a memfd: tells the runtime's errors from the program's output."""
 
     def __enter__(self) -> RuntimeLog:
         self._fd = os.memfd_create("log")
@@ -91,7 +93,7 @@ class RuntimeLog:
         return bool(text) and text in data.decode(errors="replace")
 
     def check(self, code: int) -> None:
-        """Raise StartFailed if the exit status ``code`` is the runtime's and not the program's."""
+        """Raise StartFailed if the log has an error: ``code`` is then the runtime's exit status."""
         text = failure(self.path, "") if code else ""
         if text:
             raise _not_started(text)
@@ -103,9 +105,10 @@ def _not_started(text: str) -> StartFailed:
 
 
 async def _in_background(client: web.WebSocketResponse, command: list[str]) -> int:
-    """Run ``command``, which starts a detached program; return 0.
+    """Run ``command``, an ``ocipod app exec --detach``; return 0.
 
-    Raises StartFailed if the program could not be started, HostError if ``command`` could not be.
+    Raises StartFailed if the container's program cannot be started, HostError if ``ocipod`` cannot
+    be executed.
     """
     del client
     null = asyncio.subprocess.DEVNULL
@@ -122,7 +125,7 @@ async def _in_background(client: web.WebSocketResponse, command: list[str]) -> i
 
 
 def _argument(where: str, value: object) -> None:
-    """Check that ``value`` is a string without NUL, valid in an argv.  Raises BadRequest.
+    """Raise BadRequest if ``value`` is not a string that can be an argument of a program.
 
     Bytes that are not UTF-8 arrive as lone surrogates (PEP 383).
     """
@@ -153,7 +156,7 @@ MEMBERS: checks.Members = {
 
 
 def check(spec: object) -> dict[str, Any]:
-    """Check a client's exec request and return it.  Raises BadRequest."""
+    """Validate a client's exec request and return it.  Raises BadRequest if it is invalid."""
     given = checks.check_object(spec, MEMBERS, "the exec request")
     if given.get("tty") and given.get("detach"):
         raise BadRequest("tty", "cannot be combined with detach")
@@ -163,7 +166,10 @@ def check(spec: object) -> dict[str, Any]:
 
 
 def exec_args(spec: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:
-    """Return the ``ocipod app exec`` arguments for a checked exec request."""
+    """Return the ``ocipod app exec`` arguments for ``spec``, a valid exec request.
+
+    ``log`` is the path for the OCI runtime's log.
+    """
     args = ["app", "exec", f"--app={app}", f"--log={log}"]
     args += [f"--{name}" for name in ("tty", "detach") if spec.get(name)]
     args += [f"--env={word}" for word in spec.get("env", ())]
@@ -174,10 +180,10 @@ def exec_args(spec: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:
 
 
 class _Execution:
-    """A program that ``exec`` runs in a container, its streams relayed to one client.
+    """A program that ``exec`` runs in a container; its streams are relayed to one client.
 
-    Output for which ``is_known`` returns True is dropped: it is an error of the runtime, which the
-    client gets as JSON.
+    Output for which ``is_known`` returns True is dropped: it is an error message of the OCI
+    runtime, which the client gets as JSON.
     """
 
     def __init__(
@@ -185,16 +191,17 @@ class _Execution:
     ) -> None:
         self._spec = spec
         self._is_known = is_known
-        self._terminal = -1  # the master of the program's terminal
+        self._terminal = -1  # the master side of the program's pseudo-terminal
         self._input = ProgramInput(-1, owned=False)
-        self._outputs: dict[int, bytes] = {}  # our end of the output -> number of the stream
+        self._outputs: dict[int, bytes] = {}  # read end of an output -> the stream's byte
         self._process: asyncio.subprocess.Process | None = None
         self._refused: BadRequest | None = None
 
     async def run(self, client: web.WebSocketResponse, command: list[str]) -> int:
-        """Start the program, relay its streams, and return its exit code.
+        """Execute ``command``, relay its streams, and return its exit code.
 
-        Raises HostError; BadRequest for an invalid message of the client.
+        Returns 128 plus the signal's number if a signal killed the program.  Raises HostError if
+        ``command`` cannot be executed, BadRequest for an invalid message of the client.
         """
         try:
             await self._start(command)
@@ -230,7 +237,7 @@ class _Execution:
                 os.close(fd)
 
     def _open_terminal(self, streams: list[int]) -> None:
-        """Open a pseudo-terminal; append its slave three times to the program's ``streams``."""
+        """Open a pseudo-terminal; append its slave side to ``streams`` as stdin, stdout, stderr."""
         master, slave = os.openpty()
         streams += [slave] * 3
         self._outputs = {master: b"\1"}
@@ -273,7 +280,7 @@ class _Execution:
             await asyncio.gather(pumping, return_exceptions=True)
 
     async def _from_client(self, client: web.WebSocketResponse) -> None:
-        # Use a task: a program that does not read its input must not delay signals to it.
+        # In a separate task: a program that does not read its input must not delay signals.
         passing = asyncio.ensure_future(self._input.run(client))
         try:
             async for message in client:
@@ -295,7 +302,8 @@ class _Execution:
             return
         elif (size := window_size(message)) and self._spec.get("tty"):
             set_window_size(self._terminal, *size)
-            # The kernel does not send SIGWINCH: the runtime has no controlling terminal.
+            # The kernel sends no SIGWINCH, because the terminal is not the runtime's controlling
+            # terminal.
             self._process.send_signal(signal.SIGWINCH)
         elif "signal" in message:
             self._process.send_signal(_signal_of(message["signal"]))
@@ -308,11 +316,14 @@ class _Execution:
 
 
 def _signal_of(number: Any) -> int:  # noqa: ANN401 - whatever a client sends
-    """Return the number of a client's signal; BadRequest if it cannot be forwarded."""
+    """Return ``number`` if it is a signal that the runtime can forward to the program.
+
+    Raises BadRequest otherwise.
+    """
     if type(number) is not int or not 0 < number < signal.NSIG:
         raise BadRequest("signal", "must be a signal number", f"1 to {signal.NSIG - 1}")
     if number in (signal.SIGKILL, signal.SIGSTOP):
-        # The runtime forwards signals to the program, but it cannot catch these two.
+        # The runtime forwards the signals that it catches; SIGKILL and SIGSTOP cannot be caught.
         hint = "use TERM or INT"
         raise BadRequest("signal", "KILL and STOP cannot be forwarded to the program", hint)
     return number

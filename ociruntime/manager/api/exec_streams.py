@@ -1,6 +1,7 @@
-"""The streams of a program of ``exec``: buffered input, and output to a client that may be slow.
+"""Relay the input and output of a program that ``exec`` runs, between pipes and a WebSocket.
 
-Both are pipes or a terminal, read and written without blocking.
+The program's streams are pipes or a terminal.  They are read and written without blocking, so that
+a slow program or a slow client blocks no other request.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ KEPT = 65536  # bytes that a terminal may hold in addition to what FIONREAD repo
 
 
 class ProgramInput:
-    """A buffer of ``ROOM`` bytes for a program's input, so that input never delays other messages.
+    """A buffer of ``ROOM`` bytes for a program's input, with flow control.
 
-    Messages ``{"room": BYTES}`` tell the client how much it may send; a client that sends no more
-    never blocks.
+    Messages ``{"room": BYTES}`` tell the client how much more it may send.  If the client respects
+    them, ``put`` never blocks, and input never delays the client's other messages.
     """
 
     def __init__(self, fd: int, *, owned: bool) -> None:
-        """Create the buffer for ``fd``, -1 for a program without input.
+        """Create the buffer for ``fd``, the write end of the program's input; -1 if it has none.
 
-        If ``owned``, ``fd`` is closed at the end of input; a terminal is not, and stays open.
+        If ``owned``, the end of input closes ``fd``.  A terminal is not owned and stays open.
         """
         self._fd = fd
         self._owned = owned
@@ -50,15 +51,18 @@ class ProgramInput:
                 self._has_room.clear()
 
     def end(self) -> None:
-        """Mark the end of input; the program still gets the buffered input before it."""
+        """Mark the end of input; the input in the buffer is still written to the program."""
         self._ended = self._ended or self._owned
         self._changed.set()
 
     async def run(self, client: web.WebSocketResponse) -> None:
-        """Write the input to ``fd`` until it ends or the program closes its side."""
+        """Write the buffered input to ``fd``, until its end or until the program closes it.
+
+        Sends ``{"room": BYTES}`` messages to ``client``.
+        """
         if self._fd >= 0:
             await client.send_json({"room": ROOM})
-        taken = 0  # bytes written since the last grant
+        taken = 0  # bytes written since the last {"room": BYTES} message
         while self._waiting or not self._ended:
             if not self._waiting:
                 self._changed.clear()
@@ -99,9 +103,10 @@ async def pump(
 ) -> None:
     """Send a program's output from ``fd`` to the client until end of file (EIO on a terminal).
 
-    ``deadline`` is resolved when the program has exited.  Output that is in ``fd`` at that time is
-    always sent, even to a slow client.  Output of other processes that hold ``fd`` open is sent
-    until the deadline.  Data for which ``is_known`` returns True is dropped.
+    The caller resolves ``deadline``, a time of the event loop, when the program has exited.  Output
+    that is in ``fd`` by then is always sent, even to a slow client.  Output of other processes that
+    hold ``fd`` open is sent until the deadline.  Each message begins with ``number``, the stream's
+    byte.  Data for which ``is_known`` returns True is dropped.
     """
     owed = -1  # bytes in ``fd`` when the program exited, which must be sent; -1 until then
     while True:

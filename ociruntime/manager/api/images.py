@@ -1,4 +1,4 @@
-"""The API's routes for images and logins to registries; they run ``ocipod`` commands."""
+"""The API's routes for images and registry logins; each handler runs an ``ocipod`` command."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PULL: checks.Members = {
 
 
 async def list_images(manager: Manager, request: web.Request) -> web.Response:
-    """List the images in the store, one object per name of an image."""
+    """List the images in the store; an image with several names is listed once for each name."""
     del request
     out = await manager.programs.call("image", "list", "--format=json")
     return web.Response(text=out, content_type="application/json")
@@ -45,8 +45,8 @@ async def list_images(manager: Manager, request: web.Request) -> web.Response:
 async def pull(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Pull an image and stream its progress as JSON lines.
 
-    The lines are ``{"progress", "done", "total"}`` and last ``{"id"}`` or ``{"error"}``.  The pull
-    continues if the client disconnects.
+    The lines are ``{"progress", "done", "total"}``; the last line is ``{"id"}`` or ``{"error"}``.
+    The pull continues if the client disconnects.
     """
     body = await read_body(request, _PULL)
     image = required(body, "image")
@@ -95,7 +95,7 @@ async def inspect(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def tag(manager: Manager, request: web.Request) -> web.Response:
-    """Add the name ``name`` to an image."""
+    """Give an image the additional name ``name``."""
     body = await read_body(request, {"name": checks.text})
     name = required(body, "name")
     await manager.programs.call("image", "tag", "--", request.match_info["ref"], name)
@@ -115,15 +115,15 @@ async def load(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def archive(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Send an image as a tar archive with an OCI image layout, readable by ``docker load``."""
+    """Send an image as a tar archive of an OCI image layout, which ``docker load`` reads."""
     command = ("image", "export", "--", request.match_info["ref"], "-")
     return await send_output(request, manager.programs, command)
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
-    """Remove an image; without ``force``, only if no pod uses it.
+    """Remove an image; without ``force``, answer 409 if a pod uses it.
 
-    If the image has several names and the request uses one of them, removes only that name.
+    If the request has one of several names of the image, removes only that name.
     """
     options = ["--force"] if flag(request.query, "force") else []
     ref = request.match_info["ref"]
@@ -132,9 +132,9 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def prune(manager: Manager, request: web.Request) -> web.Response:
-    """Remove the images that no container and no pod uses; return their ids and the freed bytes.
+    """Remove the images that no pod uses; return their ids and the freed bytes.
 
-    Without ``all``, remove only images without a name.
+    Without ``all``, removes only images without a name.
     """
     body = await read_body(request, {"all": checks.flag})
     rows = json.loads(await manager.programs.call("image", "list", "--format=json"))
@@ -154,19 +154,19 @@ async def prune(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def log_in(manager: Manager, request: web.Request) -> web.Response:
-    """Check credentials with a registry, and store them for the pulls of all clients."""
+    """Log in to a registry, and store the credentials for the pulls of all clients."""
     body = await read_body(request, _LOGIN)
     user, password = required(body, "username"), required(body, "password")
     if "\n" in password or "\r" in password:
         raise BadRequest("password", "must not contain line breaks")
     args = ["login", f"--username={user}", "--password-stdin", "--", body.get("registry", "")]
-    # The password is not an argument, because other users of the host could see that.
+    # Pass the password on stdin: all users of the host can see the arguments of a process.
     await manager.programs.call(*filter(None, args), content=password.encode())
     return web.Response(status=204)
 
 
 async def log_out(manager: Manager, request: web.Request) -> web.Response:
-    """Remove the credentials that ``log_in`` has stored for a registry."""
+    """Remove the stored credentials for a registry."""
     body = await read_body(request, {"registry": checks.text})
     await manager.programs.call("logout", "--", *filter(None, [body.get("registry", "")]))
     return web.Response(status=204)

@@ -1,8 +1,8 @@
-"""The routes that stream a container's log, and the events of all containers.
+"""The API's routes that stream a container's log, and the events of all containers.
 
-A log is plain text, read from the container's log file.  A client that accepts
-``application/vnd.ociruntime.frames`` gets frames that name the stream: one byte (1 standard output,
-2 standard error), the length as four bytes (big endian), and the line.  Events are JSON lines.
+A log is sent as plain text.  A client that accepts ``application/vnd.ociruntime.frames`` gets a
+frame for each line: one byte for the stream (1 standard output, 2 standard error), the length as
+four bytes (big endian), and the line.  Events are sent as JSON lines.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ OVER = ("exited", "deleting")
 NUMBERS = {"stdout": b"\1", "stderr": b"\2"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EVENT_POLL = 2.0  # seconds between two checks whether the client is still connected
-GRACE = 0.05  # seconds to deliver past events when ``until`` is over already
+GRACE = 0.05  # seconds to deliver past events when ``until`` is in the past
 
 
 # --- logs ---
 
 
 class LogFilter(NamedTuple):
-    """The log lines that a client requests: lines of ``streams`` from ``since`` to ``until``.
+    """A client's request for log lines: lines of ``streams`` from ``since`` to ``until``.
 
-    The times are in the log file's format, "" for no limit.
+    The times are in the format of the log file; "" means no limit.
     """
 
     streams: tuple[str, ...]
     since: str
     until: str
-    tail: int  # -1: all
+    tail: int  # send only the last lines; -1 means all lines
     follow: bool
     timestamps: bool
 
     def has(self, line: Line) -> bool:
-        """Return whether a log line is from one of the streams, and between the times."""
+        """Return whether the client requests ``line``: its stream and time match."""
         if line.stream not in self.streams or line.time < self.since:
             return False
         return not self.until or line.time <= self.until
@@ -61,8 +61,8 @@ class LogFilter(NamedTuple):
 def parse_query(query: Mapping[str, str]) -> LogFilter:
     """Parse a log request's query into a LogFilter.
 
-    ``follow``, ``timestamps``, ``stdout`` and ``stderr`` are 1 or 0, ``tail`` is a number of lines
-    or ``all``, ``since`` and ``until`` are times.  Raises BadRequest.
+    ``follow``, ``timestamps``, ``stdout`` and ``stderr`` are 1 or 0.  ``tail`` is a number of lines
+    or ``all``.  ``since`` and ``until`` are RFC 3339 times.  Raises BadRequest.
     """
     streams = [name for name in NUMBERS if flag(query, name)] or list(NUMBERS)
     tail = query.get("tail", "all")
@@ -79,7 +79,10 @@ def parse_query(query: Mapping[str, str]) -> LogFilter:
 
 
 def _time(query: Mapping[str, str], name: str) -> str:
-    """Return the query's time ``name`` in the log file's format, or "".  Raises BadRequest."""
+    """Return the query's time ``name`` in the log file's format; "" if it is missing.
+
+    Raises BadRequest for an invalid time.
+    """
     time = moment(query, name)
     if time is None:
         return ""
@@ -89,7 +92,8 @@ def _time(query: Mapping[str, str], name: str) -> str:
 async def logs(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Send a container's log; with ``follow``, send new lines until the container exits.
 
-    Raises NotFound, BadRequest.
+    The query is that of ``parse_query``.  Raises NotFound if there is no such container, BadRequest
+    for an invalid query.
     """
     selection = parse_query(request.query)
     directory, uuid, app = manager.find(request.match_info["ref"]).location
@@ -101,7 +105,8 @@ async def logs(manager: Manager, request: web.Request) -> web.StreamResponse:
         await answer.prepare(request)
         newest = deque[Line](maxlen=selection.tail) if selection.tail >= 0 else None
         while not has_gone(request):
-            # Read the state before the log: a program's last output is logged before its exit is.
+            # Read the state before the log: the monitor records a program's exit after it has
+            # written the program's last output to the log.
             last = await asyncio.to_thread(log.is_over) or not selection.follow
             async for batch in log.batches(last=last):
                 if has_gone(request):
@@ -134,7 +139,7 @@ async def _send(
 
 
 class _Log:
-    """A container's log; the open pod keeps it readable even if the pod is removed."""
+    """A container's log; it stays readable if the pod is removed, because the pod is open."""
 
     def __init__(self, directory: str, uuid: str, app: str) -> None:
         """Open the pod and its log.  Raises PodError, HostError."""
@@ -143,16 +148,17 @@ class _Log:
         self._reader = LogReader(f"/proc/self/fd/{self._pod.fd}/logs", app)
 
     def is_over(self) -> bool:
-        """Return whether the app has exited: its log is complete.  Raises HostError."""
+        """Return whether the app has exited, so its log is complete.  Raises HostError."""
         state = self._pod.refresh()
         if state == PREPARED:
             return False  # the container has never been started
         return state != RUNNING or app_record(self._pod, self._app)["state"] in OVER
 
     async def batches(self, *, last: bool) -> AsyncIterator[list[Line]]:
-        """Yield the log's new lines; with ``last``, also an unterminated one.  Raises HostError.
+        """Yield lists of the log's new lines; with ``last``, also an unterminated last line.
 
-        A thread reads one batch at a time, so that a long log does not keep other requests waiting.
+        Reads each batch in a thread, so that a long log does not block other requests.  Raises
+        HostError.
         """
         batches = self._reader.read()
         while (lines := await asyncio.to_thread(next, batches, None)) is not None:
@@ -169,10 +175,11 @@ class _Log:
 
 
 async def events(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Send events until the client disconnects or ``until`` is reached.
+    """Send events until the client disconnects or the time ``until`` is reached.
 
-    The query has ``since``, ``until`` (RFC 3339), ``kind``, ``container``, ``image`` and ``label``
-    (KEY or KEY=VALUE), any number of each.  Raises BadRequest.
+    The query may have ``since`` and ``until`` (RFC 3339), and any number of ``kind``,
+    ``container``, ``image`` and ``label`` (KEY or KEY=VALUE).  Raises BadRequest for an unknown
+    kind or an invalid time.
     """
     since, until = moment(request.query, "since"), moment(request.query, "until")
     kinds = request.query.getall("kind", [])
@@ -223,7 +230,7 @@ async def _next(subscription: Any) -> dict[str, Any]:  # noqa: ANN401 - an async
 
 
 def _matches(event: dict[str, Any], filters: dict[str, list[str]]) -> bool:
-    """Return whether an event has, for each filter with values, at least one of them."""
+    """Return whether an event matches at least one value of each filter that has values."""
     attributes = event["attributes"]
     labels = attributes.get("labels") or {}
     tests: dict[str, Callable[[str], bool]] = {

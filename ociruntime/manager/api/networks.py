@@ -1,4 +1,4 @@
-"""The API's routes for networks."""
+"""The routes of the manager's HTTP API for networks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def create(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return a network, with the containers on it and their addresses."""
+    """Return a network, the containers that use it, and their IP addresses."""
     return web.json_response(manager.networks.inspect(request.match_info["ref"]))
 
 

@@ -1,6 +1,6 @@
 """Parse and validate the bodies and query strings of API requests.
 
-Each error names the invalid member.
+Each error message names the invalid member or query parameter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FLAGS = {"": True, "1": True, "true": True, "0": False, "false": False}
 async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
     """Return a request's JSON body, parsed; None if it is empty.
 
-    Raises BadRequest for invalid JSON, HTTPException if the body does not arrive in time.
+    Raises BadRequest for invalid JSON, HTTPRequestTimeout after ``BODY_TIMEOUT``.
     """
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
@@ -41,23 +41,27 @@ async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
 
 
 async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
-    """Return a request's body, a JSON object with checked members; {} if there is no body.
+    """Return a request's body, a JSON object whose members are valid; {} without a body.
 
-    Raises BadRequest for an invalid member, HTTPException if the body does not arrive in time.
+    ``members`` maps each member's name to its check.  Raises BadRequest for an invalid member,
+    HTTPRequestTimeout after ``BODY_TIMEOUT``.
     """
     document = await read_document(request)
     return {} if document is None else check_object(document, members)
 
 
 def required(body: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
-    """Return the member ``name`` of a request.  Raises BadRequest if it is missing."""
+    """Return the member ``name`` of a request's body.  Raises BadRequest if it is missing."""
     if name not in body:
         raise BadRequest(name, "is required")
     return body[name]
 
 
 def flag(query: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    """Return a boolean parameter of a query such as ``?force=1``.  Raises BadRequest."""
+    """Return the query's boolean parameter ``name``, such as ``?force=1``.
+
+    Raises BadRequest if its value is not boolean.
+    """
     value = query.get(name, str(int(default)))
     if value not in _FLAGS:
         raise BadRequest(name, f'must be 0 or 1, not "{value}"')
@@ -65,7 +69,10 @@ def flag(query: Mapping[str, str], name: str, *, default: bool = False) -> bool:
 
 
 def json_query(request: web.Request, name: str) -> dict[str, list[str]]:
-    """Parse JSON in a query such as ``?filters={"label": ["a"]}``.  Raises BadRequest."""
+    """Parse the query's parameter ``name``, such as ``?filters={"label": ["a"]}``.
+
+    Returns {} if it is missing.  Raises BadRequest if it is not a JSON object of lists of strings.
+    """
     text = request.query.get(name, "")
     if not text:
         return {}
@@ -78,7 +85,7 @@ def json_query(request: web.Request, name: str) -> dict[str, list[str]]:
 
 
 def check_lists(where: str, value: object) -> None:
-    """Check that ``value`` is a JSON object of lists of strings.  Raises BadRequest."""
+    """Raise BadRequest if ``value`` is not a JSON object whose values are lists of strings."""
     if not isinstance(value, dict):
         raise BadRequest(where, "must be a JSON object")
     for key, values in value.items():
@@ -86,9 +93,9 @@ def check_lists(where: str, value: object) -> None:
 
 
 def moment(query: Mapping[str, str], name: str) -> datetime | None:
-    """Return the time ``name`` of the query; None if it is missing.
+    """Return the time in the query's parameter ``name``; None if it is missing.
 
-    A time without a zone is UTC.  Raises BadRequest.
+    A time without a zone is in UTC.  Raises BadRequest for an invalid time.
     """
     text = query.get(name, "")
     if not text:

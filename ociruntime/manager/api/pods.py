@@ -1,4 +1,4 @@
-"""The API's routes for pods, including pods that ``ocipod`` has created."""
+"""The API's routes for pods, whether ``ocid`` or ``ocipod`` has created them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ociruntime.pods.store.pod_status import try_describe
 
 
 async def list_pods(manager: Manager, request: web.Request) -> web.Response:
-    """List all pods; ``container`` is the name of the container that owns the pod, or null."""
+    """List all pods; ``container`` is the name of the container the pod belongs to, or null."""
     del request
     owners = _owners(manager)
     pods = await asyncio.to_thread(_described, manager.settings.directory)
@@ -63,7 +63,7 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 async def _pod_without_container(manager: Manager, request: web.Request) -> str:
     """Return the full UUID of the pod that the request names.
 
-    Raises NoSuchPod if there is none, Conflict if the pod belongs to a container.
+    Raises NoSuchPod if the pod does not exist, Conflict if it belongs to a container.
     """
     uuid = await asyncio.to_thread(_find, manager.settings.directory, request.match_info["uuid"])
     if owner := _owners(manager).get(uuid):

@@ -1,8 +1,7 @@
-"""The manager's HTTP API: the table of routes, the daemon's own routes, and the access log.
+"""The manager's HTTP API: the table of routes, the routes about the daemon, the access log.
 
 ``make_application`` builds the aiohttp application that ocid serves on its socket.  A handler is
-called with the manager and the request.  The table in ``error_answers.py`` converts the errors that
-it raises to answers.
+called with the manager and the request.  ``error_answers.py`` converts its exceptions to answers.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ log = logging.getLogger("ocid")
 
 
 async def ping(manager: Manager, request: web.Request) -> web.Response:
-    """Confirm that the daemon is up."""
+    """Return ``{"ok": true}``: the daemon is running."""
     del manager, request
     return web.json_response({"ok": True})
 
@@ -108,7 +107,7 @@ ROUTES: tuple[Route, ...] = (
 
 
 def make_application(manager: Manager) -> web.Application:
-    """Build the application that answers ``/v1/...`` with ``manager``."""
+    """Return the aiohttp application that serves all routes for ``manager``."""
     application = web.Application(client_max_size=LARGEST_BODY, middlewares=[_with_errors_and_log])
     for method, path, handler in ROUTES:
         application.router.add_route(method, path, _served(manager, handler))
@@ -124,7 +123,7 @@ def _served(manager: Manager, handler: Handler) -> Served:
 
 @web.middleware
 async def _with_errors_and_log(request: web.Request, handler: Served) -> web.StreamResponse:
-    """Convert a handler's errors to HTTP answers; log each request with client and status."""
+    """Convert a handler's exceptions to HTTP answers; log each request with client and status."""
     began = time.monotonic()
     peer = peer_of(request)
     try:

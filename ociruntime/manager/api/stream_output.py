@@ -1,4 +1,4 @@
-"""Send the output of a program, such as an archive, as a streamed answer."""
+"""Stream the output of ``ocipod``, such as an archive, as the answer to an API request."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ async def send_output(
 ) -> web.StreamResponse:
     """Run ``ocipod`` with ``args`` and send its standard output as the answer's body.
 
-    If ``ocipod`` fails before its first byte of output, the client gets an error answer.  If it
-    fails later, or the client reads nothing for ``timeout`` seconds, the connection is aborted, so
-    that the client does not take the output for complete.  Raises ManagerError with the error of
-    ``ocipod``, HostError if it cannot be executed.
+    If ``ocipod`` fails before its first byte of output, the client gets an error answer.  If
+    ``ocipod`` fails later, or the client reads nothing for ``timeout`` seconds, the connection is
+    aborted.  The client can thus tell that the output is incomplete.  Raises ManagerError with the
+    error message of ``ocipod``, HostError if it cannot be executed.
     """
     process = await programs.spawn_ocipod(*args)
     assert process.stdout is not None

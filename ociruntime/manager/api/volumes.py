@@ -1,4 +1,4 @@
-"""The API's routes for volumes."""
+"""The routes of the manager's HTTP API for volumes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def list_volumes(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
-    """Create the volume ``name`` with ``labels``, or return the existing one.
+    """Create the volume ``name`` with ``labels``, or return the existing volume.
 
     Without ``name``, the volume is anonymous.
     """
@@ -26,7 +26,7 @@ async def create(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return a volume, with the containers that use it."""
+    """Return a volume's path and labels, and the names of the containers that use it."""
     return web.json_response(manager.volumes.inspect(request.match_info["ref"]))
 
 
@@ -37,7 +37,7 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def prune(manager: Manager, request: web.Request) -> web.Response:
-    """Remove all unused anonymous volumes; with ``all``, the unused named ones too."""
+    """Remove all unused anonymous volumes; with ``all``, also the unused named volumes."""
     body = await read_body(request, {"all": checks.flag, "filters": check_lists})
     removed = await manager.volumes.prune(body.get("filters") or {}, named=bool(body.get("all")))
     return web.json_response(removed)

@@ -1,1 +1,1 @@
-"""The program ``ocictl``: the command-line client of ocid, which it reaches only by HTTP."""
+"""The program ``ocictl``: the command-line client of ocid, which it talks HTTP to."""

@@ -20,7 +20,7 @@ def _extend_path() -> None:
 
 
 def run() -> int:
-    """Run the command of ``sys.argv`` and return the exit status."""
+    """Run ``ocictl`` with the arguments in ``sys.argv``; return the exit status."""
     try:
         if not __package__:
             _extend_path()

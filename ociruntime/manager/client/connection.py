@@ -1,6 +1,7 @@
-"""The connection to ocid: JSON requests over its socket; error answers become exceptions.
+"""The connection to ocid: send JSON requests over its socket, raise its error answers.
 
-connection = Connection("/run/ocid/ocid.sock") record = connection.get("/v1/containers/web")
+connection = Connection("/run/ocid/ocid.sock")
+record = connection.get("/v1/containers/web")
 connection.post("/v1/containers/web/stop", {"timeout": 5})
 """
 
@@ -24,10 +25,10 @@ _LOOK_AT_LOG = "was ocid stopped? see its log"
 
 
 class DaemonError(RuntimeFailure):
-    """An error answer of the daemon, with its HTTP ``status`` and error ``code``.
+    """An error answer of the daemon, with its HTTP ``status`` and its error ``code``.
 
-    ``exit_code`` is 125, 126 or 127 if a container's program did not start (``StartFailed``), 0 for
-    every other error.
+    ``exit_code`` is 125, 126 or 127 if a container's program did not start (``StartFailed``);
+    otherwise it is 0.
     """
 
     def __init__(self, message: str, code: str, status: int, exit_code: int = 0) -> None:
@@ -38,10 +39,10 @@ class DaemonError(RuntimeFailure):
 
 
 class Connection:
-    """A client of the daemon at the socket ``path``; each request opens its own connection.
+    """A client of the daemon that listens on the socket ``path``.
 
-    All methods raise HostError if the daemon cannot be reached, DaemonError if it answers with an
-    error, and RuntimeFailure if the answer is malformed.
+    Each request opens its own connection.  All methods raise HostError if the daemon cannot be
+    reached, DaemonError for an error answer, RuntimeFailure for a malformed answer.
     """
 
     __slots__ = ("path",)
@@ -50,19 +51,19 @@ class Connection:
         self.path = path
 
     def get(self, path: str) -> Any:  # noqa: ANN401 - a JSON document
-        """Send GET ``path``; return the JSON answer."""
+        """Send GET ``path``; return the answer's JSON document."""
         return self._document("GET", path, None)
 
     def post(self, path: str, body: object = None) -> Any:  # noqa: ANN401
-        """Send POST ``path`` with ``body`` as JSON; return the JSON answer."""
+        """Send POST ``path`` with ``body`` as JSON; return the answer's JSON document, or None."""
         return self._document("POST", path, body)
 
     def delete(self, path: str) -> Any:  # noqa: ANN401
-        """Send DELETE ``path``; return the JSON answer."""
+        """Send DELETE ``path``; return the answer's JSON document, or None."""
         return self._document("DELETE", path, None)
 
     def lines(self, method: str, path: str, body: object = None) -> Iterator[Any]:
-        """Send a request; yield the JSON documents of its streamed answer as they arrive."""
+        """Send a request; yield the JSON documents in the streamed answer as they arrive."""
         import json
 
         answer = self.open(method, path, body)
@@ -78,7 +79,7 @@ class Connection:
     def open(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        """Send a request; return the answer, which the caller must read and close.
+        """Send a request; return the answer.  The caller reads the body and closes the answer.
 
         Raises DaemonError for an error answer.
         """
@@ -91,7 +92,7 @@ class Connection:
         try:
             connection.sendall(request(method, path, whole, data))
         except OSError as error:
-            # The daemon may refuse a request before reading all of it: its answer has the reason.
+            # The daemon may refuse a request without reading all of it: read its answer then.
             if not isinstance(error, BrokenPipeError | ConnectionResetError):
                 connection.close()
                 raise HostError(f'send a request to ocid at "{self.path}"', error) from None
@@ -108,7 +109,7 @@ class Connection:
         return answer
 
     def upload(self, path: str, fill: Callable[[ChunkedBody], None]) -> None:
-        """Send a PUT request; ``fill`` writes its body, which is sent with chunked encoding.
+        """Send PUT ``path``; ``fill(body)`` writes the request's body.
 
         Also raises the errors of ``fill``.
         """
@@ -120,7 +121,7 @@ class Connection:
                 fill(body)
                 body.close()
             except (BrokenPipeError, ConnectionResetError):
-                pass  # the daemon's answer has the reason
+                pass  # the daemon has refused the request: read its answer
             answer = Answer(connection)
             if answer.status >= 400:
                 raise refusal(answer.status, answer.whole())
@@ -163,7 +164,7 @@ def container(ref: str, *segments: str, **query: object) -> str:
 
 
 def resource(*segments: str, **query: object) -> str:
-    """Return the API path ``/v1/SEGMENT/...?KEY=VALUE``; values None and False are left out."""
+    """Return the API path ``/v1/SEGMENT/...?KEY=VALUE``; omit values that are None or False."""
     path = "/".join(["/v1", *map(quoted, segments)])
     pairs = [
         f"{key}={quoted('1' if value is True else str(value))}"
@@ -174,7 +175,7 @@ def resource(*segments: str, **query: object) -> str:
 
 
 def refusal(status: int, body: bytes) -> DaemonError:
-    """Return the DaemonError for ocid's error answer ``{"error": {"code", "message"}}``."""
+    """Return a DaemonError for an error answer of ocid, whose body is ``body``."""
     import json
 
     try:
@@ -188,7 +189,7 @@ def refusal(status: int, body: bytes) -> DaemonError:
         return DaemonError(f"ocid answered with HTTP status {status}: {text}", "unknown", status)
 
 
-# Options of ocipod, whose errors ocid passes on -> those of ocictl.
+# Option of ocipod, whose error messages ocid forwards -> the same option of ocictl.
 _OPTIONS = {
     "--insecure-options=": "--insecure=",
     "--exec": "--entrypoint",
@@ -197,9 +198,9 @@ _OPTIONS = {
 
 
 def with_ocictl_options(message: str) -> str:
-    """Replace options of ocipod by those of ocictl in the hint of an error message.
+    """Replace names of ocipod options in an error message with the names of ocictl options.
 
-    The hint is the part in parentheses at the end.
+    Changes only the remedy, in parentheses at the end of the message.
     """
     text, opening, hint = message.rpartition(" (")
     if not opening or not hint.endswith(")"):

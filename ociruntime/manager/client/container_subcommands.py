@@ -1,6 +1,6 @@
-"""``ocictl container ls, rm, kill ...``: variants of the commands for scripts.
+"""The commands ``ocictl container create``, ``start``, ``stop`` ...: strict variants for scripts.
 
-Their columns are fixed, and a container in the wrong state is an error.
+Their tables have fixed columns, and a container in the wrong state is an error.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _NOT_FINISHED = "n/a"
 
 
 def fixed_table(records: Sequence[Record]) -> str:
-    """Format containers' records as the fixed table of the ``container`` commands."""
+    """Format containers (JSON of ocid) as the fixed table of the ``container`` commands."""
     return aligned([TITLES, *(cells(record) for record in records)])
 
 
 def cells(record: Record) -> tuple[str, ...]:
-    """Return a container's row of the fixed table: a cell for each of ``TITLES``."""
+    """Return a container's row in the fixed table: the cells for ``TITLES``."""
     program, *args = record["command"] or [""]
     exit_code = record["exit_code"]
     return (
@@ -60,7 +60,7 @@ def cells(record: Record) -> tuple[str, ...]:
 
 
 def nanoseconds(time: str | None) -> str:
-    """Return a time with nanoseconds, as in ``2026-11-22T10:00:00.120000000Z``; "" for None."""
+    """Return an RFC 3339 time with nanoseconds: ``2026-11-22T10:00:00.120000000Z``; "" for None."""
     if not time:
         return ""
     seconds, _, fraction = time.removesuffix("Z").partition(".")
@@ -71,12 +71,10 @@ def run_container_create(connection: Connection, arguments: Arguments) -> int:
     """Create a container and print its id.  Raises UsageError."""
     name, *command = arguments.positional
     if command[1:2] == ["--"]:
-        del command[
-            1
-        ]  # drop the -- that ends the options, as in `NAME --rootfs=DIR sh -- -c SCRIPT`
+        del command[1]  # drop the `--` after the program, as in `NAME --rootfs=DIR sh -- -c SCRIPT`
     image = arguments.text("image")
     if bool(image) == bool(arguments.text("rootfs")):
-        raise UsageError("container create: either --rootfs or --image is required")
+        raise UsageError("container create: exactly one of --rootfs and --image is required")
     arguments.texts["name"] = name
     answer = post_spec(connection, spec_of(arguments, image, command), arguments)
     return write(f"created: {answer['id']}\n")
@@ -96,7 +94,7 @@ def run_container_stop(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_container_get(connection: Connection, arguments: Arguments) -> int:
-    """Print a container as a table of one row.  Raises UsageError."""
+    """Print a container as a table with one row.  Raises UsageError."""
     records = [connection.get(container(arguments.positional[0]))]
     form = chosen(arguments)
     return write(formatted(records, form) if form else fixed_table(records))
@@ -110,7 +108,7 @@ def run_container_list(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_container_delete(connection: Connection, arguments: Arguments) -> int:
-    """Remove a container and print its id; a running one only with ``--force``."""
+    """Remove a container and print its id; with ``--force``, kill it first if it is running."""
     ref = arguments.positional[0]
     container_id = connection.get(container(ref))["id"]
     connection.delete(container(container_id, force=arguments.flag("force")))

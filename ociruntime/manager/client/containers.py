@@ -1,4 +1,4 @@
-"""Commands on existing containers: ``start``, ``stop``, ``kill``, ``wait``, ``rm`` ..."""
+"""The commands on existing containers, such as ``start``, ``stop``, ``kill``, ``wait``, ``rm``."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ FAILED = 1
 
 
 def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
-    """Call ``act`` with each name or id in ``refs``; print the name or id, or the error.
+    """Call ``act(ref)`` for each name or id in ``refs``; print the name or id, or the error.
 
-    Returns the exit status: 0, or that of the last failure (1; 126 or 127 for a program that cannot
-    be executed).  Raises HostError if the daemon cannot be reached.
+    Returns the exit status: 0, or the status of the last failure (126 or 127 if a program cannot be
+    executed, otherwise 1).  Raises HostError if the daemon cannot be reached.
     """
     status = 0
     for ref in refs:
@@ -47,10 +47,9 @@ def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
 
 
 def remove_each(connection: Connection, kind: str, arguments: Arguments) -> int:
-    """Remove the named objects of ``kind`` (``volumes``, ``networks``); print their names.
+    """Remove the volumes or networks (``kind``) named by the arguments; print their names.
 
-    With ``--force``, ignores missing objects.  Returns the same status, and raises the same errors,
-    as ``each``.
+    With ``--force``, ignores missing objects.  Returns and raises what ``each`` does.
     """
     force = arguments.flag("force")
 
@@ -65,7 +64,10 @@ def remove_each(connection: Connection, kind: str, arguments: Arguments) -> int:
 
 
 def is_confirmed(arguments: Arguments, question: str) -> bool:
-    """Ask the user ``question``; return True for yes, or without asking for ``--force``."""
+    """Ask the user ``question``; return whether the answer is yes.
+
+    With ``--force``, returns True without asking.
+    """
     if arguments.flag("force"):
         return True
     sys.stderr.write(f"{question} [y/N] ")
@@ -74,7 +76,7 @@ def is_confirmed(arguments: Arguments, question: str) -> bool:
 
 
 def print_failure(failure: RuntimeFailure) -> None:
-    """Print a failure to standard error."""
+    """Print the message of ``failure`` to standard error, with the prefix ``ocictl``."""
     tell("ocictl", str(failure))
 
 
@@ -88,7 +90,7 @@ def exit_status(ref: str, answer: dict[str, Any]) -> int:
 
 
 def stop_timeout(arguments: Arguments) -> dict[str, int]:
-    """Return ``{"timeout": seconds}`` from ``--time``; {} to use the container's own timeout."""
+    """Return ``{"timeout": seconds}`` from ``--time``; {} without it: the container's timeout."""
     for name in ("time", "timeout"):
         if arguments.has(name):
             return {"timeout": arguments.number(name)}
@@ -96,12 +98,17 @@ def stop_timeout(arguments: Arguments) -> dict[str, int]:
 
 
 def run_start(connection: Connection, arguments: Arguments) -> int:
-    """Start containers; with ``--attach``, relay the container's streams.  Raises UsageError."""
+    """Start containers; with ``--attach``, relay the streams of a container.
+
+    Raises UsageError, for example for several containers with ``--attach``.
+    """
     refs = arguments.positional
     if not (arguments.flag("attach") or arguments.flag("interactive")):
         return each(refs, lambda ref: connection.post(container(ref, "start")))
     if len(refs) > 1:
-        raise UsageError("--attach: only one container can be attached", "start the others first")
+        raise UsageError(
+            "--attach: only one container can be attached to", "start the other containers first"
+        )
     from ociruntime.manager.client.run_and_attach import check_terminal, in_foreground
 
     stdin = arguments.flag("interactive")
@@ -111,7 +118,7 @@ def run_start(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop containers, wait for their exit, print the given names or ids.  Raises UsageError."""
+    """Stop containers, wait for their exit, print the given names.  Raises UsageError."""
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "stop"), body))
 
@@ -160,7 +167,7 @@ def run_rename(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_update(connection: Connection, arguments: Arguments) -> int:
-    """Change limits and restart policy of containers.  Raises UsageError."""
+    """Change the limits and restart policy of containers.  Raises UsageError."""
     spec = spec_of(arguments, "", [])
     body = {name: value for name, value in spec.items() if name != "image"}
     if not body:
@@ -187,7 +194,7 @@ def run_prune(connection: Connection, arguments: Arguments) -> int:
     answer = connection.post(resource("containers", "prune"))
     removed = answer["removed"]
     status = write("".join(f"{container_id}\n" for container_id in removed))
-    # Print this to standard error: scripts read the ids on standard output.
+    # On standard error, because scripts read the ids on standard output.
     containers = "1 container" if len(removed) == 1 else f"{len(removed)} containers"
     tell("ocictl", f"{containers} removed, {amount(answer['freed'])} freed")
     return status
@@ -203,13 +210,13 @@ COMMANDS = (
         "start created or stopped containers",
         run_start,
         options=(
-            Option("attach", "attach to its output; exit with its status", short="a"),
-            Option("interactive", "attach stdin, too", short="i"),
+            Option("attach", "attach to the output; exit with its status", short="a"),
+            Option("interactive", "also attach stdin", short="i"),
             DETACH_KEYS_OPTION,
             *refused("start"),
         ),
         details="Starting a running container is not an error.",
-        examples=(("Start it and attach to its output", "ocictl start --attach job"),),
+        examples=(("Start a container and attach to it", "ocictl start --attach job"),),
         exit_status=START_STATUS,
     ),
     Command(
@@ -221,14 +228,14 @@ COMMANDS = (
             "Sends the container's stop signal and, after its stop timeout, SIGKILL. Stopping\n"
             "a stopped container is not an error."
         ),
-        examples=(("Stop it with a timeout of 30 seconds", "ocictl stop --time 30 web"),),
+        examples=(("Stop a container with a timeout", "ocictl stop --time 30 web"),),
     ),
     Command(
         "kill CONTAINER...",
         "send a signal to running containers",
         run_kill,
         options=(Option("signal", "signal to send (default: KILL)", "SIGNAL", short="s"),),
-        examples=(("Make it reload its configuration", "ocictl kill --signal HUP web"),),
+        examples=(("Reload a server's configuration", "ocictl kill --signal HUP web"),),
     ),
     Command(
         "restart CONTAINER...",
@@ -243,8 +250,8 @@ COMMANDS = (
         "wait CONTAINER...",
         "wait until containers stop, print their exit codes",
         run_wait,
-        details="Fails if a container was removed, or its exit code is unknown.",
-        examples=(("Wait for it and print its exit code", "ocictl wait job"),),
+        details="Fails if a container is removed, or if its exit code is unknown.",
+        examples=(("Print the exit code of a container", "ocictl wait job"),),
     ),
     Command("rename CONTAINER NAME", "rename a container", run_rename),
     Command(
@@ -256,10 +263,10 @@ COMMANDS = (
             *refused("update"),
         ),
         details=(
-            "Changes a running container at once. Limits that are not given stay as they are.\n"
-            "If a limit is refused, nothing is changed."
+            "Changes a running container at once, and keeps limits that are not given. If a\n"
+            "limit is refused, nothing is changed."
         ),
-        examples=(("Give it more memory", "ocictl update --memory 512m web"),),
+        examples=(("Change the memory limit", "ocictl update --memory 512m web"),),
     ),
     Command(
         "rm CONTAINER...",
@@ -267,17 +274,17 @@ COMMANDS = (
         run_rm,
         options=(
             Option("force", "kill running containers first", short="f"),
-            Option("volumes", "remove its anonymous volumes, too", short="v"),
+            Option("volumes", "also remove anonymous volumes", short="v"),
             *refused("rm"),
         ),
-        details="Anonymous volumes are kept without --volumes, except those of `run --rm`.",
-        examples=(("Remove it, running or not", "ocictl rm --force web"),),
+        details="Without --volumes, keeps anonymous volumes, except those of `run --rm`.",
+        examples=(("Kill and remove a container", "ocictl rm --force web"),),
     ),
     Command(
         "prune",
         "remove all stopped containers",
         run_prune,
         options=(Option("force", short="f"), *refused("prune")),
-        details="Includes containers that were never started, but no paused ones.",
+        details="Also removes containers that were never started. Keeps paused containers.",
     ),
 )

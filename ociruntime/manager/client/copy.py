@@ -1,7 +1,7 @@
-"""``ocictl cp``, ``export`` and ``diff``: files between the host and a container.
+"""``ocictl cp``, ``export`` and ``diff``: copy files from or to a container, list changed files.
 
-The archives contain a container's files, which may be hostile: nothing is written outside the
-target, and links in the archive are not followed.
+An archive of a container's files may be hostile: nothing is written outside the target, and
+symbolic links in the archive are not followed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PIECE = 1 << 16
 _STREAM = "-"
 _CONTENTS = ("/", "/.")
 _PERMISSIONS = (
-    0o777  # without setuid and setgid: a container must not make programs that run as root here
+    0o777  # no setuid and setgid: a container must not create programs that run as root on the host
 )
 
 
@@ -37,7 +37,7 @@ def run_cp(connection: Connection, arguments: Arguments) -> int:
     if bool(from_name) == bool(to_name):
         raise UsageError(
             "cp: exactly one of SOURCE and TARGET must be CONTAINER:PATH",
-            "the other one must be a path on this host",
+            "the other must be a path on this host",
         )
     follow = arguments.flag("follow-link")
     if from_name:
@@ -55,7 +55,10 @@ def run_cp(connection: Connection, arguments: Arguments) -> int:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Split ``CONTAINER:PATH``; return ("", text) for a path of the host.  Raises UsageError."""
+    """Split ``CONTAINER:PATH`` into (container, path); return ("", text) for a path of the host.
+
+    Raises UsageError if the path is empty.
+    """
     name, colon, path = text.partition(":")
     if not colon or "/" in name or name.startswith("."):
         return "", text
@@ -64,7 +67,7 @@ def _split(text: str) -> tuple[str, str]:
     return name, path
 
 
-# From a container
+# --- from a container ---
 
 
 def _copy_out(
@@ -72,7 +75,7 @@ def _copy_out(
 ) -> int:
     source_file = connection.get(container(ref, "file", path=path, follow=follow))
     is_directory = source_file["kind"] == "directory"
-    # Use the name from the command line: with -L, a container could choose any name on the host.
+    # Use the name from the command line: with -L, the container could choose the name of the file.
     top = os.path.basename(os.path.normpath(path))
     if top in ("", ".", ".."):
         top = ""
@@ -93,12 +96,12 @@ def _copy_out(
     finally:
         answer.close()
     for name in skipped:
-        tell("ocictl", f'"{name}" was not copied: it is not a file, directory or symbolic link')
+        tell("ocictl", f'copy "{name}": skipped: it is not a file, directory or symbolic link')
     return 0
 
 
 class _Pieces:
-    """A readable file object with the body of an HTTP answer, received in pieces."""
+    """A readable file object that returns the body of an HTTP answer."""
 
     def __init__(self, answer: Answer) -> None:
         self._pieces = answer.pieces()
@@ -115,7 +118,10 @@ class _Pieces:
 
 
 def _to_stream(members: tarfile.TarFile, top: str) -> int:
-    """Write a tar archive to standard output; put ``top`` before the names in a directory."""
+    """Write a tar archive to standard output, with the directory ``top`` before all names.
+
+    The name of a single file is not changed.  Raises UsageError if standard output is a terminal.
+    """
     if sys.stdout.isatty():
         raise UsageError("cp: standard output is a terminal", "redirect it to a file")
     with tarfile.open(fileobj=sys.stdout.buffer, mode="w|", format=tarfile.PAX_FORMAT) as renamed:
@@ -136,9 +142,10 @@ def _to_stream(members: tarfile.TarFile, top: str) -> int:
 
 
 def _host_path_for(target: str, top: str, *, is_directory: bool, contents: bool) -> str:
-    """Return the host path to copy a file or directory to, by the rules of ``docker cp``.
+    """Return the path on the host to copy a file or directory to, by the rules of ``docker cp``.
 
-    Raises UsageError.
+    ``target`` is the path on the command line, ``top`` the name of the source.  ``contents`` says
+    whether only the contents of a directory are copied.  Raises UsageError.
     """
     if os.path.isdir(target):
         return target if contents and is_directory else os.path.join(target, top)
@@ -157,16 +164,17 @@ def _host_path_for(target: str, top: str, *, is_directory: bool, contents: bool)
 def _extract(members: tarfile.TarFile, top: str, *, is_directory: bool, archive: bool) -> list[str]:
     """Create the file or directory ``top`` from a tar archive; skip special files.
 
-    Returns the names of the skipped files.  Raises OSError.
+    With ``archive``, keeps owners, setuid and setgid.  Returns the names of the skipped files.
+    Raises OSError if a file cannot be written or its path is outside of ``top``.
     """
     skipped = []
-    modes = []  # set at the end: a directory may be read-only
+    modes = []  # directory modes are set at the end, because a directory may be read-only
     for member in members:
         path = _inside(top, member.name) if is_directory else top
         if path == top and member.isdir() != is_directory:
             raise OSError(errno.EINVAL, "the archive contains more than one file or directory")
         if member.isdir():
-            # Keep an existing directory's mode: a container must not open it to other users.
+            # Keep the mode of an existing directory: a container must not open it to other users.
             if os.path.islink(path) or not os.path.isdir(path):
                 _clear(path)
                 os.mkdir(path, 0o700)
@@ -198,9 +206,9 @@ def _mode(member: tarfile.TarInfo, archive: bool) -> int:
 
 
 def _inside(top: str, name: str) -> str:
-    """Return the host path, below ``top``, of an archive's member ``name``.
+    """Return the path on the host of the archive member ``name``, below ``top``.
 
-    Raises OSError if it would be outside of ``top``, or below a symbolic link.
+    Raises OSError if the path is outside of ``top``, or below a symbolic link.
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts or name.startswith("/"):
@@ -216,7 +224,7 @@ def _inside(top: str, name: str) -> str:
 
 def _clear(path: str) -> None:
     if os.path.lexists(path):
-        os.unlink(path)  # fails if it is a directory, as in docker
+        os.unlink(path)  # fails for a directory, as in docker
 
 
 def _write(members: tarfile.TarFile, member: tarfile.TarInfo, path: str, archive: bool) -> None:
@@ -240,7 +248,7 @@ def _set_owner(path: str | int, member: tarfile.TarInfo, archive: bool) -> None:
             os.chown(path, member.uid, member.gid, follow_symlinks=False)
 
 
-# To a container
+# --- to a container ---
 
 
 def _copy_in(
@@ -275,8 +283,11 @@ def _copy_in(
 
 
 def _kind_in_container(connection: Connection, ref: str, path: str) -> str:
-    """Return the kind of the file ``path`` in a container, "" if the file does not exist."""
-    connection.get(container(ref))  # raises if the container is missing, not only the file
+    """Return the kind of the file ``path`` in a container; "" if the file does not exist.
+
+    Raises DaemonError if the container does not exist.
+    """
+    connection.get(container(ref))  # a missing container is an error, unlike a missing file
     try:
         return str(connection.get(container(ref, "file", path=path, follow=True))["kind"])
     except DaemonError as failure:
@@ -286,9 +297,11 @@ def _kind_in_container(connection: Connection, ref: str, path: str) -> str:
 
 
 def _where(path: str, kind: str, *, is_directory: bool) -> tuple[str, str]:
-    """Return (directory in the container, new name) for a copy to ``path``.
+    """Return (directory in the container, new name) for a copy to ``path`` in the container.
 
-    The name is "" if the copy keeps the name of its source.  Raises UsageError.
+    ``kind`` is the kind of the existing file ``path``, "" if there is none; ``is_directory`` says
+    whether the source is a directory.  The new name is "" if the copy keeps the name of the source.
+    Raises UsageError if the source cannot be copied there.
     """
     if kind == "directory":
         return path, ""
@@ -336,10 +349,10 @@ COMMANDS = (
             Option("quiet", short="q"),
         ),
         details=(
-            "One of SOURCE and TARGET is CONTAINER:PATH. SOURCE/. copies the content of a\n"
-            "directory. If a path of this host is -, it is a tar archive on standard input or\n"
-            "output. The container may be stopped. PATH may be in a volume; what is mounted\n"
-            "below a directory is not copied."
+            "One of SOURCE and TARGET is CONTAINER:PATH. SOURCE/. copies the contents of a\n"
+            "directory. The path - on this host is a tar archive on standard input or output.\n"
+            "The container may be stopped. PATH may be in a volume, but mounts below a\n"
+            "directory are not copied."
         ),
         examples=(
             ("Copy a log to this host", "ocictl cp web:/var/log/app.log ."),
@@ -357,6 +370,6 @@ COMMANDS = (
         "diff CONTAINER",
         "list the files that a container has changed",
         run_diff,
-        details="A is for added files, C for changed ones, D for deleted ones.",
+        details="A means an added file, C a changed file, D a deleted file.",
     ),
 )

@@ -1,7 +1,7 @@
 """Convert the daemon's answers to the JSON that ``docker inspect`` prints; pure.
 
-Templates of ``--format`` find docker's names in it, and also the daemon's own names
-(``Shape.own``).  Members without a counterpart here have docker's default value.
+In templates of ``--format``, both docker's names and the daemon's names (``Shape.own``) can be
+used.  Members of docker's JSON that ocid does not support have docker's default value.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _ALL = "0.0.0.0"  # noqa: S104 - nothing is bound here
 _UNKNOWN_EXIT = 255
 _DEFAULT_SHM = 64 << 20
 _SHORT_ID = 12  # digits
-# Status here -> docker's.
+# Status in ocid -> status in docker.
 _STATUSES = {"stopped": "exited", "unknown": "dead", "corrupt": "dead"}
 _ACTIVE = ("running", "paused")
-# Member of docker's HostConfig -> member of the spec, and the value without it.
+# (member of docker's HostConfig, member of the spec, default value).
 _HOST_CONFIG: tuple[tuple[str, str, Any], ...] = (
     ("CpuShares", "cpu_shares", 0),
     ("Memory", "memory", 0),
@@ -44,8 +44,9 @@ _HOST_CONFIG: tuple[tuple[str, str, Any], ...] = (
 def container(record: Record, image: Record | None = None) -> Shape:
     """Return a container in the form that ``docker inspect`` prints.
 
-    ``record`` is the daemon's answer about it, with ``details`` unless the record is corrupt;
-    ``image`` is the answer about its image, None if the image was removed.
+    ``record`` is the daemon's JSON for the container; it lacks ``details`` if the container's
+    record is corrupt.  ``image`` is the daemon's JSON for the container's image, None if the image
+    was removed.
     """
     spec, details = record["spec"], record.get("details") or {}
     settings = {} if spec.get("rootfs") else _object(image or {}, "config")
@@ -75,7 +76,7 @@ def container(record: Record, image: Record | None = None) -> Shape:
 
 
 def _object(settings: Record, name: str) -> Record:
-    """Return the object ``settings[name]``; {} if it is missing or not an object."""
+    """Return the JSON object ``settings[name]``; {} if it is missing or not an object."""
     value = settings.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -219,7 +220,10 @@ def _network(addresses: Record) -> Record:
 
 
 def image(details: Record) -> Shape:
-    """Return an image in the form that ``docker image inspect`` prints."""
+    """Return an image in the form that ``docker image inspect`` prints.
+
+    ``details`` is the daemon's JSON for the image (``images/model/inspect_details.py``).
+    """
     settings = _object(details, "config")
     free = {
         name: Keys(settings[name])
@@ -236,7 +240,7 @@ def image(details: Record) -> Shape:
             "Created": details["created"],
             "DockerVersion": "",
             "Author": details["author"],
-            # A setting that the image lacks is empty.
+            # docker prints an empty value for a setting that the image does not have.
             "Config": Keys({**_IMAGE_CONFIG, **settings, **free}),
             "Architecture": details["architecture"],
             "Variant": details["variant"],
@@ -258,7 +262,10 @@ _IMAGE_CONFIG = {
 
 
 def volume(answer: Record) -> Shape:
-    """Return a volume in the form that ``docker volume inspect`` prints."""
+    """Return a volume in the form that ``docker volume inspect`` prints.
+
+    ``answer`` is the daemon's JSON for the volume.
+    """
     labels, options = answer.get("labels"), answer.get("options")
     return Shape(
         {
@@ -275,7 +282,11 @@ def volume(answer: Record) -> Shape:
 
 
 def network(answer: Record) -> Shape:
-    """Return a network as ``docker network inspect`` prints it, but with containers by name."""
+    """Return a network in the form that ``docker network inspect`` prints.
+
+    ``answer`` is the daemon's JSON for the network.  Unlike docker, ``Containers`` has the
+    containers' names as keys, not their ids.
+    """
     subnets = answer["subnets"]
     prefixes = {":" in subnet["subnet"]: subnet["subnet"].partition("/")[2] for subnet in subnets}
     containers = {}

@@ -1,4 +1,4 @@
-"""``ocictl events``: the events of containers."""
+"""``ocictl events``: print the events of containers as they happen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ociruntime.manager.client.logs import moment
 from ociruntime.manager.client.options import FILTER, FORMAT, SINCE, UNTIL
 from ociruntime.manager.client.template_functions import Keys, Shape
 
-# Filter -> parameter of the query.
+# Filter -> parameter of the API's query.
 FILTERS = {
     "event": "kind",
     "kind": "kind",
@@ -24,17 +24,18 @@ FILTERS = {
     "image": "image",
     "label": "label",
 }
-_TYPE = "container"  # the only objects that have events here
+_TYPE = "container"  # only containers have events
 
 
 def run_events(connection: Connection, arguments: Arguments) -> int:
-    """Print the events of containers; without ``--until``, until interrupted.
+    """Print the events of containers, until ``--until`` or until interrupted.
 
-    Returns 1 if standard output is closed.  Raises RuntimeFailure.
+    Returns 1 if standard output is closed.  Raises UsageError for an invalid option, and the errors
+    of ``Connection``.
     """
     form = arguments.text("format")
     if form.startswith("table "):
-        raise UsageError("--format: events cannot be printed as a table", "json or {{.Field}}")
+        raise UsageError("--format: events cannot be printed as a table", "use json or {{.Field}}")
     query = [
         *_filters(arguments.list("filter")),
         *(
@@ -57,7 +58,7 @@ def _filters(values: list[str]) -> list[str]:
         if key == "type" and value == _TYPE:
             continue
         if key == "type" and value:
-            raise UsageError(f'--filter: type "{value}" has no events', f"type={_TYPE}")
+            raise UsageError(f'--filter: type "{value}" has no events', f"use type={_TYPE}")
         if key not in FILTERS or not value:
             known = ", ".join(f"{name}=..." for name in FILTERS)
             raise UsageError(f'--filter: invalid filter "{word}"', f"supported: {known}")
@@ -68,7 +69,7 @@ def _filters(values: list[str]) -> list[str]:
 def event_line(event: dict[str, Any]) -> str:
     """Format an event as a line: time, kind, container id, and attributes in parentheses."""
     known = {"name": event["name"], **event["attributes"]}
-    labels = known.pop("labels", {})  # chosen by the creator: they must not replace facts
+    labels = known.pop("labels", {})  # users choose them, so they must not replace attributes
     known.update({key: labels[key] for key in labels if key not in known})
     facts = ", ".join(
         f"{key}={local_time(value) if _is_time(value) else value}"
@@ -88,7 +89,10 @@ def _is_time(value: object) -> bool:
 
 
 def local_time(text: str) -> str:
-    """Convert an RFC 3339 time to local time, such as ``2026-11-24 20:18:55.208``."""
+    """Convert an RFC 3339 time to local time, such as ``2026-11-24 20:18:55.208``.
+
+    Returns ``text`` if it is not a valid time.
+    """
     from datetime import datetime
 
     try:
@@ -99,9 +103,9 @@ def local_time(text: str) -> str:
 
 
 def formatted_event(event: dict[str, Any], form: str) -> str:
-    """Format an event by the value of ``--format``; JSON is one document per line.
+    """Format an event by ``form``, the value of ``--format``: a line of JSON, or a template.
 
-    Raises UsageError.
+    Raises UsageError for an invalid template.
     """
     if form == "json":
         import json
@@ -111,7 +115,7 @@ def formatted_event(event: dict[str, Any], form: str) -> str:
 
 
 def shape(event: dict[str, Any]) -> Shape:
-    """Return an event for templates, with docker's field names and the daemon's."""
+    """Return an event as data for templates, with the field names of docker and of ocid."""
     from datetime import datetime
 
     attributes = event["attributes"]

@@ -1,8 +1,8 @@
-"""Output formats: ``--format json``, ``table ...`` or a template (``templates.py``); pure.
+"""The option ``--format``: ``json``, ``table ...`` or a template (``templates.py``); pure.
 
-A table has columns, as in ``table Name,Status``, or a template with tabs between its columns.
-Field names ignore case and underscores: ``ExitCode``, ``exit_code`` and ``EXIT_CODE`` are the same.
-A dot separates nested fields: ``RestartPolicy.Name``.
+``table`` is followed by column names, as in ``table Name,Status``, or by a template with tabs
+between the columns.  Field names ignore case and underscores: ``ExitCode``, ``exit_code`` and
+``EXIT_CODE`` are the same field.  A dot separates nested fields: ``RestartPolicy.Name``.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ociruntime.manager.client.template_functions import HEADER_FUNCTIONS, Keys,
 
 Row: TypeAlias = dict[str, Any]
 
-TABLE = "table"  # alone it is the command's own table
-# Objects with keys chosen by the user: a missing key is empty, not an unknown field.
+TABLE = "table"  # without columns: the command's default table
+# Objects whose keys users choose: a missing key prints nothing, and is not an unknown field.
 _FREE = ("addresses", "attributes", "config", "details", "env", "labels", "spec")
 _GAP = 3  # spaces between the columns of a table from a template, as in docker
-_NARROWEST = 10  # characters of a column of such a table
+_NARROWEST = 10  # minimum width, in characters, of a column of a table from a template
 
 
 def chosen(arguments: Arguments) -> str:
-    """Return the value of the option ``--format``; "" means the command's own table."""
+    """Return the value of the option ``--format``; "" means the command's default table."""
     form = arguments.text("format")
     return "" if form == TABLE else form
 
@@ -37,12 +37,12 @@ def formatted(
     *,
     escapes: bool = True,
 ) -> str:
-    r"""Return rows as text in the format ``form``.
+    r"""Return ``rows`` as text in the format ``form``, a value of ``--format``.
 
-    ``titles`` maps a field to its column's title, unless ``title`` makes it from the field's name.
+    ``titles`` maps fields to titles of columns; the title of any other field is ``title(field)``.
     With ``escapes``, ``\t`` and ``\n`` in a template are a tab and a line break.
 
-    Raises UsageError.
+    Raises UsageError for an unknown format or an invalid template.
     """
     if form == "json":
         import json
@@ -83,7 +83,7 @@ def _template_table(rows: Sequence[Row], text: str, titles: Mapping[str, str]) -
 
 
 class _Header(Keys):
-    """The data for a table's header: each field's value is the title of its column."""
+    """The data with which a template prints a table's header: each field's value is its title."""
 
     def __missing__(self, name: str) -> object:
         return _title_of_label if name == "Label" else title(name)
@@ -93,15 +93,12 @@ class _Header(Keys):
 
 
 def _title_of_label(name: str) -> str:
-    """Return the column title that docker prints for ``.Label NAME``."""
+    """Return the title that docker prints for a column with ``{{.Label NAME}}``."""
     return name.rpartition(".")[2].replace("-", " ").replace("_", " ")
 
 
 def marked(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return the JSON ``value`` with objects whose keys users choose converted to Keys.
-
-    ``_FREE`` lists the names of these objects.
-    """
+    """Return a copy of the JSON document ``value`` with the objects in ``_FREE`` as ``Keys``."""
     if isinstance(value, Shape):
         return Shape(value, marked(value.own), value.methods)
     if isinstance(value, list):
@@ -118,7 +115,7 @@ def _free(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def title(name: str) -> str:
-    """Return a column's title: ``EXIT CODE`` for ``exit_code`` or ``ExitCode``."""
+    """Return the title of a field's column: ``EXIT CODE`` for ``exit_code`` or ``ExitCode``."""
     spaced = ""
     for index, letter in enumerate(name):
         follows = index > 0 and letter.isupper() and name[index - 1].islower()

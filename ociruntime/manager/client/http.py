@@ -1,8 +1,8 @@
-"""A minimal HTTP/1.1 client (RFC 9112) for one daemon on a Unix socket.
+"""A minimal HTTP/1.1 client (RFC 9112) for ocid on its Unix socket.
 
 Importing ``http.client``, with its mail parsers, takes 30 ms, as long as the rest of a command.
-Each request has a connection of its own.  An answer has a length, is chunked, ends with the
-connection, or switches protocols (101).
+Each request opens its own connection.  Supported bodies of answers: with Content-Length, chunked,
+or until the connection is closed.  The status 101 (Switching Protocols) is also supported.
 """
 
 from __future__ import annotations
@@ -18,20 +18,23 @@ _LONGEST_HEAD = 65536  # bytes
 _PIECE = 65536
 _SWITCHED = 101
 _TOO_LONG = f"read the answer of ocid: a header is longer than {_LONGEST_HEAD} bytes"
-_CUT = "read the answer of ocid: the connection was closed in the middle of it"
+_CUT = "read the answer of ocid: the connection was closed before the end of the answer"
 
 
 class Answer:
-    """An answer: ``status``, ``headers`` (names in lower case), and a body that can be read once.
+    """An HTTP answer: ``status``, ``headers`` (lower-case names), and a body to be read once.
 
-    After status 101, ``socket`` is the raw connection and ``early`` the data received after the
-    header.
+    After status 101, ``socket`` is the raw connection, and ``early`` contains the data that was
+    received after the header.
     """
 
     __slots__ = ("early", "headers", "socket", "status")
 
     def __init__(self, socket: socket) -> None:
-        """Read the header.  Raises OSError and RuntimeFailure."""
+        """Read the answer's header from ``socket``.
+
+        Raises OSError if the connection fails, RuntimeFailure if the header is invalid.
+        """
         self.socket = socket
         head = b""
         while b"\r\n\r\n" not in head:
@@ -52,15 +55,18 @@ class Answer:
 
     @property
     def switched(self) -> bool:
-        """Return whether the server switched protocols (status 101)."""
+        """True if the server has switched protocols (status 101)."""
         return self.status == _SWITCHED
 
     def whole(self) -> bytes:
-        """Return the body of the answer.  Raises OSError, RuntimeFailure if it is truncated."""
+        """Return the answer's body.  Raises OSError, RuntimeFailure if the body is truncated."""
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body as it arrives.  Raises OSError, RuntimeFailure if it is truncated."""
+        """Yield parts of the answer's body as they arrive.
+
+        Raises OSError if the connection fails, RuntimeFailure if the body is truncated.
+        """
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
             yield from self._chunks()
         elif "content-length" in self.headers:
@@ -116,7 +122,10 @@ class Answer:
 
 
 def status_of(line: str) -> int:
-    """Return the status in a line like ``HTTP/1.1 200 OK``.  Raises RuntimeFailure."""
+    """Return the status in a line like ``HTTP/1.1 200 OK``.
+
+    Raises RuntimeFailure if the line is not an HTTP/1.x status line.
+    """
     version, _, status_and_reason = line.partition(" ")
     if not version.startswith("HTTP/1.") or not status_and_reason[:3].isdigit():
         hint = "--socket must be the socket of ocid"
@@ -125,7 +134,7 @@ def status_of(line: str) -> int:
 
 
 def request(method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
-    """Serialise an HTTP/1.1 request with a body."""
+    """Return an HTTP/1.1 request with ``body`` as bytes."""
     lines = [f"{method} {path} HTTP/1.1", "Host: ocid"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1") + body
@@ -139,14 +148,17 @@ def quoted(text: str) -> str:
 
 
 def chunked_request(method: str, path: str) -> bytes:
-    """Return the head of an HTTP request as bytes; its body follows in chunks (RFC 9112, 7.1)."""
+    """Return the header of an HTTP/1.1 request as bytes; its body is sent with ``ChunkedBody``."""
     lines = [f"{method} {path} HTTP/1.1", "Host: ocid", "Connection: close"]
     lines += ["Content-Type: application/x-tar", "Transfer-Encoding: chunked"]
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
 class ChunkedBody:
-    """A writable file that sends data as chunks of a request's body, which ``close`` ends."""
+    """A writable file that sends data as the chunks of a request's body (RFC 9112, 7.1).
+
+    ``close`` ends the body.
+    """
 
     __slots__ = ("_socket",)
 

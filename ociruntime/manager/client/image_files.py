@@ -1,4 +1,4 @@
-"""Commands on single images: ``image inspect``, ``tag``, ``save``, ``load``, ``history``."""
+"""The commands ``image inspect``, ``tag``, ``save``, ``load`` and ``history``."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ _FIELD_TITLES = {
     "CreatedBy": "CREATED BY",
 }
 _LONGEST_COMMAND = 45  # characters
-_MISSING = "<missing>"  # only the last step has an ID: that of the whole image
+_MISSING = "<missing>"  # ID of all build steps but the last, which has the image's ID
 _PIECE = 1 << 16
 
 
 def image_details(connection: Connection, text: str) -> dict[str, Any]:
-    """Return an image's settings, layers and history from ocid.  Raises DaemonError, HostError."""
+    """Return an image's settings, layers and history, as ocid describes them.
+
+    Raises DaemonError if there is no such image, HostError if ocid cannot be reached.
+    """
     details: dict[str, Any] = connection.get(
         resource("images", absolute_image(text, os.getcwd()), "json")
     )
@@ -47,12 +50,12 @@ def image_details(connection: Connection, text: str) -> dict[str, Any]:
 
 
 def run_image_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print details of images as JSON; return 1 if an image was not found.  Raises UsageError."""
+    """Print images as JSON; return 1 if an image is not found.  Raises UsageError."""
     return show_each(arguments, lambda text: image(image_details(connection, text)))
 
 
 def run_tag(connection: Connection, arguments: Arguments) -> int:
-    """Add another name to an image; print nothing."""
+    """Give an image an additional name; print nothing."""
     text, name = arguments.positional
     path = resource("images", absolute_image(text, os.getcwd()), "tag")
     connection.post(path, {"name": name})
@@ -67,10 +70,11 @@ def run_save(connection: Connection, arguments: Arguments) -> int:
 
 
 def save_stream(command: str, connection: Connection, path: str, output: str) -> int:
-    """Write ocid's answer to GET ``path`` to the file ``output``, or to standard output if "".
+    """Send GET ``path`` to ocid; write the answer's body to the file ``output``.
 
-    After a failure, no partial file remains.  Returns the exit status.  Raises UsageError if
-    standard output is a terminal, RuntimeFailure if ocid fails.
+    If ``output`` is "", writes to standard output.  After a failure, no partial file remains.
+    Returns the exit status of ``command``.  Raises UsageError if standard output is a terminal,
+    HostError if the file cannot be written, RuntimeFailure if ocid fails.
     """
     if not output and sys.stdout.isatty():
         raise UsageError(f"{command}: standard output is a terminal", "use -o FILE, or redirect it")
@@ -95,7 +99,7 @@ def save_stream(command: str, connection: Connection, path: str, output: str) ->
 
 
 def _write_file(path: str, pieces: Iterator[bytes]) -> None:
-    """Write a file under a temporary name, then rename it.  Raises OSError."""
+    """Write ``pieces`` to a temporary file, then rename it to ``path``.  Raises OSError."""
     partial = f"{path}.partial-{os.getpid()}"
     try:
         with open(partial, "xb") as file:
@@ -109,7 +113,10 @@ def _write_file(path: str, pieces: Iterator[bytes]) -> None:
 
 
 def run_load(connection: Connection, arguments: Arguments) -> int:
-    """Load the images of an archive (``--input`` or standard input); print their names."""
+    """Load images from an archive (``--input`` or standard input); print their names.
+
+    Raises UsageError if standard input is a terminal.
+    """
     path = arguments.text("input")
     if path:
         return _load(connection, os.path.abspath(path), arguments)
@@ -118,7 +125,7 @@ def run_load(connection: Connection, arguments: Arguments) -> int:
     import shutil
     import tempfile
 
-    # The daemon reads the file by its path; it is on the same host.
+    # ocid is on the same host and reads archives by path, so it needs a file.
     with tempfile.NamedTemporaryFile(prefix="ocictl-load-", suffix=".tar") as file:
         try:
             shutil.copyfileobj(sys.stdin.buffer, file, _PIECE)
@@ -136,7 +143,7 @@ def _load(connection: Connection, path: str, arguments: Arguments) -> int:
 
 
 def run_history(connection: Connection, arguments: Arguments) -> int:
-    """Print the steps of an image's build, newest first.  Raises UsageError."""
+    """Print the build steps of an image, newest first.  Raises UsageError."""
     details = image_details(connection, arguments.positional[0])
     full, human = arguments.flag("no-trunc"), arguments.flags.get("human", True)
     rows = steps(details, time.time(), full=full, human=human)
@@ -151,10 +158,10 @@ def run_history(connection: Connection, arguments: Arguments) -> int:
 
 
 def steps(details: dict[str, Any], now: float, *, full: bool, human: bool) -> list[Shape]:
-    """Return the steps of an image's build with docker's fields, newest first.
+    """Return the build steps of an image, newest first, with the field names of docker.
 
-    ``details`` are those of images/model/inspect_details.py; ``full``: whole IDs and
-    commands; ``human``: sizes with a unit.
+    ``details`` is the result of ``image_details``.  ``now`` is the current time in seconds since
+    the epoch.  With ``full``, IDs and commands are not truncated; with ``human``, sizes have units.
     """
     whole = str(details["id"])
     image_id = whole if full else whole.partition(":")[2][:SHORT_ID]
@@ -179,7 +186,7 @@ def _since(created: str, now: float) -> str:
     try:
         moment = seconds(created)
     except (ValueError, OverflowError):
-        return ""  # the image's own words
+        return ""  # the image's builder has written an invalid time
     return "" if moment is None else ago(moment, now)
 
 

@@ -1,4 +1,4 @@
-"""Commands on images: ``images``, ``pull``, ``rmi``."""
+"""The commands ``images``, ``pull`` and ``rmi``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHORT_ID = 12  # digits
 
 
 def run_images(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of the images, one row per name.  Raises UsageError."""
+    """Print a table of the images, with a row for each name.  Raises UsageError."""
     patterns = arguments.positional
     filters = as_lists(arguments.list("filter"), ("reference", "dangling"))
     images = matching(connection.get(resource("images")), patterns, filters)
@@ -61,13 +61,13 @@ def run_images(connection: Connection, arguments: Arguments) -> int:
 def matching(
     images: list[dict[str, Any]], patterns: list[str], filters: dict[str, list[str]]
 ) -> list[dict[str, Any]]:
-    """Return the images that match one of ``patterns``, and one value of each filter.
+    """Return the images that match one of ``patterns`` (if any) and one value of each filter.
 
-    Without patterns, all images match.  Raises UsageError.
+    Raises UsageError for an invalid value of a filter.
     """
     for value in filters.get("dangling", ()):
         if value not in _BOOLEANS:
-            raise UsageError(f'--filter: dangling: "{value}" is neither true nor false')
+            raise UsageError(f'--filter: dangling must be true or false, not "{value}"')
         images = [image for image in images if (image["name"] == "") == _BOOLEANS[value]]
     for group in (patterns, filters.get("reference", ())):
         if group:
@@ -78,7 +78,8 @@ def matching(
 def is_named(name: str, pattern: str) -> bool:
     """Return whether an image's name, or its short form, matches ``pattern``, as in docker.
 
-    A pattern without a tag matches all tags.  ``*`` does not match a slash.
+    The short form lacks ``docker.io/library/``.  A pattern without a tag matches all tags.  ``*``
+    does not match a slash.
     """
     from fnmatch import fnmatchcase
 
@@ -92,16 +93,16 @@ def is_named(name: str, pattern: str) -> bool:
 
 
 def digest_of(name: str) -> str:
-    """Return the digest in an image's name, ``<none>`` without one."""
+    """Return the digest in an image's name; ``<none>`` if it has none."""
     return name.partition("@")[2] or _NONE
 
 
-# docker's titles of the fields that templates use.
+# Field of a template -> title of its column, as in docker.
 _FIELD_TITLES = {"ID": "IMAGE ID", "CreatedSince": "CREATED", "CreatedAt": "CREATED AT"}
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return an image's row as data for templates, with docker's field names and ocid's."""
+    """Return an image as data for templates, with the field names of docker and of ocid."""
     name = shown["name"]
     members = {
         "CreatedAt": date(shown["import_time"]),
@@ -161,7 +162,7 @@ _LIST_OPTIONS = (
     NO_LEGEND,
     FILTER,
     FORMAT,
-    Option("all", short="a"),  # the store has no unnamed steps of a build
+    Option("all", short="a"),  # no effect: the store has no intermediate images of a build
     *refused("images"),
 )
 _PULL_OPTIONS = (
@@ -172,7 +173,7 @@ _PULL_OPTIONS = (
     *refused("pull"),
 )
 _REMOVE_OPTIONS = (
-    Option("force", "remove images that containers use, too", short="f"),
+    Option("force", "also remove images that containers use", short="f"),
     *refused("rmi"),
 )
 _LIST_DETAILS = (
@@ -184,7 +185,7 @@ _PULL_DETAILS = (
     "if that is not a terminal, one line per complete layer. --quiet prints only the\n"
     "ID."
 )
-_REMOVE_DETAILS = "If an image has several names, only the given one is removed."
+_REMOVE_DETAILS = "If an image has several names, only the given name is removed."
 COMMANDS = (
     Command(
         "images [NAME]", "list images", run_images, options=_LIST_OPTIONS, details=_LIST_DETAILS
@@ -204,7 +205,7 @@ COMMANDS = (
         options=_REMOVE_OPTIONS,
         details=_REMOVE_DETAILS,
     ),
-    # docker's newer names for the same.
+    # The same commands under docker's newer names.
     Command(
         "image ls [NAME]", "list images", run_images, options=_LIST_OPTIONS, details=_LIST_DETAILS
     ),

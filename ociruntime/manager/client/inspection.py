@@ -1,4 +1,4 @@
-"""Commands that show single objects: ``inspect``, ``top``, ``port``."""
+"""The commands ``inspect``, ``top`` and ``port``."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ Record: TypeAlias = dict[str, Any]
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print details of containers, images, networks or volumes; return 1 if one was not found.
+    """Print containers, images, networks or volumes as JSON; return 1 if one is not found.
 
-    Raises UsageError.
+    Raises UsageError for an invalid ``--format``.
     """
     images: dict[str, Record | None] = {}
 
     def described(record: Record) -> Shape:
-        """Return a container in docker's form, with its image's settings if the image exists."""
+        """Return a container in the form of docker, with its image's settings if it has any."""
         image_id = (record.get("details") or {}).get("image_id") or ""
         if image_id and image_id not in images:
             try:
@@ -60,13 +60,13 @@ def run_inspect(connection: Connection, arguments: Arguments) -> int:
     return show_each(arguments, lambda ref: _first(ref, getters))
 
 
-_NOT_FOUND = (400, 404)  # HTTP status if the object does not exist, or its name is not valid
+_NOT_FOUND = (400, 404)  # HTTP statuses for an object that does not exist or an invalid name
 
 
 def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
-    """Call each of ``getters`` in order; return the first object that has the name ``ref``.
+    """Call ``getters`` in order; return the first object that has the name ``ref``.
 
-    Raises RuntimeFailure if there is none, HostError if the daemon cannot be reached.
+    Raises RuntimeFailure if no object has this name, HostError if the daemon cannot be reached.
     """
     for get in getters.values():
         try:
@@ -82,8 +82,8 @@ def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
 def show_each(arguments: Arguments, get: Callable[[str], Shape]) -> int:
     """Print the object that ``get`` returns for each argument, as JSON or by ``--format``.
 
-    If ``get`` fails for an argument, prints the error, and returns 1 at the end.  Raises
-    UsageError; HostError if the daemon cannot be reached.
+    Returns 0, or 1 after printing the errors of ``get``.  Raises UsageError for an invalid
+    ``--format``, HostError if the daemon cannot be reached.
     """
     status = 0
     objects = []
@@ -112,7 +112,10 @@ _TOP_COLUMNS = ("pid", "ppid", "user", "cpu_seconds", "memory", "command")
 
 
 def run_top(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of a container's processes, with PIDs of the host.  Raises UsageError."""
+    """Print a table of a container's processes, with their PIDs on the host.
+
+    Raises UsageError for an invalid ``--format``.
+    """
     processes = connection.get(container(arguments.positional[0], "top"))["processes"]
     if form := chosen(arguments):
         return write(formatted(processes, form))
@@ -133,10 +136,10 @@ def run_top(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_port(connection: Connection, arguments: Arguments) -> int:
-    """Print a container's published ports, as in ``80/tcp -> 0.0.0.0:8080``.
+    """Print a container's published ports, such as ``80/tcp -> 0.0.0.0:8080``.
 
-    With a port as second argument, print only its addresses on the host; raises RuntimeFailure if
-    the port is not published.
+    With a port as second argument, prints only the addresses on the host where it is published.
+    Raises RuntimeFailure if that port is not published.
     """
     ref, *selected = arguments.positional
     ports = open_ports(connection.get(container(ref)))
@@ -167,12 +170,12 @@ COMMANDS = (
             *refused("inspect"),
         ),
         details=(
-            "Prints a list in the shape of docker's. Templates also find the names of the\n"
-            "HTTP API, in any spelling: {{.exit_code}} or {{.ExitCode}}."
+            "Prints a list in docker's format. Templates can also use the names of the HTTP\n"
+            "API, in either spelling: {{.exit_code}} or {{.ExitCode}}."
         ),
         examples=(
-            ("Print its status", "ocictl inspect --format '{{.State.Status}}' web"),
-            ("Print its variables", "ocictl inspect -f '{{join .Config.Env \" \"}}' web"),
+            ("Print the status", "ocictl inspect --format '{{.State.Status}}' web"),
+            ("Print the environment", "ocictl inspect -f '{{join .Config.Env \" \"}}' web"),
         ),
     ),
     Command("top CONTAINER", "list the processes of a container", run_top, options=(FORMAT,)),

@@ -1,4 +1,4 @@
-"""Options of a new container: its limits, kernel settings, devices and namespaces."""
+"""The options of ``run`` and ``create`` for limits, kernel settings, devices and namespaces."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ ISOLATION_OPTIONS = (
         "memory-swap",
         "limit of memory and swap together, or -1",
         "SIZE",
-        details="Needs --memory; -1 is unlimited swap.",
+        details="Requires --memory. -1 means unlimited swap.",
     ),
     Option(
         "memory-reservation",
         "soft memory limit",
         "SIZE",
-        details="If the host runs short of memory, it first reclaims the memory above this limit.",
+        details="If the host is short of memory, memory above this limit is reclaimed first.",
     ),
     Option(
         "cpu-quota",
         "CPU time per period, in microseconds",
         "MICROSECONDS",
         kind="number",
-        details="The same limit as --cpus, which is quota divided by period.",
+        details="Same limit as --cpus, which is the quota divided by the period.",
     ),
     Option(
         "cpu-period",
@@ -46,9 +46,9 @@ ISOLATION_OPTIONS = (
         "DIR[:OPTION,...]",
         kind="list",
         details=(
-            "Its files are in memory, and are lost when the container stops. The defaults are "
-            "nosuid, nodev and noexec, overridden by suid, dev and exec; size=64m and mode=1777 "
-            "set size and mode. The same is --mount type=tmpfs,target=DIR,tmpfs-size=64m."
+            "Files are kept in memory and lost when the container stops. The default options "
+            "nosuid, nodev and noexec are overridden by suid, dev and exec. size=64m and mode=1777 "
+            "set the size and the mode. Same as --mount type=tmpfs,target=DIR,tmpfs-size=64m."
         ),
     ),
     Option(
@@ -56,13 +56,13 @@ ISOLATION_OPTIONS = (
         "set a resource limit of processes",
         "NAME=SOFT[:HARD]",
         kind="list",
-        details="As in nofile=1024:4096; -1 is unlimited. NAME is one of setrlimit(2).",
+        details="For example nofile=1024:4096; -1 means unlimited. For NAME, see setrlimit(2).",
     ),
     Option("pid", "PID namespace", "private|host", completed=False),
     Option("uts", "UTS namespace", "private|host", completed=False),
     Option("domainname", "NIS domain name of the container", "NAME"),
     Option("platform", "platform of the image (default: the host's)", "linux/ARCH"),
-    # For users of docker: only docker's default values are accepted.
+    # Accepted for compatibility with docker, but only with docker's default value.
     Option("cgroupns", value="private", completed=False),
     Option("userns", value="host", completed=False),
     Option("log-driver", value="json-file", completed=False),
@@ -72,8 +72,8 @@ ISOLATION_OPTIONS = (
         "HOST[:PATH[:rwm]]",
         kind="list",
         details=(
-            "PATH is the path in the container, by default the same; rwm is the access: read, "
-            "write, mknod. If HOST is a directory, all devices in it are added."
+            "PATH is the path in the container (default: HOST). rwm is the access: read, write, "
+            "mknod. If HOST is a directory, all devices in it are added."
         ),
     ),
     Option(
@@ -88,8 +88,8 @@ ISOLATION_OPTIONS = (
         "init",
         "reap orphans (always done)",
         details=(
-            "Accepted for docker's users. The container's program is never process 1: that is "
-            "a small init, which reaps orphans, and signals reach the program itself."
+            "Accepted for compatibility with docker. Process 1 of a container is always a small "
+            "init, which starts the program, reaps orphans and forwards signals to the program."
         ),
     ),
     Option(
@@ -98,7 +98,7 @@ ISOLATION_OPTIONS = (
         "NAME=VALUE",
         kind="list",
         details=(
-            "Only what belongs to the container: net.* without --network=host, and "
+            "Only parameters of the container's namespaces: net.* without --network=host, and "
             "fs.mqueue.*, kernel.msg*, kernel.sem and kernel.shm* without --ipc=host."
         ),
     ),
@@ -106,7 +106,10 @@ ISOLATION_OPTIONS = (
 
 
 def isolation_of(arguments: Arguments) -> Spec:
-    """Return the members of a create request for ``ISOLATION_OPTIONS``.  Raises UsageError."""
+    """Return the members of a create request that ``ISOLATION_OPTIONS`` set.
+
+    Raises UsageError for an invalid value.
+    """
     spec: Spec = {
         member: [parse(text, f"--{option}") for text in arguments.list(option)]
         for option, (member, parse) in _PARSED.items()
@@ -126,14 +129,14 @@ def isolation_of(arguments: Arguments) -> Spec:
         value = _one_of(arguments, option)
         if option not in _FIXED:
             spec[option] = value
-    # 0, a negative time and an empty text are docker's "not set".
+    # As in docker, 0, a negative time and an empty string mean that the option is not set.
     return {member: value for member, value in spec.items() if value}
 
 
 def _one_of(arguments: Arguments, option: str) -> str:
-    """Return the value of an option with a fixed set of values, "" if it is not given.
+    """Return the value of ``option``, one of its values in ``_POSSIBLE``; "" if it is not given.
 
-    Raises UsageError, with the reason if docker supports the value and ``ocictl`` does not.
+    Raises UsageError for another value, with the reason if docker supports that value.
     """
     value = arguments.text(option)
     if value and value not in _POSSIBLE[option]:
@@ -143,7 +146,7 @@ def _one_of(arguments: Arguments, option: str) -> str:
     return value
 
 
-# Option -> its values.
+# Option -> its supported values.
 _POSSIBLE = {
     "pid": ("private", "host"),
     "uts": ("private", "host"),
@@ -153,33 +156,33 @@ _POSSIBLE = {
 }
 _FIXED = ("cgroupns", "userns", "log-driver")  # only the default is possible
 _REASONS = {
-    ("pid", "container"): "a container's processes end with its own pod; use exec, or --pid=host",
-    ("cgroupns", "host"): "a container sees its own cgroups only",
-    ("userns", "private"): "containers have the users of the host; see ocipod --private-users",
-    ("log-driver", "none"): "the output is always logged; redirect it in the container",
+    ("pid", "container"): "use exec to run a program in the container, or --pid=host",
+    ("cgroupns", "host"): "each container has a private cgroup namespace",
+    ("userns", "private"): "containers share the host's user namespace; see ocipod --private-users",
+    ("log-driver", "none"): "the output is always logged; redirect it to /dev/null instead",
     ("log-driver", "local"): "logs are files; see ocictl logs",
     ("log-driver", "journald"): "logs are files; see ocictl logs",
     ("log-driver", "syslog"): "logs are files; see ocictl logs",
 }
-# Option -> member of the request, and the parser of each of its values.
+# Option -> (member of the create request, function that parses a value).
 _PARSED = {
     "tmpfs": ("tmpfs", container_values.tmpfs),
     "ulimit": ("ulimits", container_values.ulimit),
     "device": ("devices", container_values.device),
 }
-# Key of --mount type=tmpfs -> option of the tmpfs that its value belongs to.
+# Key of --mount type=tmpfs -> mount option of tmpfs(5).
 _TMPFS_KEYS = {"tmpfs-size": "size", "tmpfs-mode": "mode"}
 
 
 def is_tmpfs(text: str) -> bool:
-    """Return whether a value of ``--mount`` has ``type=tmpfs``."""
+    """Return whether ``text``, a value of ``--mount``, contains ``type=tmpfs``."""
     return "type=tmpfs" in text.split(",")
 
 
 def tmpfs_mount(text: str) -> dict[str, Any]:
     """Parse a value of ``--mount`` like ``type=tmpfs,target=/run,tmpfs-size=64m``.
 
-    Raises UsageError.
+    Returns an entry of the create request's ``tmpfs``.  Raises UsageError for an invalid value.
     """
     target, options = "", []
     for word in text.split(","):

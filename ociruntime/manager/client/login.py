@@ -1,4 +1,4 @@
-"""``ocictl login`` and ``logout``: store and remove credentials of a registry in ocid."""
+"""``ocictl login`` and ``logout``: store and remove a registry's credentials in ocid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from ociruntime.manager.client.connection import Connection, resource
 
 
 def run_login(connection: Connection, arguments: Arguments) -> int:
-    """Log in to a registry; ask for a missing user name or password.  Raises UsageError."""
+    """Log in to a registry; ask the user for a missing user name or password.
+
+    Raises UsageError if they cannot be read.
+    """
     user, password = credentials(arguments)
     body = {"username": user, "password": password, **_registry(arguments)}
     connection.post(resource("login"), body)
@@ -18,7 +21,7 @@ def run_login(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_logout(connection: Connection, arguments: Arguments) -> int:
-    """Remove the credentials of a registry that the daemon has stored."""
+    """Make the daemon remove its stored credentials for a registry."""
     connection.post(resource("logout"), _registry(arguments))
     return 0
 
@@ -35,7 +38,7 @@ COMMANDS = (
         options=LOGIN_OPTIONS,
         details=(
             "Default: docker.io. ocid checks the credentials and keeps them in\n"
-            "/etc/ociruntime/auth.json; they then serve all users of ocid."
+            "/etc/ociruntime/auth.json, for the pulls of all users of ocid."
         ),
         examples=(("Log in with a token", "ocictl login -u me --password-stdin quay.io <token"),),
     ),

@@ -1,6 +1,6 @@
-"""``ocictl logs``: print the output of containers; parse the times of --since and --until.
+"""``ocictl logs``: print a container's log; also parses the times of --since and --until.
 
-The daemon filters the lines (manager/api/logs_and_events.py).
+The daemon filters the log lines (manager/api/logs_and_events.py).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ociruntime.manager.client.refused_options import refused
 
 
 def moment(text: str, option: str, now: float | None = None) -> str | None:
-    """Convert the value of a time option to RFC 3339; return None for "".
+    """Convert ``text``, a value of ``--since`` or ``--until``, to RFC 3339; None for "".
 
-    ``text`` is a date (local time without a zone), seconds since 1970, or a duration before
-    ``now`` (default: the current time).  Raises UsageError.
+    ``text`` is a date (local time, unless it has a zone), seconds since the epoch, or a duration
+    before ``now`` (default: the current time).  Raises UsageError for an invalid time.
     """
     if not text:
         return None
@@ -45,7 +45,7 @@ def _parse_date(text: str, option: str) -> str:
         time_read = datetime.fromisoformat(text)
     except ValueError:
         raise _wrong(text, option) from None
-    return _rfc3339(time_read.timestamp())  # a time without a zone is taken as local
+    return _rfc3339(time_read.timestamp())  # a time without a zone is local time
 
 
 def _rfc3339(seconds: float) -> str:
@@ -53,7 +53,9 @@ def _rfc3339(seconds: float) -> str:
         whole, microseconds = divmod(round(seconds * 1_000_000), 1_000_000)
         return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{microseconds:06d}+00:00"
     except (OverflowError, ValueError, OSError):
-        raise UsageError(f"invalid time: {seconds} seconds since 1970 is out of range") from None
+        raise UsageError(
+            f"invalid time: {seconds} seconds since 1970-01-01 is out of range"
+        ) from None
 
 
 def _wrong(text: str, option: str) -> UsageError:
@@ -68,9 +70,10 @@ HEAD = 5  # bytes of a frame's header: stream and length
 
 
 def run_logs(connection: Connection, arguments: Arguments) -> int:
-    """Print a container's log; with ``--follow``, until the container exits.
+    """Print a container's log; with ``--follow``, also new lines until the container exits.
 
-    Returns 1 if standard output or error was closed.  Raises RuntimeFailure.
+    Returns 1 if standard output or standard error is closed.  Raises UsageError for an invalid
+    time, and the errors of ``Connection``.
     """
     tail = arguments.number("tail", -1)
     path = container(
@@ -86,9 +89,10 @@ def run_logs(connection: Connection, arguments: Arguments) -> int:
 
 
 def print_logs(connection: Connection, path: str) -> bool:
-    """Print a container's log, each line to the stream that it was written to.
+    """Print the log at the API path ``path``, each line to the stream that it was written to.
 
-    Returns False if standard output or error was closed.  Raises RuntimeFailure.
+    Returns False if standard output or standard error is closed.  Raises the errors of
+    ``Connection``.
     """
     answer = connection.open("GET", path, None, {"Accept": FRAMES, "Connection": "close"})
     try:
@@ -98,7 +102,10 @@ def print_logs(connection: Connection, path: str) -> bool:
 
 
 def frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield (stream 1 or 2, line) for each frame of a log.  Raises RuntimeFailure if truncated."""
+    """Yield (1 for standard output or 2 for standard error, line) for each frame of a log.
+
+    Raises RuntimeFailure if the last frame is truncated.
+    """
     buffer = b""
     for piece in pieces:
         buffer += piece
@@ -109,7 +116,7 @@ def frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
             yield buffer[0], buffer[HEAD:end]
             buffer = buffer[end:]
     if buffer:
-        raise RuntimeFailure("read the logs: ocid closed the connection in the middle of a line")
+        raise RuntimeFailure("read the logs: ocid closed the connection within a line")
 
 
 COMMANDS = (
@@ -125,7 +132,7 @@ COMMANDS = (
             UNTIL,
             *refused("logs"),
         ),
-        details="Output to standard error is printed to standard error.",
+        details="Prints the container's standard error to standard error.",
         examples=(("Show the last 20 lines and follow", "ocictl logs --tail 20 --follow web"),),
     ),
 )

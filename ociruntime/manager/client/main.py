@@ -1,8 +1,9 @@
 """The command line of ``ocictl``: find the command, run it, and turn errors into an exit status.
 
-Exit status: 0 for success; 1 for any failure; 2 without a command; 130 when interrupted.  ``run``
-and ``exec`` exit with the program's status, and with 125 on failure.  A command that
-starts a program exits with 127 if the program is not found, and 126 if it cannot be executed.
+Exit status: 0 for success; 1 for a failure; 2 without a command; 130 when interrupted.  ``run`` and
+``exec`` exit with the status of the container's program, or with 125 if they fail themselves.  A
+command that starts a program exits with 127 if the program is not found, and with 126 if it cannot
+be executed.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from ociruntime.manager.client.options import PROGRAM, SOCKET
 from ociruntime.startup.snapshot import how_started, make_in_background
 
 FAILED = 1
-NO_CONTAINER = 125  # for commands whose exit status is the container's
+NO_CONTAINER = 125  # failure of a command whose exit status is otherwise the container's
 _CONTAINER_STATUS = ("run", "exec")
 
 
 def main(argv: list[str]) -> int:
-    """Run the command ``argv`` (without the program's name); return its exit status."""
+    """Run ``ocictl`` with the arguments ``argv``; return the exit status."""
     return PROGRAM.main(argv, _run, failure_status)
 
 
@@ -33,7 +34,10 @@ def _run(command: Command, parsed: Arguments, arguments: Arguments) -> int:
 
 
 def failure_status(failure: RuntimeFailure, command: str) -> int:
-    """Return ``ocictl``'s exit status for a failure; ``command`` is "" if no command was found."""
+    """Return the exit status of ``ocictl`` for a failure of ``command``.
+
+    ``command`` is "" if the command line names no known command.
+    """
     if isinstance(failure, DaemonError) and failure.exit_code:
         return failure.exit_code
     return NO_CONTAINER if command in _CONTAINER_STATUS else FAILED

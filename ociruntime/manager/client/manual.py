@@ -8,20 +8,20 @@ from __future__ import annotations
 DESCRIPTION = (
     "ocictl is the client of ocid, the container manager. It talks HTTP and JSON over a Unix "
     "socket. ocid manages containers by name, restarts them by their policy, and records their "
-    "exit codes. A container is a pod of `ocipod` with one app and a monitor process of its own: "
-    "it keeps running when ocid stops, and ocid finds it again when it starts.\n\n"
+    "exit codes. A container is a pod of `ocipod` with one app and its own monitor process. "
+    "Containers keep running when ocid stops, and ocid adopts them when it starts again.\n\n"
     "Commands and options follow docker and podman. The `container` commands are strict, for "
     "scripts: they fail if there is nothing to do, and their tables have fixed columns.\n\n"
-    "A command may be abbreviated to a unique prefix. A container may be named by its name, its "
-    "ID or a unique prefix of the ID. An error is one line on standard error."
+    "Commands can be abbreviated to a unique prefix. A container is given by its name, its ID or a "
+    "unique prefix of the ID. An error message is one line on standard error."
 )
 
 _IMAGE = "The section IMAGES of ocipod(1) lists the forms of IMAGE."
 
-# (prefix of commands, argument, description): for the page of each command that has it.
+# (prefix of command names, argument, description for the manual pages of these commands).
 ARGUMENTS: tuple[tuple[str, str, str], ...] = (
     ("", "CONTAINER", "CONTAINER is a name, an ID or a unique prefix of an ID."),
-    ("pod", "UUID", "UUID is the UUID of a pod or a unique prefix of it."),
+    ("pod", "UUID", "UUID is the UUID of a pod, or a unique prefix of the UUID."),
     ("run", "IMAGE", _IMAGE),
     ("create", "IMAGE", _IMAGE),
     ("pull", "IMAGE", _IMAGE),
@@ -48,7 +48,7 @@ NEW_CONTAINER: tuple[str, ...] = ()
 
 EXIT_STATUS = (
     ("0", "success"),
-    ("1", "failure; standard error has one line that explains it"),
+    ("1", "failure; the error message is on standard error"),
     ("2", "no command given"),
     ("126", "the container's command cannot be executed"),
     ("127", "the container's command was not found"),
@@ -56,19 +56,19 @@ EXIT_STATUS = (
 )
 STATUS = (
     ("created", "never started"),
-    ("running", "its command is running"),
-    ("paused", "all its processes are suspended"),
-    ("stopped", "exited; its files and logs are kept"),
-    ("restarting", "exited, to be started again by its restart policy"),
+    ("running", "the command is running"),
+    ("paused", "all processes are frozen"),
+    ("stopped", "exited; files and logs are kept"),
+    ("restarting", "exited; the restart policy will start it again"),
     ("removing", "being removed"),
-    ("unknown", "its pod cannot be read; `inspect` shows the reason"),
-    ("corrupt", "the record of ocid cannot be read; `rm -f` removes it"),
+    ("unknown", "the pod cannot be read; `inspect` shows the reason"),
+    ("corrupt", "the record in ocid cannot be read; `rm -f` removes the container"),
 )
 
 FORMS = (
     ("json", "one JSON document"),
-    ("table COLUMN,...", "a table of these fields, with a header"),
-    ("TEXT", "one line each, with {{.Field}} replaced by the value of the field"),
+    ("table COLUMN,...", "a table with these columns and a header"),
+    ("TEXT", "one line for each object, with {{.Field}} replaced by the value of the field"),
 )
 
 FILES = (
@@ -80,8 +80,8 @@ FILES = (
 # (description, command line).
 EXAMPLES = (
     ("Run a container in the background", "ocictl run -d --name web -p 8080:80 nginx"),
-    ("Follow its logs", "ocictl logs -f web"),
-    ("Stop and remove it", "ocictl stop web && ocictl rm web"),
+    ("Follow the logs of a container", "ocictl logs -f web"),
+    ("Stop and remove a container", "ocictl stop web && ocictl rm web"),
 )
 
 # Sections of ocictl(1), in order.

@@ -1,4 +1,4 @@
-"""The options for mounts of a new container: ``--volume``, ``--mount``, ``--volumes-from``."""
+"""The options ``--volume``, ``--mount`` and ``--volumes-from`` of a new container."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ MOUNT_OPTIONS = (
         kind="list",
         short="v",
         details=(
-            "SOURCE is a directory of the host if it contains a slash, else the name of a "
-            "volume, which is created if it does not exist, and outlives the container. Without "
-            "SOURCE, the volume is anonymous. An empty volume gets the image's files. MODE is a "
-            "list of ro, rw, nocopy (leave an empty volume empty), and for a directory of the "
-            "host private, rprivate, slave or rslave (mounts made later on the host appear)."
+            "If SOURCE contains a slash, it is a directory of the host. Otherwise it is the name "
+            "of a volume, which outlives the container; the volume is created if it does not "
+            "exist. Without SOURCE, the volume is anonymous. The image's files are copied to an "
+            "empty volume. MODE is a list of ro, rw and nocopy (do not copy the image's files), "
+            "and, for a directory of the host, a mount propagation: private, rprivate, slave or "
+            "rslave (later mounts on the host appear in the container)."
         ),
     ),
     Option(
@@ -34,8 +35,8 @@ MOUNT_OPTIONS = (
         kind="list",
         details=(
             "Keys: type (bind, volume or tmpfs), source or src, target, dst or destination, "
-            "readonly or ro, volume-nocopy, bind-propagation, tmpfs-size, tmpfs-mode. A value "
-            "with a comma is quoted: "
+            "readonly or ro, volume-nocopy, bind-propagation, tmpfs-size, tmpfs-mode. Quote a "
+            "pair that contains a comma: "
             "'\"source=/a,b\",target=/c'."
         ),
     ),
@@ -48,7 +49,7 @@ MOUNT_OPTIONS = (
 )
 
 # Mode of --volume -> members of the mount.  z and Z (relabel for SELinux) have no effect, because
-# SELinux does not confine these containers.
+# SELinux does not confine the containers of ocid.
 _MODES: dict[str, Mount] = {
     "ro": {"read_only": True},
     "rw": {},
@@ -66,7 +67,7 @@ _SYNONYMS = {
     "destination": "target",
     "ro": "readonly",
 }
-# Key of --mount -> the types that have it.
+# Key of --mount -> types of mounts for which it is valid.
 _KEYS: dict[str, tuple[str, ...]] = {
     "type": ("bind", "volume"),
     "source": ("bind", "volume"),
@@ -80,9 +81,9 @@ _BOOLEANS = {"true": True, "1": True, "": True, "false": False, "0": False}
 
 
 def mounts(arguments: Arguments, directory: str) -> dict[str, Any]:
-    """Return the create request's members for --volume, --mount and --volumes-from.
+    """Return the members of a create request for --volume, --mount and --volumes-from.
 
-    Relative paths are resolved in ``directory``.  Raises UsageError.
+    Resolves relative paths in ``directory``.  Raises UsageError for an invalid value.
     """
     own = [volume(text, directory) for text in arguments.list("volume")]
     own += [mount(text, directory) for text in arguments.list("mount") if not is_tmpfs(text)]
@@ -93,7 +94,7 @@ def mounts(arguments: Arguments, directory: str) -> dict[str, Any]:
 def volume(text: str, directory: str) -> Mount:
     """Parse a value of ``--volume`` like ``/srv/pages:/pages:ro``, ``data:/data`` or ``/data``.
 
-    Raises UsageError.
+    Returns an entry of a create request's ``volumes``.  Raises UsageError for an invalid value.
     """
     form = "use [SOURCE:]TARGET[:ro]"
     first, colon, rest = text.partition(":")
@@ -112,7 +113,7 @@ def volume(text: str, directory: str) -> Mount:
 def mount(text: str, directory: str) -> Mount:
     """Parse a value of ``--mount`` like ``type=bind,source=/srv,target=/srv,readonly``.
 
-    Raises UsageError.
+    Returns an entry of a create request's ``volumes``.  Raises UsageError for an invalid value.
     """
     keys: dict[str, str] = {}
     for word in _words(text):
@@ -146,7 +147,10 @@ def mount(text: str, directory: str) -> Mount:
 
 
 def volumes_from(text: str) -> Mount:
-    """Parse a value of ``--volumes-from`` like ``web`` or ``web:ro``.  Raises UsageError."""
+    """Parse a value of ``--volumes-from`` like ``web`` or ``web:ro``.
+
+    Returns an entry of a create request's ``volumes_from``.  Raises UsageError if it is invalid.
+    """
     name, _, mode = text.partition(":")
     modes = set(mode.split(",")) - {""}
     if not name or modes - {"ro", "rw", "z", "Z"} or modes >= {"ro", "rw"}:
@@ -170,7 +174,10 @@ def _boolean(key: str, value: str) -> bool:
 
 
 def _origin(source: str, directory: str) -> Mount:
-    """Return a writable mount of ``source``: a host path, a volume, or "" (anonymous)."""
+    """Return a writable mount, without a target, of ``source``.
+
+    ``source`` is a path on the host, the name of a volume, or "" for an anonymous volume.
+    """
     made: Mount = {"read_only": False}
     if not source:
         return made
@@ -185,9 +192,9 @@ def _check(made: Mount, where: str) -> None:
     if "propagation" in made and "source" not in made:
         raise UsageError(f"{where}: propagation applies only to a directory of the host")
     if made.get("propagation") in ("shared", "rshared"):
-        reason = "its pod's monitor is in a mount namespace of its own"
+        reason = "the monitor has its own mount namespace"
         message = f"{where}: mounts made in a container cannot propagate to the host: {reason}"
-        raise UsageError(message, "rslave propagates mounts from the host to the container")
+        raise UsageError(message, "use rslave to propagate mounts from the host to the container")
 
 
 def _target(target: str) -> str:

@@ -1,4 +1,4 @@
-"""Commands on networks: ``network create``, ``ls``, ``inspect``, ``rm``, ``prune``."""
+"""The commands ``network create``, ``ls``, ``inspect``, ``rm`` and ``prune``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print details of networks as JSON; return 1 if one was not found.  Raises UsageError."""
+    """Print networks as JSON; return 1 if a network is not found.  Raises UsageError."""
     return show_each(arguments, lambda name: network(connection.get(resource("networks", name))))
 
 
@@ -91,18 +91,18 @@ COMMANDS = (
                 "subnet (default: a free one)",
                 "ADDRESS/BITS",
                 kind="list",
-                details="One IPv4 and one IPv6 subnet are possible.",
+                details="At most one IPv4 and one IPv6 subnet.",
             ),
             Option("gateway", "address of the host in the subnet", "IP", kind="list"),
-            Option("internal", "no access to other networks"),
+            Option("internal", "deny access to other networks"),
             Option("ipv6", "add an IPv6 subnet"),
             Option("label", "set metadata", "KEY[=VALUE]", kind="list"),
             Option("driver", "driver: bridge", "DRIVER", short="d"),
             *refused("network create"),
         ),
         details=(
-            "Containers on the network reach each other by name, short ID and alias. Those of\n"
-            "other networks reach only their published ports. Prints the name."
+            "Containers on the network reach each other by name, short ID and alias. From\n"
+            "other networks, only published ports can be reached. Prints the name."
         ),
         examples=(
             (
@@ -135,7 +135,7 @@ COMMANDS = (
         options=(INSPECT_FORMAT, *refused("network inspect")),
         examples=(
             (
-                "Print the addresses of its containers",
+                "Print the addresses of a network's containers",
                 "ocictl network inspect --format '{{.Addresses}}' back",
             ),
         ),
@@ -145,7 +145,7 @@ COMMANDS = (
         "remove networks",
         run_rm,
         options=(Option("force", "ignore networks that do not exist", short="f"),),
-        details="A network that a container uses, running or not, is not removed.",
+        details="Refuses to remove a network that a container uses, even if it is stopped.",
     ),
     Command(
         "network prune",
@@ -155,7 +155,7 @@ COMMANDS = (
             FORCE,
             *refused("network prune"),
         ),
-        details="Removes only networks made by `network create`.",
+        details="Removes only networks created by `network create`.",
     ),
     Command(
         "network connect NETWORK CONTAINER",

@@ -1,4 +1,4 @@
-"""The options of ``run`` and ``create``, and their conversion to ocid's create request."""
+"""The options of ``run`` and ``create``, and their conversion to a create request for ocid."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SPEC_OPTIONS = (
     Option("name", "name of the container (default: generated)", "NAME"),
     Option(
         "rootfs",
-        "use a copy of this directory, not an image",
+        "use a copy of a directory instead of an image",
         "DIR",
-        details="The directory itself is not modified.",
+        details="The container does not modify the directory.",
     ),
     Option("entrypoint", "override the entrypoint of the image", "PROGRAM"),
     Option(
@@ -45,15 +45,15 @@ SPEC_OPTIONS = (
         kind="list",
         short="p",
         details=(
-            "Without a port of the host, a free one is chosen. Ranges of ports are possible: "
-            "8000-8009:80-89."
+            "The first PORT is the host's (default: a free port), the last PORT the container's. "
+            "Ranges are possible: 8000-8009:80-89."
         ),
     ),
     Option(
         "publish-all",
         "publish all ports that the image exposes",
         short="P",
-        details="Free ports of the host are chosen when the container is created.",
+        details="Free ports of the host are selected when the container is created.",
     ),
     Option("workdir", "working directory in the container", "DIR", short="w", completed=False),
     Option("user", "user name or UID", "USER[:GROUP]", short="u"),
@@ -63,19 +63,19 @@ SPEC_OPTIONS = (
         "network: default, none, host or a name",
         "NETWORK",
         details=(
-            "The default network is a bridge with NAT. Several names are separated by commas; "
-            "`network create` makes networks."
+            "The default network is a bridge with NAT. Separate several names by commas. Create "
+            "networks with `network create`."
         ),
     ),
     Option(
         "network-alias",
-        "additional name on its networks",
+        "additional DNS name on the networks",
         "NAME",
         kind="list",
         completed=False,
     ),
     Option("net-alias", value="NAME", kind="list"),
-    Option("ip", "address of the container on its network", "IP"),
+    Option("ip", "IP address of the container on its network", "IP"),
     Option("dns", "set a DNS server (default: the host's)", "IP", kind="list"),
     Option("dns-search", "set a DNS search domain", "DOMAIN", kind="list"),
     Option("dns-option", "set an option of resolv.conf", "OPTION", kind="list"),
@@ -107,11 +107,12 @@ SPEC_OPTIONS = (
         "no, on-failure[:N], always or unless-stopped",
         "POLICY",
         details=(
-            "`unless-stopped` is `always` until the container is stopped by hand. The "
-            "restart backoff starts at 100 ms and doubles up to one minute."
+            "`unless-stopped` is like `always`, but a container that a user has stopped is not "
+            "restarted with ocid. The restart backoff starts at 100 ms and doubles up to one "
+            "minute."
         ),
     ),
-    Option("rm", "remove the container when it exits", details="Its logs are removed, too."),
+    Option("rm", "remove the container when it exits", details="Also removes its logs."),
     Option("stop-signal", "signal sent by stop", "SIGNAL"),
     Option("stop-timeout", "timeout before SIGKILL (default: 10)", "SECONDS", kind="number"),
     Option("pull", "pull policy (default: missing)", "missing|always|never", kind="choice"),
@@ -119,32 +120,33 @@ SPEC_OPTIONS = (
     Option("insecure", "skip an image check: image, tls, http", "CHECK", kind="list"),
     Option("cidfile", "write the ID to a new file", "FILE"),
     *ISOLATION_OPTIONS,
-    # Only for --publish-all: other ports need not be exposed to be published.
+    # Used only by --publish-all: --publish also publishes ports that are not exposed.
     Option("expose", value="PORT", kind="list"),
-    # Without effect here: no health check is run.
+    # No effect except for hiding a warning: health checks are not supported.
     Option("no-healthcheck"),
 )
 
 _NOT_FOUND = 404
-_NOT_STORED = "is not in the store"  # in the message for an image
+_NOT_STORED = "is not in the store"  # part of ocid's error for an image that must be pulled
 _HIGHEST_PORT = 65535
 _PROTOCOLS = ("tcp", "udp")
 _POLICIES = ("no", "on-failure", "always", "unless-stopped")
-# Image transports whose reference is a path (images/model/reference.py); the first may end in :TAG.
+# Image transports whose reference is a path (images/model/reference.py); in _TAGGED, a tag may
+# follow the path.
 _TAGGED = ("oci", "oci-archive", "docker-archive")
 _PLAIN = ("dir", "tar", "aci")
 _ARCHIVES = (".aci", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 
 def published_ports(text: str) -> list[dict[str, Any]]:
-    """Parse a value of ``--publish`` to entries of a request's ``ports``.
+    """Parse a value of ``--publish``; return entries of a create request's ``ports``.
 
-    Values are like ``8080:80``, ``127.0.0.1:8080:80/udp``, ``80`` or ``8000-8009:80-89``.  If the
-    host's port is missing, a free one is chosen.  Raises UsageError.
+    Examples of values are ``8080:80``, ``127.0.0.1:8080:80/udp``, ``80`` and ``8000-8009:80-89``.
+    If the host's port is missing, chooses a free port.  Raises UsageError for an invalid value.
     """
     ports, _, protocol = text.partition("/")
     host, _, inside = ports.rpartition(":")
-    # Without brackets, only the last colon before the port can end the address.
+    # An IPv6 address must be in brackets, because it contains colons.
     address, _, outside = host.rpartition(":") if ":" in host else ("", "", host)
     protocol = protocol or "tcp"
     if protocol not in _PROTOCOLS:
@@ -184,7 +186,7 @@ def _port_number(digits: str, text: str) -> int:
 
 
 def _free_port(address: str, protocol: str) -> int:
-    """Return a port of this host that is free now at ``address``.  Raises UsageError."""
+    """Return a free port of this host's ``address``.  Raises UsageError if there is none."""
     import socket
 
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -216,7 +218,7 @@ def extra_host(text: str) -> dict[str, str]:
     return {"name": name, "address": address.removeprefix("[").removesuffix("]")}
 
 
-# Option of --security-opt -> members of the request; "": without effect here.
+# Value of --security-opt -> members of the create request; {} for a value without effect.
 _SECURITY: dict[str, dict[str, Any]] = {
     "no-new-privileges": {"no_new_privileges": True},
     "no-new-privileges=true": {"no_new_privileges": True},
@@ -227,9 +229,9 @@ _SECURITY: dict[str, dict[str, Any]] = {
 
 
 def security(text: str) -> dict[str, Any]:
-    """Return the create request's members for a value of ``--security-opt``.
+    """Return the members of a create request for ``text``, a value of ``--security-opt``.
 
-    Raises UsageError.
+    Raises UsageError for an unsupported value.
     """
     known = _SECURITY.get(text.replace(":", "="))
     if known is None:
@@ -260,9 +262,10 @@ def restart_policy(text: str) -> dict[str, Any]:
 
 
 def absolute_image(image: str, directory: str) -> str:
-    """Return an image reference whose path is absolute, because ocid runs in another directory.
+    """Return the image reference ``image`` with a relative path resolved in ``directory``.
 
-    Raises UsageError if the path would be ambiguous.
+    ocid runs in another directory, so it needs absolute paths.  Raises UsageError if the path would
+    be ambiguous.
     """
     form, colon, path = image.partition(":")
     if not colon:
@@ -285,7 +288,7 @@ def _is_archive(image: str) -> bool:
     return any(image.endswith(suffix) and image != suffix for suffix in _ARCHIVES)
 
 
-# Option -> member of the request, where the value is passed on unchanged.
+# Option -> member of the create request, for values that are copied unchanged.
 _TEXTS = {
     "name": "name",
     "workdir": "working_dir",
@@ -310,7 +313,10 @@ _FLAGS = {"read-only": "read_only", "tty": "tty", "interactive": "stdin", "rm": 
 
 
 def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
-    """Create a container from ``run``'s options; return ocid's answer.  Raises UsageError."""
+    """Create a container from the options of ``run``; return ocid's answer.
+
+    Raises UsageError, HostError if the file of ``--cidfile`` cannot be written.
+    """
     command = list(arguments.positional)
     rootfs = arguments.text("rootfs")
     if not rootfs and not command:
@@ -339,8 +345,8 @@ def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
 def post_spec(connection: Connection, spec: Spec, arguments: Arguments) -> dict[str, Any]:
     """Send ocid a create request, print the answer's warnings, and return the answer.
 
-    An image that is not in the store is pulled first; its progress goes to standard error unless
-    ``--quiet`` is among ``arguments``.  Errors name the options in ``arguments``.
+    If the image is not in the store, pulls it first, and prints the progress to standard error
+    unless ``arguments`` has ``--quiet``.  Error messages name options instead of JSON members.
     """
     try:
         record = _posted(connection, spec, quiet=arguments.flag("quiet"))
@@ -374,9 +380,10 @@ def _posted(connection: Connection, spec: Spec, *, quiet: bool) -> dict[str, Any
 
 
 def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
-    """Return the body of a create request with the members whose options are set.
+    """Return the body of a create request, with members for the options in ``arguments``.
 
-    Relative paths are resolved in ocictl's working directory.  Raises UsageError, HostError.
+    Resolves relative paths in the working directory of ocictl.  Raises UsageError for an invalid
+    value, HostError if a file that an option names cannot be read.
     """
     spec: Spec = {}
     rootfs = arguments.text("rootfs")
@@ -388,7 +395,7 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     if command:
         spec["command"] = command
     if "entrypoint" in arguments.texts:
-        # An empty entrypoint removes that of the image.
+        # An empty entrypoint overrides the image's entrypoint.
         spec["entrypoint"] = [word for word in [arguments.text("entrypoint")] if word]
     spec.update({_TEXTS[name]: text for name, text in arguments.texts.items() if name in _TEXTS})
     spec.update(
@@ -402,7 +409,7 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
 
 
 def _parsed(arguments: Arguments) -> Spec:
-    """Return the create request's members for options that have a syntax of their own."""
+    """Return the members of a create request for the options whose values must be parsed."""
     spec: Spec = {}
     if env := environment(arguments.list("env-file"), arguments.list("env"), os.environ):
         spec["env"] = env
@@ -447,13 +454,13 @@ def labels_of(values: list[str]) -> dict[str, str]:
 
 
 def _network(arguments: Arguments) -> Spec:
-    """Return the create request's members for networks and ports.  Raises UsageError."""
+    """Return the members of a create request for networks and ports.  Raises UsageError."""
     spec: Spec = {}
     if network := arguments.text("network") or arguments.text("net"):
         if network.startswith("container:"):
             hint = "containers on a network of `network create` find each other by name"
             raise UsageError(f"--network={network} is not supported", hint)
-        # "bridge" is the default network of docker.
+        # "bridge" is the name of docker's default network.
         spec["network"] = "default" if network == "bridge" else network
     if address := arguments.text("ip"):
         spec["network"] = with_address(spec.get("network", "default"), address)
@@ -471,9 +478,12 @@ def _network(arguments: Arguments) -> Spec:
 
 
 def with_address(network: str, address: str) -> str:
-    """Return ``NETWORK:IP=ADDRESS`` for the options --network and --ip.  Raises UsageError."""
+    """Return ``NETWORK:IP=ADDRESS`` for the options ``--network`` and ``--ip``.
+
+    Raises UsageError for an invalid address, or if ``network`` is not exactly one named network.
+    """
     if network in ("default", "none", "host", "all") or "," in network or ":" in network:
-        hint = "use --network=NETWORK with a network that ocictl network create has made"
+        hint = "use --network=NETWORK with a network of `ocictl network create`"
         raise UsageError(f'--ip: network "{network}": exactly one named network is required', hint)
     if not address or set(address) - set("0123456789abcdefABCDEF.:"):
         raise UsageError(f'--ip: "{address}" is not an IP address')
@@ -483,10 +493,10 @@ def with_address(network: str, address: str) -> str:
 def environment(
     files: list[str], settings: list[str], inherited: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the variables of ``--env-file`` and ``--env``; those of ``--env`` take precedence.
+    """Return the variables of ``--env-file`` (``files``), overridden by ``--env`` (``settings``).
 
-    A bare NAME is copied from ``inherited``, ocictl's environment, if it is set there.  Raises
-    UsageError, HostError.
+    The value of a NAME without ``=`` is copied from ``inherited``, the environment of ocictl, if it
+    is set there.  Raises UsageError for an invalid variable, HostError if a file cannot be read.
     """
     variables: dict[str, str] = {}
     for path in files:
@@ -499,7 +509,10 @@ def environment(
 
 
 def lines_of(path: str, option: str) -> list[str]:
-    """Return the lines of a file that an option names.  Raises UsageError, HostError."""
+    """Return the lines of the file ``path``, the value of ``option``.
+
+    Raises HostError if the file cannot be read, UsageError if it is not UTF-8.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             return file.read().splitlines()

@@ -1,4 +1,4 @@
-"""Reword errors of ocid for the command line: ``auto_remove``, a request's member, is ``--rm``."""
+"""Replace JSON members in errors of ocid with options of ocictl: ``auto_remove`` is ``--rm``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ociruntime.manager.client.connection import DaemonError
 _BAD_REQUEST = "bad_request"
 _PATH = re.compile(r"([a-z_]+)(?:\[[0-9]+\]|\.[a-z_]+)*: (.*)", re.DOTALL)
 _MEMBER = re.compile(r"\b[a-z]+_[a-z_]+\b")
-# Member of a request for a container -> its option, where the names differ.
+# Member of a create request -> its option, if their names differ.
 _OPTIONS = {
     "auto_remove": "rm",
     "devices": "device",
@@ -37,10 +37,10 @@ def _option_of(word: re.Match[str]) -> str:
 
 
 def with_option(error: DaemonError, used: Container[str]) -> DaemonError:
-    """Return ``error`` with the JSON path at its beginning replaced by the option.
+    """Return ``error`` with the JSON path at its beginning replaced by the name of the option.
 
-    ``used`` are the names of the options on the command line; an error about another member is
-    unchanged.
+    ``used`` contains the names of the options on the command line.  If the member's option is not
+    among them, returns ``error`` unchanged.
     """
     path = _PATH.fullmatch(str(error)) if error.code == _BAD_REQUEST else None
     if path is None:

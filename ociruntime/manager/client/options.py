@@ -1,4 +1,4 @@
-"""The global options of ``ocictl``, options that several commands share, and all commands."""
+"""The global options of ``ocictl``, options that commands share, and the table of all commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GLOBAL_OPTIONS = (
         "socket",
         f"socket of ocid (default: {SOCKET})",
         "PATH",
-        details="Only root and the group given to ocid may connect.",
+        details="Only root and the group of `ocid --group` may connect.",
     ),
     Option("debug", "enable debug output and tracebacks"),
     Option("help", "print help; also after a command", short="h"),
@@ -24,7 +24,7 @@ QUIET = Option("quiet", "print only IDs", short="q")
 NO_LEGEND = Option("no-legend", "omit the header")
 DETACH_KEYS_OPTION = Option("detach-keys", "detach key sequence (default: ctrl-p,ctrl-q)", "KEYS")
 TIME = Option("time", "timeout before SIGKILL", "SECONDS", kind="count", short="t")
-TIMEOUT = Option("timeout", value="SECONDS", kind="count")  # docker's newer name of it
+TIMEOUT = Option("timeout", value="SECONDS", kind="count")  # docker's newer name of --time
 SINCE = Option("since", "start time: 10m (ago) or a date", "TIME")
 UNTIL = Option("until", "end time", "TIME")
 FORCE = Option("force", "do not ask for confirmation", short="f")
@@ -32,20 +32,20 @@ FILTER = Option("filter", "filter the output", "KEY=VALUE", kind="list", short="
 
 CONTAINER_STATUS = (
     ("N", "exit status of the command"),
-    ("125", "the container was not started, or its exit status is unknown"),
+    ("125", "the container did not start, or its exit status is unknown"),
     ("126", "the command cannot be executed"),
     ("127", "the command was not found"),
     ("128 + N", "signal N killed the command"),
 )
-# For commands that start a container and do not wait for it.
+# For commands that start a container and do not wait for its exit.
 START_STATUS = (
     ("0", "success"),
-    ("1", "failure; standard error has one line that explains it"),
+    ("1", "failure; the error message is on standard error"),
     ("126", "the container's command cannot be executed"),
     ("127", "the container's command was not found"),
 )
 
-# Title in the help -> module -> its commands.
+# Title in the help -> module -> commands that the module defines.
 GROUPS: Groups = {
     "containers": {
         "run_and_attach": ("run", "create"),
@@ -118,8 +118,8 @@ GROUPS: Groups = {
     "": {"networks": ("network connect", "network disconnect")},
 }
 
-# docker's longer names of commands that have a name without the first word, or another one.
-# `container create`, `start`, `stop` and `list` are the strict commands above.
+# Docker's longer name of a command -> name in ocictl.  `container create`, `start`, `stop` and
+# `list` are the strict commands above.
 ALIASES = {
     **{
         f"container {name}": name
@@ -143,9 +143,9 @@ ALIASES = {
 }
 
 _BUILD = "build images with buildah or docker, then ocictl load, or push to a registry"
-_PUSH = "push with skopeo or buildah; the daemon stores no push credentials"
+_PUSH = "use skopeo or buildah to push images"
 _IMPORT = "ocictl run --rootfs DIR, or ocictl pull tar:FILE"
-# Commands of docker's that are refused, and why.
+# Command of docker that is refused -> the reason or the alternative.
 ABSENT = {
     "build": _BUILD,
     "builder": _BUILD,
@@ -159,8 +159,11 @@ ABSENT = {
     "image push": _PUSH,
     "import": _IMPORT,
     "push": _PUSH,
-    "search": "only Docker Hub supports it",
-    **dict.fromkeys(("config", "node", "secret", "service", "stack", "swarm"), "no cluster here"),
+    "search": "only Docker Hub supports search",
+    **dict.fromkeys(
+        ("config", "node", "secret", "service", "stack", "swarm"),
+        "ocid manages a single host, not a cluster",
+    ),
 }
 
 PROGRAM = Program(

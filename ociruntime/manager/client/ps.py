@@ -20,14 +20,14 @@ from ociruntime.manager.client.template_functions import Pairs, Shape
 
 Record: TypeAlias = dict[str, Any]
 
-# docker's key -> the daemon's, where they differ (manager/containers/manager.py, _FILTERS).
+# Filter in docker -> filter in ocid (_FILTERS of manager/containers/manager.py), if they differ.
 _RENAMED = {"ancestor": "image"}
 
 
 def as_query(filters: Sequence[str], known: Sequence[str]) -> str | None:
-    """Convert ``--filter KEY=VALUE`` options to a JSON object of lists; None without filters.
+    """Convert values ``KEY=VALUE`` of ``--filter`` to a JSON object of lists; None if empty.
 
-    ``known`` are the valid keys.  Raises UsageError.
+    ``known`` lists the valid keys.  Raises UsageError for an unknown key or a missing value.
     """
     import json
 
@@ -36,7 +36,10 @@ def as_query(filters: Sequence[str], known: Sequence[str]) -> str | None:
 
 
 def as_lists(filters: Sequence[str], known: Sequence[str]) -> dict[str, list[str]]:
-    """Convert ``--filter KEY=VALUE`` options to ``{key: [values]}``.  Raises UsageError."""
+    """Convert values ``KEY=VALUE`` of ``--filter`` to ``{key: [values]}``.
+
+    ``known`` lists the valid keys.  Raises UsageError for an unknown key or a missing value.
+    """
     lists: dict[str, list[str]] = {}
     for text in filters:
         key, equals, value = text.partition("=")
@@ -53,13 +56,16 @@ TITLES = ["CONTAINER ID", "IMAGE", "COMMAND", "CREATED", "STATUS", "PORTS", "NAM
 SHORT_ID = 12  # digits
 _SHORT_COMMAND = 20  # characters
 _COLUMNS = 80
-# Columns that ``ps`` cuts if the table is too wide, and the fewest characters of each.
+# Columns that ``ps`` truncates if the table is too wide -> minimum width in characters.
 _SHRINKING = {TITLES.index("IMAGE"): 5, TITLES.index("COMMAND"): 7, TITLES.index("PORTS"): 5}
 _ALL = "0.0.0.0"  # noqa: S104 - nothing is bound here
 
 
 def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
-    """Return a container's record with status, ports and the like formatted for ``ps``."""
+    """Return the JSON of a container with status, times and ports formatted for ``ps``.
+
+    ``now`` is the current time in seconds since the epoch.  With ``full``, nothing is truncated.
+    """
     return {
         **record,
         "id": record["id"] if full else record["id"][:SHORT_ID],
@@ -76,13 +82,16 @@ def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
     }
 
 
-# docker's titles of the fields that templates use.
+# Field of a template -> title of its column, as in docker.
 _FIELD_TITLES = {"ID": "CONTAINER ID", "RunningFor": "CREATED", "LocalVolumes": "LOCAL VOLUMES"}
-_STATES = {"stopped": "exited", "unknown": "dead", "corrupt": "dead"}  # here -> docker's
+_STATES = {"stopped": "exited", "unknown": "dead", "corrupt": "dead"}  # ocid -> docker
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return a container's row as data for templates, with docker's field names and ocid's."""
+    """Return a container as data for templates, with the field names of docker and of ocid.
+
+    ``shown`` is the result of ``row``.
+    """
     spec, labels = shown["spec"], shown["labels"]
     volumes = spec.get("volumes") or ()
     named = [one["name"] for one in volumes if "name" in one]
@@ -105,13 +114,13 @@ def shape(shown: dict[str, Any]) -> Shape:
 
 
 def networks(spec: dict[str, Any]) -> str:
-    """Return a container's networks, joined by commas, without the arguments for CNI plugins."""
+    """Return the names of a container's networks, joined by commas."""
     entries = (spec.get("network") or "default").split(",")
     return ",".join(entry.partition(":")[0] for entry in entries if entry)
 
 
 def cells(shown: dict[str, Any]) -> list[str]:
-    """Return a container's row of the table: one cell for each of ``TITLES``."""
+    """Return a container's row in the table: the cells for ``TITLES``."""
     names = ("id", "image", "command", "created", "status", "ports", "names")
     return [plain(shown[name]) for name in names]
 
@@ -150,13 +159,13 @@ def ports(forwarded: list[dict[str, Any]]) -> str:
 
 
 def outside(port: dict[str, Any]) -> str:
-    """Format the host's side of a published port: ``127.0.0.1:8080``, ``0.0.0.0:8080``."""
+    """Format the host address of a published port, such as ``0.0.0.0:8080``."""
     address = port.get("host_ip") or _ALL
     return f"{f'[{address}]' if ':' in address else address}:{port['host_port']}"
 
 
 def seconds(time: str | None) -> int | None:
-    """Convert an RFC 3339 time to seconds since 1970."""
+    """Convert an RFC 3339 time to seconds since the epoch; None if it is empty."""
     if not time:
         return None
     from datetime import datetime
@@ -173,11 +182,11 @@ def run_ps(connection: Connection, arguments: Arguments) -> int:
     if "last" in arguments.numbers and last < 1:
         raise UsageError(f"--last: must be 1 or more, not {last}")
     filters = arguments.list("filter")
-    # A filter by status or exit code implies --all, as with docker.
+    # As in docker, a filter by status or exit code implies --all.
     whole = arguments.flag("all") or last > 0
     whole = whole or any(one.startswith(("status=", "exited=")) for one in filters)
     query = as_query(filters, FILTERS)
-    # A format that has the size needs it, too, as with docker.
+    # As in docker, a format that contains .Size implies --size.
     sized = arguments.flag("size") or ".Size" in arguments.text("format")
     records = connection.get(resource("containers", all=whole, filters=query, size=sized))
     records = records[:last] if last else records
@@ -196,7 +205,10 @@ def run_ps(connection: Connection, arguments: Arguments) -> int:
 
 
 def width() -> int:
-    """Return the columns of the terminal, at least 80; 80 if standard output is not a terminal."""
+    """Return the terminal's width in columns, at least 80.
+
+    Returns 80 if standard output is not a terminal.
+    """
     import os
 
     try:
@@ -206,9 +218,9 @@ def width() -> int:
 
 
 def table(rows: list[list[str]], columns: int) -> str:
-    """Format rows to fit ``columns`` characters: shorten times, then image, command, ports.
+    """Format rows as a table of at most ``columns`` characters, if possible.
 
-    IDs and names are never shortened.
+    Shortens times, then truncates images, commands and ports; never truncates IDs and names.
     """
     rows = fitted(rows, columns, {})
     if rows and _width(rows) > columns:

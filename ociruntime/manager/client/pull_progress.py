@@ -1,4 +1,4 @@
-"""Pull an image through ocid, and show the progress."""
+"""Pull an image through ocid, and print the progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from ociruntime.manager.client.connection import Connection, DaemonError, resour
 def pulled(connection: Connection, body: dict[str, object], name: str, *, quiet: bool) -> str:
     """Pull an image, print the progress to standard error, and return the image's id.
 
-    Raises RuntimeFailure.
+    ``body`` is the body of the pull request, ``name`` the image's name in the progress.  Raises
+    DaemonError if the pull fails, HostError if ocid cannot be reached.
     """
     with Layers(name, quiet=quiet) as layers:
         for line in connection.lines("POST", resource("images", "pull"), body):
@@ -19,5 +20,5 @@ def pulled(connection: Connection, body: dict[str, object], name: str, *, quiet:
                 layers.finish()
                 return str(line["id"])
             layers(line["progress"], line["done"], line["total"])
-    message = f'pull image "{body["image"]}": ocid closed the connection before the end'
+    message = f'pull image "{body["image"]}": ocid closed the connection before the pull ended'
     raise DaemonError(message, "failed", 200)

@@ -1,4 +1,4 @@
-"""Commands that attach to containers: ``run``, ``create``, ``exec``, ``attach``."""
+"""The commands ``run``, ``create``, ``exec`` and ``attach``, and attaching to containers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _STREAMS: tuple[str, ...] = ("stdin", "stdout", "stderr")
 
 
 class Attachment:
-    """An attachment to the streams of the container ``ref``; with ``wait``, before its next start.
+    """An attachment to the streams of the container ``ref``.
 
-    Creating it raises the errors of ``connection``, and RuntimeFailure.
+    With ``wait``, attaches before the container's next start.  ``__init__`` opens the attachment;
+    it raises the errors of ``Connection``.
     """
 
     def __init__(
@@ -41,9 +42,9 @@ class Attachment:
         self._connection = connection
         self._ref = ref
         names = ",".join(streams) or None
-        # Do not resize the terminal of a program that we neither started nor send input.
+        # Do not resize the container's terminal for a client that only watches the output.
         sized = wait or not streams or "stdin" in streams
-        # Send the size in the request, so that the program sees it from its start.
+        # Send the size with the request, so that the terminal has this size at the program's start.
         size = window_size(0) if sized else None
         rows_columns = f"{size[0]},{size[1]}" if size else None
         path = container(ref, "attach", streams=names, wait=wait, size=rows_columns)
@@ -61,13 +62,14 @@ class Attachment:
             early=messages[1:],
         )
         self._session.on_signal = self._signal if forward_signals else None
-        # SIGPIPE goes only to a program that we have started: others had readers before.
+        # Send SIGPIPE only to a program that we start: it has no other reader of its output.
         self._session.passes_sigpipe = wait
 
     def run(self) -> int:
-        """Relay the streams until the container exits; return its exit code, or DETACHED.
+        """Relay the streams until the container exits; return its exit code.
 
-        Raises RuntimeFailure.
+        Returns DETACHED if the user detaches, SIGPIPE_STATUS if standard output is closed.  Raises
+        RuntimeFailure if the connection fails.
         """
         return self._session.run()
 
@@ -75,7 +77,7 @@ class Attachment:
         try:
             self._connection.post(container(self._ref, "kill"), {"signal": str(number)})
         except RuntimeFailure:
-            return  # the container may have exited: its output and exit code still arrive
+            return  # not an error: the container may have exited already
 
     def close(self) -> None:
         """Close the attachment; the container keeps running."""
@@ -85,23 +87,24 @@ class Attachment:
 def in_foreground(
     connection: Connection, ref: str, arguments: Arguments, *, stdin: bool
 ) -> int | None:
-    """Start a container and relay its streams; return its exit status, None on detach.
+    """Start a container, relay its streams until it exits, and return its exit status.
 
-    With ``stdin``, also relay standard input.  Raises UsageError, RuntimeFailure.
+    With ``stdin``, also relays standard input.  Returns None if the user detaches.  Raises
+    UsageError for an invalid option, RuntimeFailure if the container does not start.
     """
     return stay(started(connection, ref, arguments, stdin=stdin))
 
 
 def started(connection: Connection, ref: str, arguments: Arguments, *, stdin: bool) -> Attachment:
-    """Attach to a container, start it, and return the attachment.
+    """Attach to a container, start the container, and return the attachment.
 
-    Raises UsageError, RuntimeFailure.
+    Raises UsageError for an invalid option, RuntimeFailure if the container does not start.
     """
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
     streams = _STREAMS if stdin else _STREAMS[1:]
     if chosen := [word.lower() for word in arguments.list("attach")]:
         streams = tuple(name for name in streams if name in chosen)
-    # Attach before the start, so that no output is missed.
+    # Attach before the start, so that no output is lost.
     attachment = Attachment(
         connection,
         ref,
@@ -121,7 +124,7 @@ def started(connection: Connection, ref: str, arguments: Arguments, *, stdin: bo
 def stay(attachment: Attachment) -> int | None:
     """Relay an attachment's streams until the container exits; return its exit status.
 
-    Returns None if the user detaches.  Raises RuntimeFailure.
+    Returns None if the user detaches.  Raises RuntimeFailure if the connection fails.
     """
     try:
         status = attachment.run()
@@ -131,7 +134,10 @@ def stay(attachment: Attachment) -> int | None:
 
 
 def run_run(connection: Connection, arguments: Arguments) -> int:
-    """Run a container; return its exit status, or 0 with ``--detach``.  Raises UsageError."""
+    """Create and start a container; return its exit status, or 0 with ``--detach``.
+
+    Raises UsageError for an invalid option.
+    """
     detach = arguments.flag("detach")
     _check_attach(arguments, detach=detach)
     if arguments.flag("tty") and arguments.flag("interactive") and not detach:
@@ -140,7 +146,7 @@ def run_run(connection: Connection, arguments: Arguments) -> int:
     try:
         attachment = _start(connection, container_id, arguments)
     except DaemonError:
-        # The container never ran, so --rm would never take effect by itself.
+        # The daemon applies --rm only after an exit, and this container has never run.
         if arguments.flag("rm"):
             _try(connection.delete, container(container_id, force=True))
         raise
@@ -150,13 +156,13 @@ def run_run(connection: Connection, arguments: Arguments) -> int:
     if status is None:
         return 0
     if arguments.flag("rm") and status != SIGPIPE_STATUS:
-        # Wait until the daemon has removed the container: the next command must not find it.
+        # Wait for the removal, so that the next command of a script does not find the container.
         _try(connection.post, container(container_id, "wait"), {"condition": "removed"})
     return status
 
 
 def _check_attach(arguments: Arguments, *, detach: bool) -> None:
-    """Check the values of ``--attach``.  Raises UsageError."""
+    """Raise UsageError if the values of ``--attach`` are invalid."""
     streams = arguments.list("attach")
     for word in streams:
         if word.lower() not in _STREAMS:
@@ -164,7 +170,7 @@ def _check_attach(arguments: Arguments, *, detach: bool) -> None:
                 f'--attach: unknown stream "{word}"', f"supported: {', '.join(_STREAMS)}"
             )
     if streams and detach:
-        raise UsageError("--attach and --detach are mutually exclusive")
+        raise UsageError("--attach cannot be combined with --detach")
     if streams == ["stdin"] or ("stdin" in streams and not arguments.flag("interactive")):
         raise UsageError(
             "--attach=stdin requires --interactive and an output stream",
@@ -173,7 +179,7 @@ def _check_attach(arguments: Arguments, *, detach: bool) -> None:
 
 
 def _start(connection: Connection, container_id: str, arguments: Arguments) -> Attachment | None:
-    """Start the container; return the attachment to it, None with ``--detach``."""
+    """Start a container; return the attachment to it, or None with ``--detach``."""
     if arguments.flag("detach"):
         connection.post(container(container_id, "start"))
         return None
@@ -181,7 +187,7 @@ def _start(connection: Connection, container_id: str, arguments: Arguments) -> A
 
 
 def _try(act: Callable[..., object], *args: object) -> None:
-    """Call ``act`` and ignore a RuntimeFailure: the container may have been removed."""
+    """Call ``act(*args)``; ignore a RuntimeFailure, because the container may have been removed."""
     try:
         act(*args)
     except RuntimeFailure:
@@ -194,7 +200,10 @@ def run_create(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_exec(connection: Connection, arguments: Arguments) -> int:
-    """Run a program in a container; return its exit code, 0 on detach.  Raises RuntimeFailure."""
+    """Run a program in a container; return the program's exit code, or 0 if the user detaches.
+
+    Raises UsageError for an invalid option, RuntimeFailure if the program does not start.
+    """
     import json
 
     request = exec_request(arguments)
@@ -212,7 +221,10 @@ def run_exec(connection: Connection, arguments: Arguments) -> int:
 
 
 def exec_request(arguments: Arguments) -> dict[str, Any]:
-    """Convert the options of ``exec`` to the daemon's exec request.  Raises UsageError."""
+    """Return the JSON of the exec request for the options of ``exec``.
+
+    Raises UsageError for an invalid option.
+    """
     tty = arguments.flag("tty")
     stdin = arguments.flag("interactive")
     if tty and stdin and not arguments.flag("detach"):
@@ -233,10 +245,10 @@ def exec_request(arguments: Arguments) -> dict[str, Any]:
 
 
 def check_terminal(hint: str) -> None:
-    """Raise UsageError unless standard input is a terminal.
+    """Raise UsageError, with the remedy ``hint``, unless standard input is a terminal.
 
-    A container's terminal does not signal the end of the input: a shell that reads a script from a
-    pipe would wait for ever.
+    Through a container's terminal, the end of a pipe's input is not signalled: a shell that reads a
+    script from it would wait forever.
     """
     if not os.isatty(0):
         raise UsageError("attach a terminal: the input device is not a TTY", hint)
@@ -247,9 +259,10 @@ def _window_size() -> tuple[int, int] | None:
 
 
 def variable(word: str) -> str:
-    """Parse a value of ``--env``; return ``NAME=VALUE``.
+    """Return ``NAME=VALUE`` for ``word``, a value of ``--env``.
 
-    A bare ``NAME`` is copied from ocictl's environment; "" if unset there.  Raises UsageError.
+    The value of a NAME without ``=`` is copied from the environment of ocictl; returns "" if it is
+    not set there.  Raises UsageError if the name is empty.
     """
     name, equals, _ = word.partition("=")
     if not name:
@@ -261,7 +274,10 @@ def variable(word: str) -> str:
 
 
 def run_attach(connection: Connection, arguments: Arguments) -> int:
-    """Attach to a container; return its exit code, 0 on detach.  Raises RuntimeFailure."""
+    """Attach to a running container; return its exit code, or 0 if the user detaches.
+
+    Raises RuntimeFailure if the container is not running.
+    """
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
     ref = arguments.positional[0]
     if arguments.flag("no-stdin"):
@@ -282,8 +298,8 @@ def run_attach(connection: Connection, arguments: Arguments) -> int:
     return 0 if code == DETACHED else code
 
 
-SIGNALS_OPTION = Option("sig-proxy", "pass signals on to the container (default: true)")
-# ``--net`` is an alias that docker and podman know.
+SIGNALS_OPTION = Option("sig-proxy", "forward signals to the container (default: true)")
+# ``--net`` is an alias of ``--network`` in docker and podman.
 NEW_OPTIONS = (*SPEC_OPTIONS, Option("net", value="NAME"))
 _GROUPS = (
     (
@@ -322,7 +338,7 @@ COMMANDS = (
         options=(
             Option("detach", "run in the background and print the ID", short="d"),
             DETACH_KEYS_OPTION,
-            Option("attach", "attach to this stream only", "STREAM", kind="list", short="a"),
+            Option("attach", "attach only to this stream", "STREAM", kind="list", short="a"),
             SIGNALS_OPTION,
             *NEW_OPTIONS,
             *refused("run"),

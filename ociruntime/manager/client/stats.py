@@ -1,4 +1,4 @@
-"""``ocictl stats``: the resource usage of containers, live at a terminal."""
+"""``ocictl stats``: print the resource usage of containers, refreshed at a terminal."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ TITLES = [
 ]
 _NONE = "--"
 _INTERVAL = 1.0  # seconds between two refreshes
-_SHORT_INTERVAL = 0.5  # seconds until the second sample, without which the CPU usage is unknown
+_SHORT_INTERVAL = 0.5  # seconds until the second sample: CPU usage is computed from two samples
 _GONE = 404
 _CLEAR = "\x1b[H\x1b[J"
 
 
 class Meter:
-    """Measures the resource usage of containers in successive samples."""
+    """Take successive samples of the resource usage of containers.
+
+    ``refs`` lists names or ids; if it is empty, all running containers are sampled.
+    """
 
     def __init__(self, connection: Connection, refs: list[str]) -> None:
         self._connection = connection
@@ -41,8 +44,8 @@ class Meter:
     def sample(self, *, first: bool = False) -> list[Record]:
         """Return ocid's ``stats`` of each container, with ``cpu_percent`` since the last sample.
 
-        A container that was removed meanwhile is left out; in the ``first`` sample it is an error.
-        Raises DaemonError, HostError.
+        Omits containers that were removed meanwhile; in the ``first`` sample, a missing container
+        is an error.  Raises DaemonError, HostError.
         """
         connection = self._connection
         refs = self._refs or [one["id"] for one in connection.get(resource("containers"))]
@@ -60,7 +63,8 @@ class Meter:
     def _cpu_percent(self, stats: Record, now: float) -> float | None:
         """Return a container's CPU usage since its last sample, in percent of one CPU.
 
-        Returns None if there is no earlier sample, or if the usage is unknown.
+        ``now`` is the monotonic time of this sample in seconds.  Returns None if there is no
+        earlier sample, or if the usage is unknown.
         """
         cpu: float | None = stats["cpu_seconds"]
         if cpu is None:
@@ -69,7 +73,7 @@ class Meter:
         before, self._before[stats["id"]] = self._before.get(stats["id"]), (now, cpu)
         if before is None or now <= before[0]:
             return None
-        # The counter restarts at 0 with the container.
+        # At a restart of the container, its CPU counter restarts at 0: avoid a negative usage.
         return round(max(cpu - before[1], 0.0) / (now - before[0]) * 100, 2)
 
 
@@ -105,19 +109,19 @@ def table(samples: list[Record]) -> str:
     return aligned([TITLES, *map(cells, samples)], gap=2)
 
 
-# Fields of docker in the order of ``TITLES``; MemUsage has the limit, too.
+# Docker's field names in the order of ``TITLES``; MemUsage also contains the limit.
 _FIELDS = ("ID", "Name", "CPUPerc", "MemUsage", "MemPerc", "NetIO", "BlockIO", "PIDs")
 _FIELD_TITLES = {**dict(zip(_FIELDS, TITLES, strict=True)), "Container": "CONTAINER"}
 
 
 def shape(sample: Record) -> Shape:
-    """Return a container's usage as data for templates, with docker's field names and ocid's."""
+    """Return a sample as data for templates, with the field names of docker and of ocid."""
     members = dict(zip(_FIELDS, cells(sample), strict=True))
     return Shape({**members, "Container": sample["id"]}, sample)
 
 
 def cells(sample: Record) -> list[str]:
-    """Return a container's row of the table: one cell for each of ``TITLES``."""
+    """Return a container's row in the table: the cells for ``TITLES``."""
     memory, limit = sample["memory"], sample["memory_limit"]
     return [
         sample["id"][:SHORT_ID],

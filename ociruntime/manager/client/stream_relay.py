@@ -1,7 +1,8 @@
-"""Relay the user's streams or terminal to a container or a program of ``exec``, and back.
+"""Relay the user's streams or terminal to and from a container or a program of ``exec``.
 
-``manager/api/attach.py`` describes the messages, ``exec_route.py`` those with ``metered`` input.
-Sending never blocks: while the daemon waits for us to read, this would be a deadlock.
+``manager/api/attach.py`` describes the messages; ``exec_route.py`` describes the flow control of
+``metered`` input.  Sending never blocks, because the daemon may be waiting for us to read: that
+would be a deadlock.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ PASSED_ON = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
 
 
 class Session:
-    """Relays the streams of one program over the WebSocket ``socket``.
+    """Relay the streams of one program over the WebSocket ``socket``.
 
     ``keys`` is the key sequence that detaches from a terminal.  ``on_signal`` is called with each
-    signal that would otherwise kill the client; with None, signals are not handled.  The session
-    ends if standard output is closed, as by ``| head``; with ``passes_sigpipe``, the program then
-    gets SIGPIPE.
+    signal in ``PASSED_ON`` that the client receives; if it is None, signals are not handled.  The
+    session ends if standard output is closed, as by ``| head``.  If ``passes_sigpipe``, the program
+    gets SIGPIPE then.
     """
 
     def __init__(
@@ -55,8 +56,9 @@ class Session:
     ) -> None:
         """Create a session; nothing is relayed before ``run`` is called.
 
-        ``early`` are messages that were already received.  If ``metered``, the daemon grants input
-        with ``room`` messages.  If ``sized``, the program's terminal gets the size of the user's.
+        ``early`` contains messages that were received already.  If ``metered``, the session sends
+        only as much input as the daemon allows with ``room`` messages.  If ``sized``, the program's
+        terminal gets the size of the user's terminal.
         """
         self._socket = socket
         self._early = list(early)
@@ -75,10 +77,10 @@ class Session:
         return self._tty and self._with_input and os.isatty(0)
 
     def run(self) -> int:
-        """Relay the streams until the program exits; return its exit code, or DETACHED.
+        """Relay the streams until the program exits; return its exit code.
 
-        Returns SIGPIPE_STATUS if standard output is closed before the program exits.  Raises
-        RuntimeFailure.
+        Returns DETACHED if the user detaches, SIGPIPE_STATUS if standard output is closed.  Raises
+        HostError if the connection fails, RuntimeFailure for an error message of the daemon.
         """
         if self._shares_terminal:
             from ociruntime.base.terminal import Terminal
@@ -170,7 +172,10 @@ class Session:
             self._send({"resize": size})
 
     def _take(self, messages: Iterable[tuple[int, bytes]]) -> int | None:
-        """Handle messages of the daemon; return the exit code in one, None if there is none."""
+        """Handle messages of the daemon; return the exit code that they contain, or None.
+
+        Raises DaemonError for an error message, RuntimeFailure if the daemon closes the connection.
+        """
         for kind, data in messages:
             if kind != TEXT:
                 if not write_all(2 if data[:1] == b"\2" else 1, data[1:]):
@@ -192,7 +197,7 @@ class Session:
 
 
 def parse(data: bytes) -> dict[str, Any]:
-    """Parse a text message of the daemon, a JSON object.  Raises RuntimeFailure."""
+    """Parse a text message of the daemon.  Raises RuntimeFailure if it is not a JSON object."""
     import json
 
     try:

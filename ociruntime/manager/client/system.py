@@ -1,4 +1,4 @@
-"""Commands on the daemon: ``info``, ``version``, ``system``, ``image prune``; on pods: ``pod``."""
+"""The commands ``info``, ``version``, ``system df``, ``system prune``, ``image prune``, ``pod``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run_pod_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_pod_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop the given pods and wait until each has ended.  Raises UsageError."""
+    """Stop pods, wait for their exit, and print the given UUIDs.  Raises UsageError."""
     body = stop_timeout(arguments)
     return each(
         arguments.positional, lambda uuid: connection.post(resource("pods", uuid, "stop"), body)
@@ -54,12 +54,12 @@ def run_pod_stop(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_pod_rm(connection: Connection, arguments: Arguments) -> int:
-    """Remove each pod and print its UUID."""
+    """Remove pods and print the given UUIDs."""
     return each(arguments.positional, lambda uuid: connection.delete(resource("pods", uuid)))
 
 
 def run_info(connection: Connection, arguments: Arguments) -> int:
-    """Print the daemon's and the host's properties, one per line.  Raises UsageError."""
+    """Print the daemon's and the host's properties, one on each line.  Raises UsageError."""
     facts = connection.get(resource("info"))
     if form := chosen(arguments):
         return write(formatted([facts if form == "json" else _info_shape(facts)], form))
@@ -67,7 +67,7 @@ def run_info(connection: Connection, arguments: Arguments) -> int:
 
 
 def _info_shape(facts: dict[str, Any]) -> Shape:
-    """Return the daemon's properties for templates of ``info``, with docker's names and its own."""
+    """Return the daemon's properties as data for templates, with the field names of docker."""
     members = {
         "ServerVersion": facts["version"],
         "Containers": facts["containers"],
@@ -85,7 +85,7 @@ def _info_shape(facts: dict[str, Any]) -> Shape:
 
 
 def _version_shape(facts: dict[str, str]) -> Shape:
-    """Return the versions for templates; ``Server`` is None if ocid is not running."""
+    """Return the versions as data for templates; ``Server`` is None if ocid is not running."""
     members: dict[str, Any] = {"Client": {"Version": facts["ocictl"], "Os": "linux"}}
     members["Server"] = None
     if "ocid" in facts:
@@ -103,7 +103,7 @@ _SPACE_NAMES = {"images": "Images", "containers": "Containers", "volumes": "Loca
 
 
 def run_system_df(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of the disk space of images, containers and volumes.  Raises UsageError."""
+    """Print a table of the disk usage of images, containers and volumes.  Raises UsageError."""
     summaries = connection.get(resource("system", "df"))
     rows = []
     for kind, summary in summaries.items():
@@ -164,7 +164,7 @@ def run_system_prune(connection: Connection, arguments: Arguments) -> int:
     kinds += ["anonymous volumes that no container uses"] if volumes else []
     if not is_confirmed(arguments, f"Remove all {', all '.join(kinds)}?"):
         return 0
-    # Containers first: they use the rest.
+    # Containers first: networks, volumes and images that they use are not removed.
     answers = {
         "Containers": _prune(connection, "containers"),
         "Networks": _prune(connection, "networks"),
@@ -191,7 +191,7 @@ COMMANDS = (
         "show the disk space that images, containers and volumes use",
         run_system_df,
         options=(FORMAT, *refused("system df")),
-        details="RECLAIMABLE is the space of unused images and volumes and of ended containers.",
+        details="RECLAIMABLE: space of unused images and volumes, and of stopped containers.",
     ),
     Command(
         "pod ls",
@@ -221,32 +221,32 @@ COMMANDS = (
     ),
     Command(
         "image prune",
-        "remove images without a name that nothing uses",
+        "remove unused images without a name",
         run_image_prune,
         options=(
-            Option("all", "remove images with a name, too", short="a"),
+            Option("all", "also remove images with a name", short="a"),
             FORCE,
             *refused("image prune"),
         ),
         details=(
-            "An image that a container or a pod uses, running or not, is kept. `ocipod\n"
-            "image gc` also removes interrupted downloads."
+            "Keeps images that a container or pod uses, even if it is stopped. `ocipod image gc`\n"
+            "also removes interrupted downloads."
         ),
         examples=(("Remove every image that no container uses", "ocictl image prune --all"),),
     ),
     Command(
         "system prune",
-        "remove stopped containers, and all that nothing uses",
+        "remove stopped containers, unused networks and images",
         run_system_prune,
         options=(
-            Option("all", "remove images with a name, too", short="a"),
-            Option("volumes", "remove anonymous volumes, too"),
+            Option("all", "also remove images with a name", short="a"),
+            Option("volumes", "also remove anonymous volumes"),
             FORCE,
             *refused("system prune"),
         ),
         details=(
-            "Removes containers that are not running (those never started, too), networks\n"
-            "of `network create`, and images without a name."
+            "Removes containers that are stopped or were never started, networks of\n"
+            "`network create`, and images without a name."
         ),
     ),
 )

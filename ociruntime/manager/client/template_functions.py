@@ -1,4 +1,4 @@
-"""The functions that templates (``templates.py``) call, and the objects they apply to; pure.
+"""The functions that templates (``templates.py``) call, and the types of their data; pure.
 
 The functions are those of Go's text/template and of docker's ``--format``.  They print values as Go
 does: a list as ``[a b]``, an object whose keys users choose as ``map[key:value]``.
@@ -13,20 +13,20 @@ from typing import Any
 from ociruntime.base.log import plain
 
 _VERB = re.compile(r"%([-+# 0]*)(\d+|\*)?(?:\.(\d+))?(.)", re.DOTALL)
-_WIDEST = 1000  # characters that ``printf`` and ``pad`` add
-_EXPONENT = 1e21  # Go prints smaller whole numbers in full
+_WIDEST = 1000  # the maximum number of characters that ``printf`` and ``pad`` add
+_EXPONENT = 1e21  # Go prints whole numbers below this without an exponent
 
 
 class Safe(str):
-    """Text that is printed without escaping: from the template, or escaped by a function."""
+    """Text that is printed without escaping: text of the template, or already escaped."""
 
     __slots__ = ()
 
 
 class Keys(dict[str, Any]):
-    """A JSON object whose keys users choose, such as labels: a missing key yields "".
+    """A JSON object whose keys users choose, such as labels: a missing key prints "".
 
-    In every other object, a missing key is an unknown field, an error.
+    In any other object, a missing key is an unknown field, which is an error.
     """
 
     def __str__(self) -> str:
@@ -45,14 +45,14 @@ class Pairs(Keys):
 
 
 class Null(list[Any]):
-    """An empty list, which docker writes as ``null`` in JSON."""
+    """An empty list that is printed as ``null`` in JSON, as docker does."""
 
 
 class Shape(dict[str, Any]):
     """An object with docker's names for its members, as data for a template.
 
-    A template can also use ``own``, the daemon's names for the same data, and ``methods``,
-    functions that take arguments; neither is part of the printed object.
+    A template can also use ``own``, the same data under the daemon's names, and ``methods``,
+    functions with arguments.  Neither is printed with the object.
     """
 
     def __init__(
@@ -67,16 +67,16 @@ class Shape(dict[str, Any]):
 
 
 class WrongArgument(Exception):
-    """Raised by a template function for an invalid argument; the message is the reason."""
+    """An invalid argument of a template function; the message is the reason."""
 
 
 def displayed(value: object) -> str:
-    """Return a value as a template or a table prints it; "" for None."""
+    """Return ``value`` as a template or a table prints it; "" for None."""
     return "" if value is None else _inner(value)
 
 
 def _inner(value: object) -> str:
-    """Return a value as a template prints it inside a list or object."""
+    """Return ``value`` as a template prints it inside a list or an object."""
     if value is None:
         return "<nil>"
     if isinstance(value, bool):
@@ -101,7 +101,7 @@ def _json(value: object) -> Safe:
 
 
 def json_value(value: object) -> object:
-    """Return a value as docker prints it in JSON, with the keys that users choose sorted."""
+    """Convert ``value`` to a JSON document like docker's, with the keys of ``Keys`` sorted."""
     if isinstance(value, Pairs):
         return value.text
     if isinstance(value, Null):
@@ -125,7 +125,7 @@ def _number(value: object) -> int:
 
 
 def _same_kind(change: Callable[[str], str]) -> Callable[[object], str]:
-    """Make ``change`` a template function that returns Safe if its argument is Safe."""
+    """Return a template function that applies ``change``, and returns Safe for a Safe argument."""
 
     def function(value: object) -> str:
         text = _text(value)
@@ -227,7 +227,7 @@ def _printf(form: object, *values: object) -> Safe:
 
 
 def _verb(letter: str, value: object, flags: str, precision: str | None) -> str:
-    """Format a value by the ``printf`` verb ``letter``, without padding."""
+    """Format ``value`` with the ``printf`` verb ``letter``, without padding."""
     digits = min(int(precision), _WIDEST) if precision else 0
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if letter == "v" or (letter == "s" and not number and not isinstance(value, bool)):
@@ -325,7 +325,7 @@ def _unchanged(value: object, *args: object) -> object:
     return value
 
 
-# For the header of a table, whose template is filled with titles.
+# For a table's header: functions that would change a title return it unchanged.
 HEADER_FUNCTIONS: dict[str, Callable[..., object]] = {
     **FUNCTIONS,
     **dict.fromkeys(

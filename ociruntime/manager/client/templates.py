@@ -1,4 +1,4 @@
-"""Templates of ``--format``: Go's text/template, as far as users of docker need it; pure.
+"""Templates of ``--format``: parse and render a subset of Go's text/template; pure.
 
     render(parse("{{range .Mounts}}{{.Source}} {{end}}"), document)
 
@@ -50,7 +50,7 @@ _END = re.compile(r"(?:(?<=\s)-)?\}\}")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{3}|.)")
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _CONSTANTS = {"true": True, "false": False, "nil": None}
-_LOGIC = ("and", "or")  # functions that do not always evaluate all arguments
+_LOGIC = ("and", "or")  # functions that may not evaluate all of their arguments
 _REFUSED = ("define", "block", "template")
 
 
@@ -59,21 +59,22 @@ _REFUSED = ("define", "block", "template")
 
 @dataclass
 class Call:
-    """A command: an operand, or a function or method with its arguments.
+    """A parsed command of a pipeline: an operand, or a function or method with its arguments.
 
-    ``kind`` is "value", "fields" (of the dot), "variable", "pipe" (in parentheses) or "function".
+    ``at`` is its offset in the template.  ``kind`` is "value", "fields" (of the dot), "variable",
+    "pipe" (in parentheses) or "function".
     """
 
     at: int
     kind: str
     value: Any = None
-    names: list[str] = field(default_factory=list)  # of fields, looked up in the operand
+    names: list[str] = field(default_factory=list)  # names of fields to look up in the operand
     args: list[Call] = field(default_factory=list)
 
 
 @dataclass
 class Pipe:
-    """A pipeline: commands, each passing its result to the next, and variables to assign."""
+    """A parsed pipeline: its commands, and the variables that its result is assigned to."""
 
     calls: list[Call]
     variables: list[str] = field(default_factory=list)
@@ -82,7 +83,7 @@ class Pipe:
 
 @dataclass
 class Block:
-    """A parsed ``if``, ``range`` or ``with`` block; or an output action (``kind`` "print")."""
+    """A parsed ``if``, ``range`` or ``with`` block, or an action that prints (kind "print")."""
 
     kind: str
     at: int
@@ -113,10 +114,10 @@ class _Parser:
     def __init__(self, text: str, *, escapes: bool) -> None:
         self._text = text
         self._escapes = escapes
-        self._at = 0  # in the text
-        self._tokens: list[tuple[str, str, int]] = []  # of the current action: kind, text, position
+        self._at = 0  # offset in the text
+        self._tokens: list[tuple[str, str, int]] = []  # (kind, text, offset) in the current action
         self._trimmed = False  # the latest action ended with a trim marker
-        self._loops = 0  # enclosing ``range``
+        self._loops = 0  # number of enclosing ``range`` blocks
         self._depth = 0
 
     def template(self) -> list[Node]:
@@ -131,10 +132,10 @@ class _Parser:
     # --- text and actions ---
 
     def _nodes(self) -> tuple[list[Node], str]:
-        """Parse nodes up to the end of the text, or to the ``end`` or ``else`` of the block.
+        """Parse nodes up to the ``end`` or ``else`` of the current block, or the end of the text.
 
-        Returns the nodes, and "end", "else" or "".  After "else", ``_tokens`` contains the rest of
-        the action.
+        Returns (nodes, "end" or "else" or "").  After "else", ``_tokens`` contains the rest of the
+        action, such as ``if`` and its pipeline.
         """
         nodes: list[Node] = []
         while True:
@@ -162,7 +163,7 @@ class _Parser:
         return text.replace("\\t", "\t").replace("\\n", "\n") if self._escapes else text
 
     def _read_action(self, begin: int) -> bool:
-        """Read the tokens of the action at offset ``begin``; return False for a comment."""
+        """Read the action at offset ``begin`` into ``_tokens``; return False for a comment."""
         at = begin + 2
         at += _LEFT_TRIM.match(self._text, at) is not None
         self._tokens = []
@@ -207,7 +208,7 @@ class _Parser:
         block.body, end = self._nodes()
         self._loops -= kind == "range"
         if end == "else" and self._tokens:
-            # ``else if`` is an ``if`` in the ``else``, with the same ``end``.
+            # ``else if`` is an ``if`` block in the ``else``; both have the same ``end``.
             _, word, next_at = self._tokens.pop(0)
             if word not in ("if", "with") or kind == "range":
                 raise self._error(next_at, f'unexpected "{word}"')
@@ -248,7 +249,7 @@ class _Parser:
     def _variables(self, *, several: bool) -> tuple[list[str], bool]:
         """Parse the variables that a pipeline is assigned to, if any.
 
-        Returns their names, and whether they are declared (``:=``).
+        Returns (names of the variables, whether they are declared with ``:=``).
         """
         signs = [token[1] for token in self._tokens[:4]]
         count = 1 if signs[1:2] in ([":="], ["="]) else 0
@@ -347,7 +348,7 @@ class _Parser:
 
 
 def failure(at: int, message: str, hint: str = "") -> UsageError:
-    """Return a UsageError about the template's character at offset ``at``."""
+    """Return a UsageError that names the position of the template's character ``at``."""
     return UsageError(f"--format: character {at + 1}: {message}", hint)
 
 
@@ -355,7 +356,7 @@ def failure(at: int, message: str, hint: str = "") -> UsageError:
 
 
 class _Leaving(Exception):
-    """Raised by ``break`` or ``continue`` in a ``range``, to leave its body."""
+    """Raised to leave the body of a ``range`` at ``break`` or ``continue``."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -367,9 +368,10 @@ def render(
     dot: object,
     functions: Mapping[str, Callable[..., object]] = FUNCTIONS,
 ) -> str:
-    """Render a parsed template with the data ``dot``.  Raises UsageError with the position.
+    """Return the output of a parsed template with the data ``dot``.
 
-    Text from ``dot`` is escaped like all output, except the output of ``json``.
+    Control characters in text from ``dot`` are escaped.  Raises UsageError with the position of an
+    error in the template, such as an unknown field.
     """
     run = _Run(dot, functions)
     run.nodes(nodes, dot)
@@ -458,7 +460,10 @@ class _Run:
         return value
 
     def _call(self, call: Call, dot: object, more: tuple[object, ...]) -> object:
-        """Return a command's value; ``more`` holds the result of the previous command, if any."""
+        """Return the value of a command.
+
+        ``more`` contains the result of the previous command of the pipeline, if there is one.
+        """
         if call.kind == "function":
             if call.value in _LOGIC:
                 return self._logic(call, dot, more)
@@ -479,7 +484,7 @@ class _Run:
         return value
 
     def _logic(self, call: Call, dot: object, more: tuple[object, ...]) -> object:
-        """Return the value of ``and`` or ``or``, which stop at the operand that decides."""
+        """Return the value of ``and`` or ``or``: the first argument that decides, or the last."""
         if not call.args and not more:
             raise failure(call.at, f"{call.value}: wrong number of arguments")
         value: object = None
@@ -509,7 +514,7 @@ class _Run:
     def _walk(self, value: object, call: Call) -> object:
         for index, name in enumerate(call.names):
             rest = ".".join(call.names[index:])
-            if isinstance(value, Keys) and rest in value:  # a user's key may contain dots
+            if isinstance(value, Keys) and rest in value:  # keys that users choose may contain dots
                 return value[rest]
             try:
                 value = member(value, name)
@@ -521,9 +526,9 @@ class _Run:
 
 
 def member(value: object, name: str) -> object:
-    """Return the member ``name`` of an object; "" for a missing key in ``Keys``.
+    """Return the member ``name`` of an object; "" if a key of ``Keys`` is missing.
 
-    Raises KeyError.
+    Raises KeyError if any other object has no such member.
     """
     tables: list[dict[str, Any]] = [value] if isinstance(value, dict) else []
     if isinstance(value, Shape):
@@ -541,5 +546,5 @@ def member(value: object, name: str) -> object:
 
 
 def plain_name(name: str) -> str:
-    """Normalise a field name: lower case, without underscores and dashes."""
+    """Return a field name in lower case, without underscores and dashes."""
     return name.replace("_", "").replace("-", "").lower()

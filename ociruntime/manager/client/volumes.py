@@ -1,4 +1,4 @@
-"""Commands on volumes: ``volume create``, ``ls``, ``inspect``, ``rm``, ``prune``."""
+"""The commands ``volume create``, ``ls``, ``inspect``, ``rm`` and ``prune``."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def _listed(record: dict[str, Any]) -> Shape:
-    """Return a volume for templates of ``volume ls``, with labels that print as ``a=1,b=2``."""
+    """Return a volume as data for templates of ``volume ls``; labels print as ``a=1,b=2``."""
     shape = volume(record)
     shape["Labels"] = Pairs(record["labels"])
     return shape
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print details of volumes as JSON; return 1 if a volume was not found.  Raises UsageError."""
+    """Print volumes as JSON; return 1 if a volume is not found.  Raises UsageError."""
     return show_each(arguments, lambda name: volume(connection.get(resource("volumes", name))))
 
 
@@ -73,10 +73,7 @@ def run_rm(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_prune(connection: Connection, arguments: Arguments) -> int:
-    """Remove unused volumes; print their names and the freed disk space.
-
-    Raises UsageError.
-    """
+    """Remove unused volumes; print their names and the freed disk space.  Raises UsageError."""
     whole = arguments.flag("all")
     filters = as_lists(arguments.list("filter"), ("label",))
     if not is_confirmed(arguments, _QUESTION.format(kind="" if whole else "anonymous ")):
@@ -125,7 +122,7 @@ COMMANDS = (
         run_inspect,
         options=(INSPECT_FORMAT,),
         examples=(
-            ("Print its directory", "ocictl volume inspect --format '{{.Mountpoint}}' data"),
+            ("Print a volume's path", "ocictl volume inspect --format '{{.Mountpoint}}' data"),
         ),
     ),
     Command(
@@ -133,7 +130,7 @@ COMMANDS = (
         "remove volumes and their files",
         run_rm,
         options=(Option("force", "ignore volumes that do not exist", short="f"),),
-        details="A volume that a container uses, running or not, is not removed.",
+        details="Refuses to remove a volume that a container uses, even if it is stopped.",
     ),
     Command(
         "volume prune",
@@ -141,11 +138,11 @@ COMMANDS = (
         run_prune,
         options=(
             FORCE,
-            Option("all", "remove named volumes, too", short="a"),
+            Option("all", "also remove named volumes", short="a"),
             _PRUNE_FILTER,
         ),
         examples=(
-            ("Remove those with a label", "ocictl volume prune --all --filter label=tier=test"),
+            ("Remove volumes by label", "ocictl volume prune --all --filter label=tier=test"),
         ),
     ),
 )

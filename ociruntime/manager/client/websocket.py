@@ -15,9 +15,9 @@ CHUNK = 65536
 
 
 def open_websocket(connection: Connection, path: str) -> WebSocket:
-    """Open and return the WebSocket at the API path ``path``.
+    """Open the WebSocket at the API path ``path`` and return it.
 
-    Raises the errors of ``connection``, and RuntimeFailure if ocid refuses.
+    Raises the errors of ``Connection``, and RuntimeFailure if ocid refuses the upgrade.
     """
     import binascii
 
@@ -36,19 +36,19 @@ def open_websocket(connection: Connection, path: str) -> WebSocket:
 
 
 class WebSocket:
-    """A WebSocket over ``sock``, which it owns.
+    """A WebSocket over the connected socket ``sock``, which ``close`` closes.
 
     Sending never blocks: data that the daemon does not accept yet stays ``pending`` until
-    ``flush``.
+    ``flush`` is called.
     """
 
     __slots__ = ("_buffer", "_flushing", "_kind", "_out", "_parts", "_socket", "is_closed")
 
     def __init__(self, sock: _socket.socket, early: bytes) -> None:
-        """Wrap a connection; ``early`` is the data received after the HTTP header."""
+        """Wrap a connection; ``early`` is the data that was received after the HTTP header."""
         self._socket = sock
         self._parts: list[bytes] = []  # the payloads of a fragmented message
-        self._kind = BINARY  # its opcode, from the first fragment
+        self._kind = BINARY  # opcode of the fragmented message, from its first fragment
         self._buffer = early
         self._out: list[bytes] = []  # unsent frames; the first may be partly sent
         self._flushing = False
@@ -63,7 +63,7 @@ class WebSocket:
         return sum(map(len, self._out))
 
     def send(self, kind: int, data: bytes) -> None:
-        """Queue and send a message of kind TEXT or BINARY.
+        """Send a message of kind TEXT or BINARY, or queue what cannot be sent yet.
 
         A signal handler may call this method: frames never interleave.  If the daemon has closed
         the connection, the message is dropped.
@@ -96,14 +96,14 @@ class WebSocket:
         except BlockingIOError:
             pass
         except (BrokenPipeError, ConnectionResetError):
-            self._out.clear()  # the daemon's last messages can still be received
+            self._out.clear()  # not an error: the daemon's last messages can still be received
         finally:
             self._flushing = False
 
     def receive(self) -> list[tuple[int, bytes]]:
-        """Wait for data and return the complete messages as (TEXT or BINARY, data).
+        """Wait for data; return the complete messages as [(TEXT or BINARY, data)].
 
-        Raises RuntimeFailure if the connection ends without a close frame.
+        Raises RuntimeFailure if the daemon closes the connection without a close frame.
         """
         messages = list(self._messages())
         if not messages and not self.is_closed:
@@ -120,7 +120,7 @@ class WebSocket:
         self._buffer += data
 
     def _payload_bounds(self) -> tuple[int, int] | None:
-        """Return the bounds of the first frame's payload; None if it is incomplete."""
+        """Return (begin, end) of the first frame's payload in ``_buffer``; None if incomplete."""
         if len(self._buffer) < 2:
             return None
         size, begin = self._buffer[1] & 0x7F, 2

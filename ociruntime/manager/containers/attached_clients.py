@@ -1,4 +1,4 @@
-"""The API clients that are attached to a container, or wait for its exit or removal."""
+"""API clients that are attached to a container, or that wait for its exit or removal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ CONDITIONS = ("not-running", "next-exit", "removed")
 
 
 class Clients:
-    """The API clients that are attached to one container, or wait for its exit or removal.
+    """The API clients that are attached to one container, or that wait for its exit or removal.
 
-    ``CONDITIONS`` lists the conditions that they can wait for.
+    A client waits for one of ``CONDITIONS``.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Clients:
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Context manager: count a client as attached, also before the container's start."""
+        """Context manager: count one more client as attached."""
         self._attached += 1
         try:
             yield

@@ -1,7 +1,8 @@
-"""A container: the requests for it, and the reconciliation of its record with its pod.
+"""A container: requests such as start and stop, and reconciling its record with its pod.
 
-The state file of the pod's app is authoritative.  The record stores the last start and exit that
-the daemon has handled, so events, restarts and removals follow even if no daemon ran at the exit.
+The state file of the pod's app is authoritative.  The record stores the last start and the last
+exit that a daemon has handled.  So if a container exits while no daemon runs, the next daemon
+publishes the event and applies the restart policy.
 """
 
 from __future__ import annotations
@@ -55,20 +56,20 @@ from ociruntime.manager.containers.shared_services import SharedServices, log
 from ociruntime.pods.store import pod as pods
 from ociruntime.pods.store.pod import Pod
 
-_FAILED = 125  # exit code of a start that fails for another reason
+_FAILED = 125  # exit code if a start fails for a reason that is not in _NOT_EXECUTED
 _AT_REST = (CREATED, STOPPED)
 _NOT_EXECUTED = (126, 127)  # exit codes for a program that cannot be executed or is not found
 
 
 class Container:
-    """A container in the daemon's memory; all of its lasting state is on disk.
+    """A container in the daemon's memory; its persistent state is on disk.
 
-    ``lock`` must be held to change the container; only ``kill`` does without.  ``damage`` says why
-    its record cannot be read; "" if it is intact.  ``on_removed`` is called after removal.
+    Every request except ``kill`` holds ``lock``.  ``damage`` is the error in a corrupt record, ""
+    if the record is intact.  ``on_removed`` is called after the removal.
 
     A request raises NotFound if the container was removed meanwhile, Conflict if its status does
-    not allow the request, ManagerError (or another RuntimeFailure) if it fails; a failed request
-    changes nothing.  With ``strict``, a request that would change nothing raises Conflict, too.
+    not allow the request, ManagerError (or another RuntimeFailure) if the request fails.  A failed
+    request changes nothing.  With ``strict``, a request that has nothing to do raises Conflict.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Container:
         self._services = services
         self._record = record
         self._on_removed = on_removed
-        self._removing = False  # its removal has begun, and cannot be cancelled
+        self._removing = False  # the removal of the container has begun and cannot be cancelled
         self._removed = False
         self._reconcile_scheduled = False
         self._restarts = Restarts(self._begin, self.lock, self._restart_exited)
@@ -114,11 +115,11 @@ class Container:
 
     @property
     def location(self) -> tuple[str, str, str]:
-        """The (data directory of ``ocipod``, UUID of the container's pod, name of its app)."""
+        """The container's (data directory of ``ocipod``, UUID of the pod, name of the app)."""
         return self._services.settings.directory, self.record.pod, APP
 
     def inspect(self) -> Answer:
-        """Return status and configuration, as ``container_records.answer`` describes them."""
+        """Return the container's status and configuration: ``container_records.answer``."""
         if self._record is None:
             return container_records.corrupt_answer(self.id, self.damage)
         pending = self._restarts.pending
@@ -126,26 +127,25 @@ class Container:
         return answer | {"status": REMOVING} if self._removing else answer
 
     def volumes(self) -> tuple[list[Answer], list[str]]:
-        """Return the mounts and the anonymous volumes' names.  Raises NotFound, Conflict."""
+        """Return (the container's mounts, its anonymous volumes).  Raises NotFound, Conflict."""
         self._check_present()
         return self.record.spec.get("volumes") or [], self.record.anonymous_volumes
 
     def addresses(self) -> dict[str, str]:
-        """Return ``{network: IP address}`` of the container; {} if it is not running."""
+        """Return the container's ``{network: IP address}``; {} if it is not running."""
         return self.pod.status().addresses
 
     def abandon(self) -> None:
-        """Cancel the pending restart and fail every pending ``wait``, as the daemon shuts down."""
+        """Cancel the pending restart and fail every pending ``wait``: the daemon shuts down."""
         self._restarts.cancel()
         self.clients.abandon(self._shutting_down())
 
     # --- requests ---
 
     async def start(self, *, strict: bool) -> bool:
-        """Start the container; return False if it was running already.
+        """Start the container; return False if it is already running.
 
-        Raises the errors that ``Container`` lists, and StartFailed if the program cannot be
-        executed.
+        Raises StartFailed if its program cannot be executed, and the errors of ``Container``.
         """
         async with self._held():
             record = self.record
@@ -167,28 +167,28 @@ class Container:
             return True
 
     async def prepare(self) -> None:
-        """Run a stopped container's pod without its app, for clients to attach before start."""
+        """Run the pod without its app, so that clients can attach before the container starts."""
         async with self._held():
             await self.pod.wait_for_end()
             if self._status(await self._reconcile()) in (CREATED, STOPPED):
                 await self.pod.run(self.record)
 
     def release(self) -> None:
-        """Stop the pod of a container that is not started, unless a client is attached to it."""
+        """Stop the pod in the background if its app is not running and no client is attached."""
         if self._is_idle():
             self._begin("stop the pod of", self._end_idle_pod())
 
     async def settled(self) -> None:
-        """Wait until the container's pod has ended, and record the exit of its program."""
+        """Wait for the exit of the container's pod, and record the exit of its program."""
         await self.pod.has_ended()
         async with self.lock:
             if not self._removing:
                 await self._reconcile()
 
     async def stop(self, seconds: float | None, *, strict: bool) -> bool:
-        """Stop the container and wait until it has exited; return False if it was not running.
+        """Stop the container and wait for its exit; return False if it was not running.
 
-        ``seconds`` until SIGKILL; None means the container's ``stop_timeout``.
+        Sends SIGKILL after ``seconds``; None means the container's ``stop_timeout``.
         """
         self._restarts.cancel()
         await self._shorten_stop(self.record.stop_timeout if seconds is None else seconds)
@@ -206,10 +206,10 @@ class Container:
             self._publish("restart")
 
     async def kill(self, signal: str) -> None:
-        """Send a signal to the container's init, without waiting for the container's lock.
+        """Send a signal to the container's init, without taking the container's lock.
 
-        ``signal`` is a name or number.  Raises the errors that ``Container`` lists, and BadRequest
-        for an unknown signal.
+        ``signal`` is a name or a number.  Raises the errors that ``Container`` lists, and
+        BadRequest for an unknown signal.
         """
         name = check_signal("signal", signal)
         self._check_present()
@@ -232,7 +232,7 @@ class Container:
         self._publish("kill", signal=name)
 
     async def pause(self, *, paused: bool) -> None:
-        """Pause or resume the container; Conflict if it is in this state already."""
+        """Pause (``paused``) or resume the container.  Raises Conflict if nothing would change."""
         verb = "pause" if paused else "resume"
         async with self._held():
             await self._reconcile()
@@ -249,8 +249,8 @@ class Container:
     async def wait(self, condition: str) -> Answer:
         """Wait for one of ``CONDITIONS``; return the latest run's outcome (``LastRun.outcome``).
 
-        ``not-running`` returns at once if the container is not running.  Raises ManagerError if the
-        manager shuts down meanwhile.
+        ``not-running`` returns at once if the container is not running.  Raises BadRequest for an
+        unknown condition, ManagerError if the daemon shuts down meanwhile.
         """
         if condition not in CONDITIONS:
             hint = f"supported: {', '.join(CONDITIONS)}"
@@ -283,7 +283,7 @@ class Container:
             self._publish("update")
 
     async def rename(self, name: str) -> None:
-        """Rename the container, also on its networks.  Raises BadRequest for an invalid name."""
+        """Rename the container, also in DNS.  Raises BadRequest for an invalid name, Conflict."""
         check_name("name", name)
         async with self._held():
             record, names, before = self.record, self._services.names, self.name
@@ -304,7 +304,7 @@ class Container:
             self._publish("rename", before=before)
 
     async def remove(self, *, force: bool, volumes: bool = False) -> None:
-        """Remove the container: with ``force`` kill it, with ``volumes`` remove anonymous ones."""
+        """Remove the container, with ``volumes`` also its anonymous volumes; ``force`` kills it."""
         if force:
             self._restarts.cancel()
             await self._shorten_stop(0)
@@ -325,7 +325,7 @@ class Container:
 
     @asynccontextmanager
     async def _held(self) -> AsyncIterator[None]:
-        """Hold the container's lock.  Raises NotFound or Conflict if it was removed meanwhile."""
+        """Context manager: hold the container's lock.  Raises what ``_check_present`` raises."""
         async with self.lock:
             self._check_present()
             yield
@@ -336,7 +336,7 @@ class Container:
             raise self._not_found()
         if self._removing:
             hint = f"finish the removal: ocictl rm -f {self.name}"
-            raise Conflict(f'container "{self.name}": its removal is incomplete', hint)
+            raise Conflict(f'use container "{self.name}": its removal is incomplete', hint)
 
     def _not_found(self) -> NotFound:
         return NotFound(f'no container with name or ID "{self.name}" found')
@@ -384,7 +384,7 @@ class Container:
                 await self.pod.halt()
                 raise ManagerError(f'start container "{record.name}": {error}') from None
             if not self._restarts.in_task():
-                record.wanted = STOPPED  # the client gets the error, and decides whether to retry
+                record.wanted = STOPPED  # no automatic restart: the client gets the error
             code = last.exit_code if last.exit_code in _NOT_EXECUTED else _FAILED
             await self.pod.wait_for_end()
             await self._reconcile()
@@ -404,7 +404,7 @@ class Container:
             await self._services.save(record)
         pod = self.pod.open()
         if status not in (*ACTIVE, RESTARTING) or pod is None:
-            # Clients may wait for the end of a pending restart, which was cancelled above.
+            # The pending restart was cancelled above: wake the clients that wait for its end.
             self._notify("not-running")
             return False
         if status == PAUSED:
@@ -420,17 +420,17 @@ class Container:
         return True
 
     async def _shorten_stop(self, seconds: float) -> None:
-        """Shorten the timeout of a stop in progress to ``seconds``; do nothing if there is none."""
+        """If another request is stopping the container, shorten its timeout to ``seconds``."""
         pod = self.pod.open() if self.lock.locked() else None
         if pod is not None and self.pod.status().app_state == "stopping":
-            with suppress(RuntimeFailure):  # the request that is stopping it reports the same error
+            with suppress(RuntimeFailure):  # the stop in progress reports the same error
                 await ask(pod, {"op": "stop", "app": APP, "seconds": seconds})
 
     async def remove_held(self, *, volumes: bool = False) -> None:
         """Remove the container; the caller holds its lock.
 
-        Once the marker file ``removing`` exists, the next daemon finishes an interrupted removal.
-        With ``volumes``, or for ``--rm``, the file lists the anonymous volumes to remove.
+        Once the marker file ``removing`` exists, the next daemon completes an interrupted removal.
+        With ``volumes``, or for ``--rm``, the marker lists the anonymous volumes to remove.
         """
         services, store = self._services, self._services.store
         unwanted = store.marked_volumes(self.id, container_records.REMOVING)
@@ -484,7 +484,7 @@ class Container:
         self.release()
 
     async def _reconcile(self) -> PodStatus:
-        """Record a start or exit of the app, with the lock held; return the pod's status."""
+        """Record a new start or exit of the app, with the lock held; return the pod's status."""
         pod_status = self.pod.status()
         record = self.record
         if pod_status.problem:
@@ -505,7 +505,7 @@ class Container:
             try:
                 await self._services.save(record)
             except HostError as error:
-                # Not fatal: waits and restarts continue, and the next daemon reconciles again.
+                # Not fatal: waits and restarts still work, and the next daemon reconciles again.
                 log.warning('save the record of container "%s": %s', record.name, error)
         if ended:
             self._notify("not-running", "next-exit")
@@ -531,7 +531,7 @@ class Container:
             self._publish("stop", at=end)
 
     def _follow_up(self, *, at_reload: bool = False) -> None:
-        """Remove (``--rm``) or restart (restart policy) the container after its exit."""
+        """After the container's exit, remove it (``--rm``) or apply its restart policy."""
         record = self.record
         if record.auto_remove:
             self._begin("remove", self._remove_exited())
@@ -543,7 +543,7 @@ class Container:
             self._restarts.after_run(record.last.uptime)
 
     def _is_idle(self) -> bool:
-        """Return whether the pod runs, its app was not started, and no client is attached."""
+        """Return whether the pod runs without a running app and without attached clients."""
         pod_status = self.pod.status()
         runs = pod_status.pod_state == pods.RUNNING and self._status(pod_status) in _AT_REST
         return runs and not (self.clients.any_attached or self._removing or self._services.closing)
@@ -574,7 +574,7 @@ class Container:
         except RuntimeFailure as failure:
             log.warning('restart container "%s": %s', record.name, failure)
             if self._restarts.in_task():
-                # The pod could not be made, so no exit will schedule the next attempt.
+                # The app did not start, so no exit of it will schedule the next attempt.
                 self._restarts.cancel()
                 if record.should_restart():
                     self._restarts.after_run(0)
@@ -591,7 +591,7 @@ class Container:
         self.clients.notify(conditions, self._outcome())
 
     def _outcome(self) -> Answer:
-        """Return how the container's latest run ended, as ``wait`` returns it."""
+        """Return the outcome of the container's latest run, in the form of ``LastRun.outcome``."""
         if self._record is None:
             return {"exit_code": None, "signal": None, "oom_killed": False, "error": self.damage}
         return self._record.last.outcome()

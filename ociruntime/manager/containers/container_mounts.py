@@ -1,8 +1,7 @@
-"""Resolve the mounts of a new container: its own, its image's volumes, and ``volumes_from``.
+"""Resolve the mounts of a new container: its spec's volumes, its image's, and ``volumes_from``.
 
-A request is resolved once, when its container is created.  The member ``volumes`` of the result
-lists all mounts, each with a path of the host or the name of a volume.  Restarts, other containers
-and the list of a volume's users need nothing else.
+They are resolved once, when the container is created.  The member ``volumes`` of the container's
+spec then lists all mounts, each with a host path or the name of a volume.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ociruntime.base.paths import clean
 from ociruntime.pods.manifest import volumes
 
 Spec = dict[str, Any]
-# A container's reference -> its mounts, and the names of its anonymous volumes.
+# Name or id of a container -> (its mounts, the names of its anonymous volumes).
 Inherit = Callable[[str], tuple[list[Spec], list[str]]]
 
 MOST_OF_IMAGE = 1000  # the maximum number of volumes that an image may declare
@@ -27,9 +26,9 @@ MOST_OF_IMAGE = 1000  # the maximum number of volumes that an image may declare
 class Mounts:
     """All mounts of a container; ``volumes`` becomes the member ``volumes`` of its spec.
 
-    ``generated`` are the names of its new anonymous volumes, ``inherited`` the names of anonymous
-    volumes that it shares by ``volumes_from``.  ``others`` are the mount points of its tmpfs
-    mounts.
+    ``generated`` lists the names of the container's new anonymous volumes, ``inherited`` the
+    anonymous volumes that it shares through ``volumes_from``.  ``others`` lists the mount points of
+    its tmpfs mounts.
     """
 
     volumes: list[Spec] = field(default_factory=list)
@@ -39,26 +38,26 @@ class Mounts:
 
     @property
     def targets(self) -> set[str]:
-        """The mount points of all mounts, as normalized paths."""
+        """The normalized mount points of all volumes, bind mounts and tmpfs mounts."""
         return {clean(mount["target"]) for mount in self.volumes} | self.others
 
     @property
     def anonymous(self) -> list[str]:
-        """The names of all anonymous volumes."""
+        """The names of all anonymous volumes of the container, generated or inherited."""
         return [*self.generated, *self.inherited]
 
     def add_anonymous(self, mount: Spec) -> None:
-        """Add a mount of a new anonymous volume with a generated name."""
+        """Add ``mount`` with a new anonymous volume, whose name is generated."""
         name = secrets.token_hex(32)
         self.volumes.append({"name": name, **mount})
         self.generated.append(name)
 
 
 def of_request(spec: Spec, inherit: Inherit) -> Mounts:
-    """Return the mounts of a checked request, without the volumes that its image declares.
+    """Return the mounts of a valid spec, without the volumes that its image declares.
 
-    A mount of the request overrides one from ``volumes_from`` at the same path.  Raises BadRequest
-    if two mounts of the request have the same path, and the errors of ``inherit``.
+    A mount in ``volumes`` overrides a mount from ``volumes_from`` at the same path.  Raises
+    BadRequest if two mounts in ``volumes`` have the same path, and the errors of ``inherit``.
     """
     mounts = Mounts(others=frozenset(clean(other["target"]) for other in spec.get("tmpfs") or ()))
     for index, mount in enumerate(spec.get("volumes") or ()):
@@ -76,7 +75,7 @@ def of_request(spec: Spec, inherit: Inherit) -> Mounts:
         for mount in mounts_of_other:
             if clean(mount["target"]) in taken:
                 continue
-            # The image's files are not copied: the other container has filled the volume already.
+            # Do not copy the image's files: the other container has filled the volume already.
             read_only = {"read_only": True} if other.get("read_only") else {}
             copied = {**mount, **read_only}
             if name := mount.get("name"):
@@ -88,9 +87,10 @@ def of_request(spec: Spec, inherit: Inherit) -> Mounts:
 
 
 def add_image(mounts: Mounts, paths: Iterable[str]) -> None:
-    """Add an anonymous volume at each path that an image declares, unless a mount covers the path.
+    """Add an anonymous volume at each of ``paths``, the volumes that an image declares.
 
-    Raises ManagerError for a path that cannot be a mount point, or for more than 1000 paths.
+    Skips the paths that are mount points in ``mounts``.  Raises ManagerError for a path that cannot
+    be a mount point, or for more than 1000 paths.
     """
     declared = list(paths)
     if len(declared) > MOST_OF_IMAGE:

@@ -1,4 +1,4 @@
-"""The names and ids of containers: generate, check and look up."""
+"""The names and ids of containers: generate, check and look them up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _THINGS = (
 
 
 class Names:
-    """The names in use, with the ids of their containers; includes containers being created."""
+    """The table of container names and their ids; it includes containers being created."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
@@ -36,11 +36,12 @@ class Names:
         return name in self._ids
 
     def reserve(self, name: str, container_id: str) -> None:
-        """Reserve a name for a container.  Raises Conflict if it is in use."""
+        """Reserve a name for a container.  Raises Conflict if the name is in use."""
         if name in self._ids:
             used_by = self._ids[name][:12]
             raise Conflict(
-                f'the container name "{name}" is already in use by container "{used_by}"'
+                f'the container name "{name}" is already in use by container "{used_by}"',
+                "choose another name, or remove that container",
             )
         self.add(name, container_id)
 
@@ -49,7 +50,7 @@ class Names:
         self._ids[name] = container_id
 
     def name_of(self, container_id: str) -> str:
-        """Return the name of a container, "" if it has none."""
+        """Return the name of the container with this id; "" if the id is unknown."""
         return next((name for name, one in self._ids.items() if one == container_id), "")
 
     def release(self, name: str, container_id: str) -> None:
@@ -59,7 +60,8 @@ class Names:
     def resolve(self, ref: str, ids: Collection[str]) -> str:
         """Return the container id for ``ref``: a name, a full id or an unambiguous id prefix.
 
-        ``ids`` are the ids of all containers.  Raises NotFound.
+        ``ids`` are the ids of all containers.  Raises NotFound if no container matches, or if
+        several do.
         """
         if self._ids.get(ref) in ids:
             return self._ids[ref]

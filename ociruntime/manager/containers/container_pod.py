@@ -1,8 +1,9 @@
-"""The pod of a container: it runs from the container's start to its end.
+"""The pod of a container: run it, watch it, kill it, and replace it if it was removed.
 
-Only a running pod has processes, networks and ports.  If the pod was removed, a new one replaces
-it.  The marker file ``pod`` holds the UUID of the new pod until it is in the record: if the daemon
-is killed in between, the next daemon removes the new pod.
+The pod runs from the container's start to its exit; a pod that does not run has no processes,
+networks or ports.  If the pod was removed, a new pod replaces it.  The marker file ``pod`` contains
+the UUID of the new pod until the container's record does.  If the daemon is killed before that, the
+next daemon removes the new pod.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ _POLL_INTERVAL = 0.01  # seconds
 
 
 class ContainerPod:
-    """The pod of a container.
+    """The pod of one container.
 
-    ``on_change`` is called when the pod or its app may have changed.  The container's lock must be
-    held to run or replace the pod.
+    ``on_change`` is called when the state of the pod or of its app may have changed.  Callers must
+    hold the container's lock to run or replace the pod.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class ContainerPod:
         self._watches: list[int] = []
 
     def open(self) -> Pod | None:
-        """Return the pod, opened; None if the pod does not exist.  Raises RuntimeFailure."""
+        """Open and return the pod; None if it does not exist.  Raises RuntimeFailure."""
         return self._handle.pod()
 
     def status(self) -> PodStatus:
@@ -59,7 +60,7 @@ class ContainerPod:
         self._handle.close()
 
     def watch(self) -> None:
-        """Begin to call ``on_change`` when the pod changes (inotify).  Raises HostError."""
+        """Watch the pod with inotify(7): changes call ``on_change``.  Raises HostError."""
         pod, watcher = self.open(), self._services.watcher
         if pod is None or watcher is None:
             return
@@ -78,15 +79,15 @@ class ContainerPod:
         await self._services.run_pod(record)
 
     async def wait_for_end(self) -> None:
-        """Wait until a pod whose app has exited ends; kill it after 75 seconds.
+        """If the app has exited, wait for the pod to exit too; kill the pod after 75 seconds.
 
-        Raises RuntimeFailure.
+        Raises RuntimeFailure if the pod cannot be killed.
         """
         if not await self.has_ended():
             await self.halt()
 
     async def has_ended(self) -> bool:
-        """Wait until a pod whose app has exited ends; return False after 75 seconds."""
+        """If the app has exited, wait for the pod to exit too; return False after 75 seconds."""
         deadline = asyncio.get_running_loop().time() + _END_TIMEOUT
         while self.status().is_ending:
             if asyncio.get_running_loop().time() > deadline:
@@ -95,27 +96,27 @@ class ContainerPod:
         return True
 
     async def halt(self) -> None:
-        """Kill the pod, if it is running, and wait until it has ended.  Raises RuntimeFailure."""
+        """Kill the pod, if it is running, and wait for its exit.  Raises RuntimeFailure."""
         if pod := self.open():
             await halt(self._services.programs, pod)
 
     def set_names(self, names: list[str]) -> None:
-        """Store the names by which other pods find this pod, to take effect at its next run.
+        """Store the DNS names of this pod on its networks; they take effect at its next run.
 
-        ``names`` come from ``spec.names_on_networks``.  Raises RuntimeFailure.
+        ``names`` is the result of ``container_spec.names_on_networks``.  Raises RuntimeFailure.
         """
         if pod := self.open():
             write_runtime_config(pod, read_runtime_config(pod) | {"net_names": names})
 
     async def settle(self, record: Record) -> None:
-        """Remove the new pod that a killed daemon has left.  Raises RuntimeFailure."""
+        """Remove a new pod whose UUID a killed daemon did not record.  Raises RuntimeFailure."""
         store = self._services.store
         if store.has(self._id, POD):
             await self._services.remove_new_pod(self._id, record.pod)
             store.forget(self._id, POD)
 
     async def _renew(self, record: Record) -> None:
-        """Replace the pod by a new one; the files of the old pod are lost.  Raises ManagerError."""
+        """Replace the pod with a new pod; the old pod's files are lost.  Raises ManagerError."""
         services = self._services
         before = record.pod
         await self.settle(record)
@@ -133,7 +134,7 @@ class ContainerPod:
                 await services.save(record)
         except BaseException:
             record.pod = before
-            with suppress(RuntimeFailure):  # the next daemon removes it
+            with suppress(RuntimeFailure):  # the next daemon removes the new pod
                 await self.settle(record)
             raise
         services.store.forget(self._id, POD)

@@ -1,4 +1,4 @@
-"""Records of containers on disk, and the JSON shown to clients.
+"""Records of containers on disk, and the JSON that clients get for a container.
 
 The manager's data directory contains a directory for each container.  Files are replaced
 atomically:
@@ -9,14 +9,14 @@ atomically:
     ROOT/containers/ID/container.state   the record
     ROOT/containers/ID/creating          marker of an unfinished creation: {"volumes": [anonymous]}
     ROOT/containers/ID/removing          marker of an unfinished removal: {"volumes": [to remove]}
-    ROOT/containers/ID/pod               the UUID of the pod that is being made
+    ROOT/containers/ID/pod               the UUID of the pod that is being created
 
-A record contains only what cannot be read from the pod: whether the container is running is always
-read from the pod itself.
+A record contains only what the pod's files do not: whether the container is running, for example,
+is always read from the pod.
 
     {"id", "name", "image", "image_id", "command": [...], "created_at", "pod": UUID, "spec": {...},
      "wanted": "running" | "stopped", "ever_started", "restart_count",
-     "anonymous_volumes": [names of volumes that are removed with it by ``rm -v``],
+     "anonymous_volumes": [names of the volumes that ``rm -v`` removes],
      "seen_start", "seen_end": the last start and exit that were published as events,
      "last": {"started_at", "finished_at", "exit_code", "signal", "oom_killed", "error"}}
 """
@@ -53,7 +53,7 @@ CREATING = "creating"
 REMOVING = "removing"
 POD = "pod"
 _TEMPORARY = ".tmp-"
-# Seconds to wait for the lock: a child that a killed daemon has forked holds it until execve(2).
+# Seconds to wait for the lock: a child of a killed daemon inherits the lock until its execve(2).
 DYING_SECONDS = 1.0
 
 
@@ -69,7 +69,7 @@ class Record:
     created_at: str
     pod: str
     spec: dict[str, Any]
-    wanted: str = STOPPED  # the state that the user asked for last
+    wanted: str = STOPPED  # the state that a client requested last: running or stopped
     ever_started: bool = False
     restart_count: int = 0
     anonymous_volumes: list[str] = field(default_factory=list)
@@ -96,10 +96,10 @@ class Record:
         return str(policy["name"]), int(policy.get("maximum") or 0)
 
     def should_restart(self, *, at_reload: bool = False) -> bool:
-        """Return whether the restart policy restarts this container, which is not running.
+        """Return whether the restart policy restarts this container, which has exited.
 
-        An unknown exit status counts as a failure.  A container that the user has stopped stays
-        stopped, with an exception that docker also makes: ``always`` starts it with the daemon
+        An unknown exit status counts as a failure.  A container that a client has stopped is not
+        restarted.  The exception, as in docker, is the policy ``always`` when the daemon starts
         (``at_reload``).
         """
         name, maximum = self.restart_policy
@@ -167,9 +167,9 @@ def _check(
 
 
 def answer(record: Record, pod_status: PodStatus, *, starting: bool = False) -> Answer:
-    """Return the JSON that clients get for a container.
+    """Return the JSON that clients get for a container: its record and its pod's status.
 
-    ``starting`` says whether a restart is pending.
+    ``starting`` is True while a restart is pending; the status is then ``restarting``.
     """
     last = pod_status.last or record.last
     status = pod_status.of_container(record.ever_started)
@@ -206,9 +206,9 @@ def answer(record: Record, pod_status: PodStatus, *, starting: bool = False) -> 
 
 
 def corrupt_answer(container_id: str, why: str) -> Answer:
-    """Return the members of ``answer`` for a container with a corrupt record.
+    """Return the JSON of ``answer`` for a container whose record is corrupt.
 
-    ``why`` is the error in the record.
+    ``why`` is the error found in the record; it becomes the member ``error``.
     """
     blank = Record(container_id, container_id[:12], "", "", [], "", "", {})
     unknown = {"status": CORRUPT, "error": why, "created_at": None, "pod": None}
@@ -228,7 +228,10 @@ class RecordStore:
         self._lock = -1
 
     def open(self) -> None:
-        """Create (mode 0750) and lock the data directory.  Raises ManagerError if it is locked."""
+        """Create (mode 0750) and lock the data directory.
+
+        Raises ManagerError if another daemon has locked it.
+        """
         for path in (self.root, self.containers, self.volumes):
             make_directory(os.path.abspath(path), 0o750, "data directory")
         try:
@@ -250,12 +253,12 @@ class RecordStore:
             self._lock = -1
 
     def path(self, container_id: str, name: str = "") -> str:
-        """Return the path of a container's directory, or of a file in it."""
+        """Return the path of a container's directory, or of the file ``name`` in it."""
         directory = f"{self.containers}/{container_id}"
         return f"{directory}/{name}" if name else directory
 
     def ids(self) -> list[str]:
-        """Return the ids of all container directories; remove temporary files of killed writers."""
+        """Return the sorted ids of all containers; remove a killed daemon's temporary files."""
         with _failing(f'read directory "{self.containers}"'):
             ids = sorted(entry.name for entry in os.scandir(self.containers) if entry.is_dir())
             for container_id in ids:
@@ -268,18 +271,21 @@ class RecordStore:
         return os.path.lexists(self.path(container_id, name))
 
     def is_to_be_removed(self, container_id: str) -> bool:
-        """Return whether the container's creation must be undone, or its removal completed."""
+        """Return whether the container's creation or removal was interrupted."""
         return self.has(container_id, CREATING) or self.has(container_id, REMOVING)
 
     def is_empty(self, container_id: str) -> bool:
-        """Return whether the container's directory is empty, after a kill just after mkdir(2)."""
+        """Return whether a container's directory is empty.
+
+        It is if the daemon was killed between mkdir(2) and writing the marker ``creating``.
+        """
         with _failing(f'read directory "{self.path(container_id)}"'):
             return not os.listdir(self.path(container_id))
 
     def begin(self, container_id: str, volumes: list[str]) -> None:
-        """Create a new container's directory, with the marker ``creating`` in it.
+        """Create a new container's directory, with the marker file ``creating`` in it.
 
-        ``volumes`` are the names of the anonymous volumes that the caller creates afterwards.
+        ``volumes`` lists the anonymous volumes that the caller creates next; the marker lists them.
         """
         with _failing(f'create directory "{self.path(container_id)}"'):
             os.mkdir(self.path(container_id), 0o750)
@@ -287,11 +293,14 @@ class RecordStore:
         self._sync(self.containers)
 
     def save(self, record: Record) -> None:
-        """Replace the container's record durably (fsync of file and directory)."""
+        """Write the container's record atomically, with fsync of the file and its directory."""
         self._replace(record.id, STATE, to_text(record))
 
     def load(self, container_id: str) -> Record:
-        """Read a container's record.  Raises ManagerError if the file is missing or invalid."""
+        """Read and return a container's record.
+
+        Raises ManagerError if the file ``container.state`` is missing or invalid.
+        """
         path = self.path(container_id, STATE)
         try:
             with open(path, "rb") as file:
@@ -306,12 +315,12 @@ class RecordStore:
         return record
 
     def write_marker(self, container_id: str, name: str, volumes: Collection[str] = ()) -> None:
-        """Write (fsync) a container's marker file, which lists the volumes to remove."""
+        """Write the container's marker file ``name``, which lists ``volumes``, with fsync."""
         content = json.dumps({"volumes": list(volumes)}).encode() + b"\n"
         self._replace(container_id, name, content)
 
     def marked_volumes(self, container_id: str, name: str) -> list[str]:
-        """Return the volume names in a container's marker file; [] if it is missing or invalid."""
+        """Return the volume names in the marker file ``name``; [] if it is missing or invalid."""
         try:
             with open(self.path(container_id, name), "rb") as file:
                 volumes = json.load(file)["volumes"]
@@ -320,7 +329,7 @@ class RecordStore:
         return [str(volume) for volume in volumes] if isinstance(volumes, list) else []
 
     def new_pod(self, container_id: str) -> str:
-        """Return the UUID of the pod being made for the container (marker ``pod``), or ""."""
+        """Return the UUID in the container's marker file ``pod``; "" without this file."""
         try:
             with open(self.path(container_id, POD), encoding="ascii", errors="replace") as file:
                 return file.read().strip()
@@ -328,7 +337,7 @@ class RecordStore:
             return ""
 
     def forget(self, container_id: str, *names: str) -> None:
-        """Remove these marker files of a container, with fsync; ignore missing ones."""
+        """Remove the marker files ``names`` of a container, with fsync; ignore missing files."""
         with _failing(f'remove files of "{self.path(container_id)}"'):
             for name in names:
                 remove_file(self.path(container_id, name))
@@ -337,7 +346,7 @@ class RecordStore:
     def remove(self, container_id: str) -> None:
         """Remove the container's directory, the markers ``creating`` and ``removing`` last.
 
-        So if the daemon is killed meanwhile, the next daemon sees that it must finish the removal.
+        If the daemon is killed meanwhile, the marker makes the next daemon complete the removal.
         """
         path = self.path(container_id)
         last = (CREATING, REMOVING)
@@ -368,7 +377,7 @@ class RecordStore:
 
 @contextmanager
 def _failing(action: str) -> Iterator[None]:
-    """Context manager: convert an OSError to a HostError about ``action``, what was attempted."""
+    """Context manager: convert an OSError to a HostError whose message begins with ``action``."""
     try:
         yield
     except OSError as error:

@@ -1,6 +1,4 @@
-"""The request for a new container (the body of ``POST /v1/containers``): a container's spec.
-
-A table of checks validates it; then it is translated to the requests that ``ocipod`` reads.
+"""A container's spec, the body of ``POST /v1/containers``: validate and translate it.
 
     {"name", "image" or "rootfs", "command": [...], "entrypoint": [...], "env": {NAME: VALUE},
      "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only",
@@ -66,13 +64,13 @@ NO = "no"
 ON_FAILURE = "on-failure"
 ALWAYS = "always"
 UNLESS_STOPPED = "unless-stopped"
-# Pull policy -> that of `ocipod fetch`.
+# Pull policy of a spec -> value of `ocipod fetch --pull-policy`.
 PULL_POLICIES = {"missing": "new", "always": "update", "never": "never"}
 INSECURE = ("image", "tls", "http", "pubkey", "capabilities", "paths", "seccomp")
 ALL = "ALL"
 ANNOTATION = "ocid/container"
-_SHORT = 12  # digits of the container's id that are its default host name
-# Member of the spec -> field of the app's request where the value is passed on unchanged.
+_SHORT = 12  # digits of the short id, which is the default host name
+# Member of the spec -> field of AppRequest that gets the unchanged value.
 _UNCHANGED = {
     "working_dir": "working_dir",
     "memory": "memory",
@@ -94,7 +92,7 @@ _UNCHANGED = {
     "cpuset_mems": "cpuset_mems",
     "tmpfs": "tmpfs",
 }
-# The same for the request of its pod.
+# Member of the spec -> field of SandboxRequest that gets the unchanged value.
 _UNCHANGED_FOR_POD = {
     "dns_search": "dns_search",
     "dns_options": "dns_opt",
@@ -111,7 +109,7 @@ UNCONFINED = "unconfined"
 _IPC = {"private": "private", "host": "parent"}
 _HOST = "host"  # value of the members pid and uts
 _NO_FILTER = {"mode": "remove", "set": [EMPTY]}
-# Members that a spec may leave out.
+# Default values of members that a spec does not contain.
 DEFAULTS: dict[str, Any] = {
     "network": "default",
     "pull_policy": "missing",
@@ -125,7 +123,7 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def check_spec(spec: object) -> Spec:
-    """Check a client's spec and return it without its null members.
+    """Validate a client's spec; return a copy without the members that are null.
 
     Raises BadRequest with the JSON path of an invalid member.
     """
@@ -168,7 +166,7 @@ def check_spec(spec: object) -> Spec:
 
 
 def _check_limits(spec: Spec) -> None:
-    """Raise BadRequest if a spec's memory or CPU limits contradict each other."""
+    """Raise BadRequest if memory or CPU limits of a spec contradict each other."""
     swap, memory = spec.get("memory_swap"), spec.get("memory")
     if swap is not None and memory is None:
         raise BadRequest("memory_swap", "requires memory", "it limits memory and swap together")
@@ -183,7 +181,7 @@ def _check_limits(spec: Spec) -> None:
 
 
 def _check_sysctls(spec: Spec) -> None:
-    """Raise BadRequest for a sysctl of a namespace that is shared with the host."""
+    """Raise BadRequest if a sysctl belongs to a namespace that the spec shares with the host."""
     shared = {"network": spec.get("network"), "ipc": spec.get("ipc")}
     for name in spec.get("sysctls") or ():
         kind = namespace_of(name)
@@ -195,9 +193,10 @@ def _check_sysctls(spec: Spec) -> None:
 
 
 def changed_spec(spec: Spec, changes: object) -> Spec:
-    """Return a copy of ``spec`` with the limits and restart policy that ``changes`` contains.
+    """Return a copy of ``spec`` with the limits and restart policy in ``changes``.
 
-    ``spec`` was checked before.  Raises BadRequest with the JSON path of an invalid change.
+    ``spec`` is valid already; ``changes`` is validated.  Raises BadRequest with the JSON path of an
+    invalid change.
     """
     checked = checks.check_object(changes, {name: _MEMBERS[name] for name in CHANGEABLE})
     if not checked:
@@ -211,7 +210,7 @@ def changed_spec(spec: Spec, changes: object) -> Spec:
 
 
 def app_limits(spec: Spec) -> list[Isolator]:
-    """Return the limits of a checked spec as isolators (entries of a pod's manifest)."""
+    """Return the limits in a valid spec as isolators, for the pod's manifest."""
     limits = (name for name in CHANGEABLE if name in spec and name in _UNCHANGED)
     request = AppRequest(image="", **{_UNCHANGED[name]: spec[name] for name in limits})
     request.cpu = round(spec["cpus"] * 1000) if "cpus" in spec else None
@@ -224,7 +223,7 @@ def networks_of(spec: Spec) -> list[str]:
 
 
 def setting(spec: Spec, name: str) -> Any:  # noqa: ANN401 - JSON
-    """Return a member of a checked spec, or the member's default from ``DEFAULTS``."""
+    """Return the member ``name`` of a valid spec, or else its default in ``DEFAULTS``."""
     return spec.get(name, DEFAULTS[name])
 
 
@@ -235,7 +234,7 @@ def _image(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
 
 
 def check_platform(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check that ``value`` is a platform such as ``linux/arm64``.  Raises BadRequest."""
+    """Raise BadRequest if ``value`` is not a platform such as ``linux/arm64``."""
     checks.nonempty(where, value)
     try:
         parse_platform(value)
@@ -250,13 +249,13 @@ def _capability(where: str, value: object) -> None:
 
 
 def capability(word: str) -> str:
-    """Return a capability's full name in upper case: ``CAP_NET_RAW`` for ``net_raw``."""
+    """Return a capability's full name: ``CAP_NET_RAW`` for ``net_raw`` or ``CAP_NET_RAW``."""
     name = word.upper()
     return name if name.startswith("CAP_") else f"CAP_{name}"
 
 
 def check_signal(where: str, signal: str) -> str:
-    """Return the name (``SIGTERM``) of a signal given as name or number.  Raises BadRequest."""
+    """Return the full name of a signal, such as ``SIGTERM`` for ``15``.  Raises BadRequest."""
     requests.signal(where, signal)
     return signal_name(signal)
 
@@ -281,7 +280,7 @@ def _parts(text: str) -> list[str]:
 
 
 def check_volume_name(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check that ``value`` is a valid name for a volume.  Raises BadRequest."""
+    """Raise BadRequest if ``value`` is not a valid name for a volume."""
     checks.nonempty(where, value)
     if set(value) - _LETTERS or value[0] in "._-" or len(value) > 128:
         hint = "use at most 128 letters, digits, _ . and -; the first is a letter or digit"
@@ -310,9 +309,9 @@ def _volume(where: str, value: Any) -> None:  # noqa: ANN401
 
 def _propagation(where: str, value: Any) -> None:  # noqa: ANN401
     if value in ("shared", "rshared"):
-        reason = "mounts made in a container cannot propagate to the host: its pod's monitor is"
+        reason = "mounts made in a container cannot propagate to the host, because the monitor has"
         hint = f"supported: {', '.join(volumes.PROPAGATIONS)}; rslave propagates from the host"
-        raise BadRequest(where, f"{value}: {reason} in a mount namespace of its own", hint)
+        raise BadRequest(where, f'"{value}": {reason} its own mount namespace', hint)
     checks.one_of(*volumes.PROPAGATIONS)(where, value)
 
 
@@ -413,9 +412,9 @@ _MEMBERS: checks.Members = {
 
 
 def fetch_args(spec: Spec) -> list[str]:
-    """Return the ``ocipod`` arguments that fetch a container's image and print it as JSON."""
+    """Return the arguments of ``ocipod`` that fetch the spec's image and print its id as JSON."""
     if "rootfs" in spec:
-        # Always read the directory: it may have changed since an image was made of it.
+        # Always read the directory: it may have changed since it was imported as an image.
         return ["fetch", "--format=json", "--pull-policy=update", f"dir:{spec['rootfs']}"]
     policy = PULL_POLICIES[setting(spec, "pull_policy")]
     platform = platform_args(spec)
@@ -423,14 +422,15 @@ def fetch_args(spec: Spec) -> list[str]:
 
 
 def platform_args(spec: Spec) -> list[str]:
-    """Return ``["--platform=..."]`` for ``ocipod fetch``, [] if the request has no platform."""
+    """Return ``["--platform=..."]`` for ``ocipod fetch``; [] if the spec names no platform."""
     return [f"--platform={spec['platform']}"] if spec.get("platform") else []
 
 
 def stored_args(spec: Spec) -> list[str]:
-    """Return the ``ocipod fetch`` arguments that look for a container's image only in the store.
+    """Return the arguments of ``ocipod`` that look for the spec's image only in the store.
 
-    Returns [] if the image must be read again in any case: pull policy ``always``, or a local file.
+    Returns [] if the store's copy may be outdated: with the pull policy ``always``, or for a local
+    file or directory.
     """
     policy = setting(spec, "pull_policy")
     if "rootfs" in spec or policy == "always" or (policy != "never" and _is_local(spec["image"])):
@@ -448,7 +448,7 @@ def _is_local(image: str) -> bool:
 def global_args(
     spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
 ) -> list[str]:
-    """Return ``ocipod``'s global options for a container; see ``disabled_checks``."""
+    """Return the option that disables the checks of ``disabled_checks`` in ``ocipod``."""
     checks = sorted(disabled_checks(spec, insecure, allowed))
     return [f"--insecure-options={','.join(checks)}"] if checks else []
 
@@ -456,11 +456,11 @@ def global_args(
 def disabled_checks(
     spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
 ) -> set[str]:
-    """Return the security checks that are disabled for a container.
+    """Return the names of the security checks that are disabled for a container.
 
-    ``insecure`` are the checks disabled for all containers, ``allowed`` the checks that a client
-    may disable.  The spec is checked against ``allowed`` again, because the container may have been
-    created under a daemon that allowed more.
+    ``insecure`` lists the checks that are disabled for all containers, ``allowed`` the checks that
+    a client may disable.  Checks that the spec disables count only if they are in ``allowed``: the
+    daemon that created the container may have allowed more.
     """
     return {*insecure, *(set(spec.get("insecure") or ()) & set(allowed))}
 
@@ -473,10 +473,10 @@ def pod_request(
     *,
     fill: bool = False,
 ) -> SandboxRequest:
-    """Return the request from which ``ocipod`` makes a container's pod with its app.
+    """Return the request with which ``ocipod`` creates a container's pod and its app.
 
-    ``volume`` maps the name of a volume to its directory.  With ``fill``, empty volumes get the
-    image's files.
+    ``volume(name)`` returns the directory of a volume.  With ``fill``, ``ocipod`` copies the
+    image's files to empty volumes.
     """
     host_name = _host_name(spec, container_id)
     app = _app(spec, image_id, host_name)
@@ -502,7 +502,10 @@ def _mounts(spec: Spec, volume: Callable[[str], str], fill: bool) -> list[Spec]:
 
 
 def _host_name(spec: Spec, container_id: str) -> str:
-    """Return a container's hostname: the host's if it shares the network or UTS namespace."""
+    """Return a container's hostname.
+
+    Default: its short id, or the host's name if it shares the host's network or UTS namespace.
+    """
     is_shared = _HOST in (setting(spec, "network"), spec.get("uts"))
     default = os.uname().nodename if is_shared else container_id[:_SHORT]
     return str(spec.get("hostname") or default)
@@ -536,9 +539,10 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
 
 
 def names_on_networks(spec: Spec, container_id: str) -> list[str]:
-    """Return the names by which other containers find this one: its name, short id and aliases.
+    """Return a container's DNS names on its networks: its name, short id and aliases.
 
-    A container name that is not a valid host name is left out.
+    Omits a container name that is not a valid host name.  Returns [] if none of the networks
+    resolves names.
     """
     if networks_of(spec) in WITHOUT_NAMES:
         return []
@@ -584,12 +588,12 @@ def _capabilities(spec: Spec) -> list[str] | None:
 
 
 def _program(spec: Spec) -> tuple[str | None, list[str] | None]:
-    """Return (program, arguments) that override the image's; None where the image's are used."""
+    """Return (program, arguments) to run; None for a value that the image sets."""
     entry, command = spec.get("entrypoint"), spec.get("command")
     if entry is None and "rootfs" in spec:
         entry, command = command, None
     if entry:
         return entry[0], [*entry[1:], *(command or ())]
-    if entry is not None and command:  # an empty entrypoint removes the image's
+    if entry is not None and command:  # an empty entrypoint overrides the image's entrypoint
         return command[0], command[1:]
     return None, command or None

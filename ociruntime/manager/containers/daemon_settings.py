@@ -15,11 +15,11 @@ DIRECTORY = paths.DATA
 
 @dataclass(frozen=True)
 class Settings:
-    """The daemon's settings.
+    """The daemon's settings; "" means the default of ``ocipod``.
 
-    ``root`` is the manager's own data directory, ``directory`` that of ``ocipod`` (pods, images).
-    "" means the default of ``ocipod``.  ``insecure`` are the checks that are disabled for all
-    containers, ``client_insecure`` the checks that a client may disable for its own containers.
+    ``root`` is the data directory of the manager, ``directory`` the data directory of ``ocipod``
+    (pods and images).  ``insecure`` lists the security checks that are disabled for all containers,
+    ``client_insecure`` the checks that a client may disable for its own containers.
     """
 
     root: str = ROOT
@@ -33,18 +33,18 @@ class Settings:
 
     @property
     def config_directories(self) -> tuple[str, str]:
-        """The directories of the distribution's and the administrator's settings."""
+        """(directory of the distribution's settings, directory of the administrator's settings)."""
         system = self.system_config or paths.SYSTEM_CONFIG
         return system, self.local_config or paths.LOCAL_CONFIG
 
     @property
     def net_directories(self) -> list[str]:
-        """The directories in which ``ocipod`` looks for network configurations, in order."""
+        """The directories that ``ocipod`` searches for network configurations, in order."""
         system, local = self.config_directories
         return net_directories("", local, system, self.directory)
 
     def check_insecure(self, checks: Sequence[str]) -> None:
-        """Raise Forbidden if a client may not disable one of these security checks."""
+        """Raise Forbidden if clients may not disable one of the security checks in ``checks``."""
         for check in checks:
             if check not in self.insecure and check not in self.client_insecure:
                 raise Forbidden(

@@ -1,7 +1,7 @@
 """The log of container events, a file of JSON lines, and subscriptions to new events.
 
-An event is ``{"time", "kind", "id", "name", "attributes"}``; time as RFC 3339 in UTC.  Kinds:
-create start die stop kill restart pause unpause rename update destroy oom.
+An event is ``{"time", "kind", "id", "name", "attributes"}``.  ``time`` is an RFC 3339 time in UTC,
+``id`` and ``name`` identify the container.  ``KINDS`` lists the kinds.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ KINDS = (
     *("create", "start", "die", "stop", "kill", "restart", "pause", "unpause", "rename"),
     *("update", "destroy", "oom"),
 )
-HELD = 4096  # events in memory
-ROTATED_AT = 4 << 20  # bytes of the file
+HELD = 4096  # the number of latest events kept in memory
+ROTATED_AT = 4 << 20  # bytes; the log file is rotated before it grows larger
 QUEUED = 4096  # events queued for a slow subscriber, whose subscription then ends
 
 
 def described(record: Record | None, attributes: Event) -> Event:
-    """Return an event's attributes with the container's image, and its labels if it has any.
+    """Return an event's attributes plus the container's image and its labels, if it has any.
 
-    ``record`` is None for a container whose record cannot be read.
+    ``record`` is the container's record, None if it is corrupt: nothing is added then.
     """
     if record is None:
         return attributes
@@ -44,9 +44,10 @@ def described(record: Record | None, attributes: Event) -> Event:
 
 
 def shown(event: Event) -> Event:
-    """Return an event as the API shows it: its attribute ``at`` is a time, or missing.
+    """Return an event as the API sends it: without ``at`` if this attribute is not a time.
 
-    For an event without a time of its own, the log has the container's id as ``at``, a mere key.
+    ``at`` tells repeated events from new events.  It is the time of a start or exit; for a creation
+    or removal, it is the container's id.
     """
     attributes = event["attributes"]
     if attributes.get("at") != event["id"]:
@@ -55,9 +56,9 @@ def shown(event: Event) -> Event:
 
 
 class EventBus:
-    """The event log, the file ``path``, which is rotated to ``PATH.1``.
+    """The event log in the file ``path``, which is rotated to ``PATH.1``, and its subscribers.
 
-    Ignores an incomplete line, left by a daemon that was killed while it was writing.
+    Ignores an incomplete line, which a daemon leaves if it is killed during a write.
     """
 
     def __init__(self, path: str) -> None:
@@ -83,7 +84,7 @@ class EventBus:
             self._size += os.write(self._fd, b"\n")
 
     def close(self) -> None:
-        """End every subscription."""
+        """End all subscriptions and close the log file."""
         for queue in list(self._queues):
             _end(queue)
         if self._fd >= 0:
@@ -95,8 +96,8 @@ class EventBus:
     ) -> None:
         """Append an event to the log and send it to all subscribers.
 
-        An event with the same kind, container and attribute ``at`` is published only once.  If an
-        event cannot be written (the disk is full), it is still sent.
+        Does nothing if the log has an event with the same kind, container and attribute ``at``.  If
+        the event cannot be written, for example because the disk is full, it is still sent.
         """
         attributes = attributes or {}
         if self.has(kind, container_id, str(attributes.get("at") or "")):
@@ -128,7 +129,7 @@ class EventBus:
         self._size += os.write(self._fd, line)
 
     def has(self, kind: str, container_id: str, at: str) -> bool:
-        """Return whether one of the latest events has this kind, container and ``at``."""
+        """Return whether a recent event has this kind, container and attribute ``at``."""
         return bool(at) and (kind, container_id, at) in self._stamps
 
     def _remember(self, event: Event) -> None:
@@ -140,15 +141,18 @@ class EventBus:
             self._stamps.add(stamp)
 
     def since(self, moment: str) -> list[Event]:
-        """Return the latest events from ``moment`` (ISO 8601) on; ValueError if it is invalid."""
+        """Return the events in memory from ``moment`` on, an ISO 8601 time with a zone.
+
+        Raises ValueError if ``moment`` is invalid.
+        """
         first = datetime.fromisoformat(moment)
         return [event for event in self._events if datetime.fromisoformat(event["time"]) >= first]
 
     def subscribe(self, since: str = "") -> AsyncGenerator[Event, None]:
-        """Return a generator of events from ``since`` on (RFC 3339 with a zone; "": from now on).
+        """Return a generator of events from ``since`` on, an RFC 3339 time with a zone.
 
-        It ends when the manager closes, or when more than ``QUEUED`` events wait to be read.
-        Raises ValueError if ``since`` is invalid.
+        "" means from now on.  The generator ends when the log is closed, or when the subscriber has
+        ``QUEUED`` unread events.  Raises ValueError if ``since`` is invalid.
         """
         queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUED)
         past = self.since(since) if since else []

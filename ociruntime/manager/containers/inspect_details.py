@@ -1,10 +1,10 @@
-"""The member ``details`` of a container's ``inspect``, read from its pod's files.
+"""The member ``details`` of ``GET /v1/containers/ID``, read from the files of the container's pod.
 
     {"image_id", "env": ["NAME=VALUE"], "user": "USER[:GROUP]", "working_dir", "hostname",
      "log_path", "mounts": [{"type": "bind" or "volume", "name", "source", "target", "read_only",
      "propagation"}], "networks": {NAME: {"ip4", "ip6", "prefix", "gateway", "mac"}}}
 
-A value that is not in the pod's files, or no longer, is empty.
+A value that the pod's files do not contain is empty.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from ociruntime.pods.store.pod import Pod
 
 
 def details(record: Record, open_pod: Callable[[], Pod | None], volumes: str) -> Answer:
-    """Return the member ``details`` of the answer to ``inspect``, for the container of ``record``.
+    """Return the member ``details`` for the container of ``record``.
 
-    ``volumes`` is the directory of the manager's volumes.  Missing or damaged files count as empty:
-    the container's status reports the damage.
+    ``open_pod()`` returns the container's pod, ``volumes`` is the directory of the manager's
+    volumes.  Values in missing or damaged files are empty: the container's status reports the
+    damage.
     """
     result: Answer = {
         "image_id": record.image_id,
@@ -68,7 +69,7 @@ def _mount(manifest: dict[str, Any], mount: dict[str, Any], pod: Pod, volumes: s
     volume = next(one for one in manifest["volumes"] if one["name"] == mount["volume"])
     source = volume.get("source") or ""
     name = ""
-    if volume["kind"] != "host":  # a volume that the image declares: it is in the pod
+    if volume["kind"] != "host":  # a volume that the image declares is in the pod's directory
         name, source = volume["name"], f"{pod.path()}/volumes/{volume['name']}"
     elif os.path.dirname(source) == volumes:
         name = os.path.basename(source)

@@ -1,4 +1,4 @@
-"""Filters of lists (``ps --filter``): check a client's filters, and match objects with them.
+"""Filters for lists, such as ``ps --filter``: check a client's filters and apply them.
 
 An object is listed if, for each filter, it matches at least one of the filter's values.
 """
@@ -23,9 +23,9 @@ def _any_value(where: str, value: str) -> None:
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter: ``matches(answer, value)`` tests an object, ``check`` a value that a client sends.
+    """A filter: ``matches(answer, value)`` returns whether an object matches a filter's value.
 
-    ``check`` gets the JSON path and the value; it raises BadRequest for a value that cannot match.
+    ``check(json_path, value)`` raises BadRequest for an invalid value.
     """
 
     matches: Callable[[Answer, str], bool]
@@ -40,13 +40,13 @@ def check_filters(filters: Filters, table: Table) -> None:
     for name, values in filters.items():
         if name not in table:
             hint = f"supported: {', '.join(table)}"
-            raise BadRequest(f"filters.{name}", "unknown filter", hint)
+            raise BadRequest(f"filters.{name}", f'unknown filter "{name}"', hint)
         for value in values:
             table[name].check(f"filters.{name}", value)
 
 
 def passes(answer: Answer, filters: Filters, table: Table) -> bool:
-    """Return whether ``answer`` matches, for each filter, at least one of its values."""
+    """Return whether ``answer`` matches at least one value of each filter."""
     return all(
         any(table[name].matches(answer, value) for value in values)
         for name, values in filters.items()
@@ -54,13 +54,13 @@ def passes(answer: Answer, filters: Filters, table: Table) -> bool:
 
 
 def _check_boolean(where: str, value: str) -> None:
-    """Check that a value is ``true`` or ``false``.  Raises BadRequest."""
+    """Raise BadRequest if ``value`` is not ``true``, ``false``, ``1`` or ``0``."""
     if value not in _BOOLEANS:
         raise BadRequest(where, f'must be true or false, not "{value}"')
 
 
 def _has_label(answer: Answer, text: str) -> bool:
-    """Return whether an answer has the label ``NAME`` or ``NAME=VALUE``."""
+    """Return whether an object has the label ``text``: ``NAME`` or ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
     labels = answer["labels"]
     return name in labels and (not equals or labels[name] == value)
@@ -68,5 +68,5 @@ def _has_label(answer: Answer, text: str) -> bool:
 
 NAME = Filter(lambda one, value: value in one["name"])
 LABEL = Filter(_has_label)
-# true: volumes or networks that no container uses; false: those that a container uses.
+# true matches volumes or networks that no container uses, false the rest.
 DANGLING = Filter(lambda one, value: _BOOLEANS[value] != bool(one["containers"]), _check_boolean)

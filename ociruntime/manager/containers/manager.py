@@ -62,7 +62,7 @@ class Manager:
 
     @property
     def programs(self) -> Programs:
-        """The object that runs ``ocipod`` and the OCI runtime with the manager's directories."""
+        """The object that runs ``ocipod`` and the OCI runtimes for all containers."""
         return self._services.programs
 
     @property
@@ -92,14 +92,16 @@ class Manager:
     async def open(self) -> None:
         """Lock the data directory; load and reconcile the existing containers.
 
-        Running containers are left alone.  An unfinished creation is rolled back, an unfinished
-        removal or replacement of a pod is completed; nothing else is removed.  A container that
-        cannot be read is kept; a failure to load a container is logged.  Raises ManagerError if
-        another daemon holds the lock, HostError if the directory cannot be opened.
+        Running containers are left alone.  Unfinished creations are rolled back.  Unfinished
+        removals of containers are completed.  A container whose record is corrupt is kept.  A
+        failure to load a container is logged.
+
+        Raises ManagerError if another daemon holds the lock, HostError if the directory cannot be
+        opened.
         """
         self._services.open(on_overflow=self._reconcile_all)
         await asyncio.to_thread(self._settle_volumes)
-        # Finish removals last: only when all containers are loaded, the volumes in use are known.
+        # Complete removals last: the volumes in use are known once all containers are loaded.
         store = self._services.store
         for container_id in sorted(store.ids(), key=store.is_to_be_removed):
             try:
@@ -125,7 +127,7 @@ class Manager:
             record, damage = None, str(error)
             log.warning('container "%s": its record is corrupt: %s', container_id[:12], damage)
         container = self._add(container_id, record, damage)
-        # Check this first: the pod of such a container may be incomplete.
+        # Before opening the pod: the pod of a container being removed may be incomplete.
         if store.has(container_id, container_records.REMOVING):
             await container.remove_held()
             return None
@@ -145,13 +147,13 @@ class Manager:
             container.schedule_reconcile()
 
     def abandon(self) -> None:
-        """Begin shutdown: start no more background work, and fail every pending ``wait``."""
+        """Begin the shutdown: start no more background tasks, and fail every pending ``wait``."""
         self._services.closing = True
         for container in self._containers.values():
             container.abandon()
 
     async def close(self) -> None:
-        """Cancel background work and release the data directory; containers keep running."""
+        """Cancel background tasks and unlock the data directory; containers keep running."""
         self.abandon()
         await self._services.end_tasks()
         for container in self._containers.values():
@@ -178,17 +180,18 @@ class Manager:
     def find(self, ref: str) -> Container:
         """Return the container with the id, unambiguous id prefix or name ``ref``.
 
-        Raises NotFound if there is none, or several.
+        Raises NotFound if no container matches, or if several do.
         """
         return self._containers[self._services.names.resolve(ref, self._containers)]
 
     async def create(self, request: object, *, download: bool = True) -> Answer:
-        """Create a container and return its status; after an error, nothing of it remains.
+        """Create a container from a request (a spec); return what ``inspect`` returns.
 
         The member ``warnings`` of the result, if present, lists settings of the image that have no
         effect.  Without ``download``, raises NotFound if the image is not in the store.  Raises
-        BadRequest with the JSON path of an invalid member, Forbidden for a security check that must
-        not be disabled, Conflict if the name is in use, ManagerError for other errors.
+        BadRequest with the JSON path of an invalid member, Forbidden for a security check that
+        clients may not disable, Conflict if the name is in use, ManagerError for other errors.
+        After an error, no part of the container remains.
         """
         spec = check_spec(request)
         self.settings.check_insecure(spec.get("insecure") or ())
@@ -203,7 +206,7 @@ class Manager:
         services.names.reserve(name, container_id)
         try:
             mounts = of_request(spec, lambda ref: self.find(ref).volumes())
-            # Protect the volumes of the new container from removal, from here on.
+            # From here on, the new container's volumes count as used, so nobody removes them.
             self._incomplete[container_id] = {**spec, "name": name, "volumes": mounts.volumes}
             image = await services.fetch_image(spec, download=download)
             add_image(mounts, image.volumes)
@@ -253,14 +256,14 @@ class Manager:
         container.pod.watch()
         attributes = described(record, {"at": container_id})
         services.events.publish("create", container_id, name, attributes)
-        # The commit point: a daemon that is killed from here on leaves a complete container.
+        # The commit point: if the daemon is killed after this, the container is complete.
         services.store.forget(container_id, container_records.CREATING, container_records.POD)
         return container
 
     async def _with_published_ports(self, spec: dict[str, Any], image_id: str) -> dict[str, Any]:
-        """Return ``spec`` with a free host port for each port that the image exposes.
+        """Return ``spec`` with a published host port for each port that the image exposes.
 
-        Raises ManagerError.
+        Raises the errors of ``networks.publish``, ManagerError if the image cannot be inspected.
         """
         out = await self.programs.ocipod("image", "inspect", "--", image_id)
         exposed = ports_of(json.loads(out)[0].get("config") or {})
@@ -272,7 +275,7 @@ class Manager:
     async def _roll_back(self, container_id: str, name: str = "") -> None:
         """Remove the pod, volumes and directory of an unfinished creation.
 
-        If this raises RuntimeFailure, the next daemon tries again.
+        Raises RuntimeFailure if one of them cannot be removed; the next daemon tries again.
         """
         services = self._services
         await services.remove_new_pod(container_id)
@@ -283,13 +286,13 @@ class Manager:
         await asyncio.to_thread(services.store.remove, container_id)
 
     def _incomplete_name(self, container_id: str) -> str:
-        """Return the requested name of a container that is being created; "" if it has none."""
+        """Return the name of a container that is being created; "" if it is unknown."""
         return str(self._incomplete.get(container_id, {}).get("name") or "")
 
     async def prune(self) -> tuple[list[str], int]:
         """Remove every created or stopped container.
 
-        Returns the ids of the removed containers, and the bytes of disk space freed.
+        Returns (ids of the removed containers, bytes of disk space freed).
         """
         removed, freed = [], 0
         for container in list(self._containers.values()):
@@ -305,7 +308,7 @@ class Manager:
         return removed, freed
 
     def size(self, container: Container) -> int:
-        """Return the bytes on disk of a container's files; 0 if they cannot be read."""
+        """Return the disk usage of a container's pod in bytes; 0 if it cannot be read."""
         return 0 if container.is_corrupt else self._measured(container, PodHandle.size)
 
     def _measured(self, container: Container, measure: Callable[[PodHandle], int]) -> int:
@@ -316,9 +319,10 @@ class Manager:
             handle.close()
 
     async def add_sizes(self, answers: list[Answer]) -> None:
-        """Add ``size`` to each answer of ``list``: the bytes that the container has written.
+        """Add the member ``size`` to each of ``answers``, the result of ``list``.
 
-        ``size`` is None for a container that was removed meanwhile or has a corrupt record.
+        ``size`` is the number of bytes that the container has written to its root filesystem; None
+        if the container was removed meanwhile or has a corrupt record.
         """
         for answer in answers:
             container = self._containers.get(answer["id"])
@@ -331,12 +335,13 @@ class Manager:
     def list(
         self, *, all: bool = True, filters: Mapping[str, list[str]] | None = None
     ) -> list[Answer]:
-        """Return the containers, newest first; without ``all`` only running and paused ones.
+        """Return the containers, newest first; without ``all`` omit those that are not up.
 
-        ``filters`` maps the name of a filter to its values: ``id`` (prefix), ``name`` (substring),
-        ``status`` (also ``exited`` and ``up``, as ``ps`` shows it), ``image`` (or root filesystem),
-        ``label`` (``NAME`` or ``NAME=VALUE``), ``exited`` (exit code), ``network``.  A container
-        must match at least one value of each filter.  Raises BadRequest.
+        "Up" is running, paused or restarting.  ``filters`` maps a filter to its values: ``id``
+        (prefix), ``name`` (substring), ``status`` (also ``exited`` and ``up``, as ``ps`` shows it),
+        ``image`` (or root filesystem), ``label`` (``NAME`` or ``NAME=VALUE``), ``exited`` (exit
+        code), ``network``.  A container must match at least one value of each filter.  Raises
+        BadRequest for an unknown filter or an invalid value.
         """
         filters = filters or {}
         check_filters(filters, _FILTERS)

@@ -1,7 +1,7 @@
 """Networks: created by clients or configured by an administrator, and the containers on them.
 
-A network that a client creates is a CNI configuration in ``net.d`` of the data directory, where
-``ocipod`` finds it like any other (``pods/net/network_configs.py``).
+A network that a client creates is a CNI configuration file in ``net.d`` of the data directory.
+``ocipod`` reads it like an administrator's files (``pods/net/network_configs.py``).
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ Answer = dict[str, Any]
 _LONGEST_NAME = 128
 _RESERVED = (*RESERVED, *(one.name for one in BUILT_IN), "bridge", "container")
 _SPECIAL = {"none": "null", "host": "host"}  # networks without a configuration -> driver
-_TRIES = 1000  # random ports of the host, to find a free one
-_MOST_PORTS = 256  # exposed ports of an image that ``publish_all`` publishes at most
+_TRIES = 1000  # random host ports to try before giving up
+_MOST_PORTS = 256  # the maximum number of exposed ports that ``publish_all`` publishes
 _SUFFIX = ".conflist"
 _LOCK = ".lock"
-_LARGEST_FILE = 64 << 10  # bytes; pods do not start if they find a larger one than LARGEST_FILE
+_LARGEST_FILE = 64 << 10  # bytes; no pod starts while net.d has a file above LARGEST_FILE
 _LONGEST_PREFIX = {AF_INET: 30}  # a longer prefix leaves less than two host addresses; 126 for IPv6
 
 MEMBERS: checks.Members = {
@@ -78,9 +78,10 @@ MEMBERS: checks.Members = {
 
 @dataclass(frozen=True)
 class User:
-    """A container, as a user of networks; ``spec`` is None if its record is corrupt.
+    """A container that may use networks; ``spec`` is None if its record is corrupt.
 
-    ``addresses`` returns {network: IP address}, {} while the container is not running.
+    ``pod`` is the UUID of its pod.  ``addresses()`` returns the container's
+    ``{network: IP address}``, {} while it is not running.
     """
 
     name: str
@@ -95,7 +96,7 @@ class User:
 
 
 class Networks:
-    """The networks of this host; ``users`` lists the containers that may be on them."""
+    """The networks of this host; ``users()`` yields all containers."""
 
     def __init__(self, settings: Settings, users: Callable[[], Iterable[User]]) -> None:
         self._settings = settings
@@ -107,9 +108,10 @@ class Networks:
         return load(self._settings.net_directories)
 
     def check(self, spec: dict[str, Any]) -> None:
-        """Check a new container's networks and aliases.
+        """Check the networks and network aliases in a new container's ``spec``.
 
-        Raises NotFound for an unknown network, BadRequest for aliases on a network without names.
+        Raises NotFound for an unknown network, BadRequest if there are aliases but no network
+        that resolves names.
         """
         networks = networks_of(spec)
         aliases = spec.get("network_aliases")
@@ -119,7 +121,7 @@ class Networks:
         for name in networks:
             if name not in known and name not in RESERVED:
                 hint = f"create it with ocictl network create {name}"
-                raise NotFound(f'network "{name}" not found', hint)
+                raise NotFound(f'create a container: network "{name}" not found', hint)
         if aliases and not any(name in known and known[name].has_names for name in networks):
             hint = "use a network of `ocictl network create`"
             message = f'network "{networks[0]}" does not support aliases'
@@ -128,11 +130,11 @@ class Networks:
     # --- requests ---
 
     async def create(self, request: Mapping[str, Any]) -> Answer:
-        """Create a network and return its description.
+        """Create a network; return its name, subnets and other properties as JSON.
 
-        ``request`` has members of ``MEMBERS``.  Raises BadRequest if it is invalid, Conflict if the
-        name or subnet is in use, NetworkError if no subnet is free, HostError if its file cannot be
-        written.
+        ``request`` has the members in ``MEMBERS``.  Raises BadRequest if the request is invalid,
+        Conflict if the name or subnet is in use, NetworkError if no subnet is free, HostError if
+        the network's file cannot be written.
         """
         name = request.get("name")
         if name is None:
@@ -165,7 +167,10 @@ class Networks:
             return next(one for one in self._load() if one.name == name)
 
     def _remove_temporary(self) -> None:
-        """Remove a killed daemon's temporary files; the caller holds the lock.  Raises OSError."""
+        """Remove the temporary files of a killed daemon; the caller holds the lock on ``net.d``.
+
+        Raises OSError.
+        """
         for name in os.listdir(self._directory):
             if name.startswith(".") and name != _LOCK:
                 os.unlink(f"{self._directory}/{name}")
@@ -175,8 +180,8 @@ class Networks:
 
         ``filters`` maps the name of a filter to its values: ``name`` (substring), ``driver``,
         ``label`` (``NAME`` or ``NAME=VALUE``), ``dangling`` (true: no container uses it), ``type``
-        (``custom``: made by a client, or ``builtin``).  A network must match at least one value of
-        each filter.  Raises BadRequest.
+        (``custom``: created by a client, or ``builtin``).  A network must match at least one value
+        of each filter.  Raises BadRequest for an unknown filter or an invalid value.
         """
         check_filters(filters, _FILTERS)
         users = list(self._users())
@@ -188,7 +193,7 @@ class Networks:
         )
 
     def inspect(self, name: str) -> Answer:
-        """Return a network as JSON, with the addresses of its containers.  Raises NotFound."""
+        """Return a network as JSON, with its containers' IP addresses.  Raises NotFound."""
         users = [one for one in self._users() if one.uses(name)]
         if name in _SPECIAL:
             return _special(name, users)
@@ -201,8 +206,8 @@ class Networks:
     async def remove(self, name: str) -> None:
         """Remove a network that a client has created.
 
-        Raises NotFound if it does not exist, Conflict if it is in use or was not created by a
-        client.
+        Raises NotFound if the network does not exist, Conflict if it is in use or if no client has
+        created it, HostError if its file cannot be removed.
         """
         action = f'remove network "{name}"'
         if name in _SPECIAL:
@@ -222,7 +227,10 @@ class Networks:
         await asyncio.to_thread(self._clear, name)
 
     async def prune(self) -> Answer:
-        """Remove the unused networks that clients have created; return ``{"removed": [names]}``."""
+        """Remove the unused networks that clients have created; return ``{"removed": [names]}``.
+
+        Raises Conflict if a container's record is corrupt, HostError.
+        """
         self._refuse_unknown_users("prune networks")
         users = list(self._users())
         unused = [
@@ -248,7 +256,7 @@ class Networks:
         return configuration.file.rpartition("/")[0] == self._directory
 
     def _other_pods(self, name: str) -> list[str]:
-        """Return the UUIDs of running pods on a network that do not belong to a container."""
+        """Return the UUIDs of the network's running pods that belong to no container."""
         own = {one.pod for one in self._users()}
         return sorted(set(pod_names.pods_on(self._state, name)) - own)
 
@@ -260,15 +268,15 @@ class Networks:
                 raise Conflict(f"{reason} it may use any network", hint)
 
     def _unlink(self, configuration: Configuration) -> None:
-        # Callers must not ``await`` between their check for users and this call: a container could
-        # join the network in between.
+        # Callers must not ``await`` between checking for users and this call: a container could
+        # join the network meanwhile.
         try:
             remove_file(configuration.file)
         except OSError as error:
             raise HostError(f'remove network "{configuration.name}"', error) from None
 
     def _clear(self, name: str) -> None:
-        """Make a network's removal durable, and remove its address records (``host-local``)."""
+        """Sync a network's removal to disk, and remove its ``host-local`` address records."""
         directory = f"{self._state}/{name}"
         with FileLock(f"{self._directory}/{_LOCK}", exclusive=True), suppress(OSError):
             sync_directory(self._directory)
@@ -298,7 +306,7 @@ class Networks:
 
 
 def _names(network: str, users: Iterable[User]) -> list[str]:
-    """Return the names of the containers on a network."""
+    """Return the sorted names of the containers in ``users`` that join ``network``."""
     return sorted({one.name for one in users if one.uses(network)})
 
 
@@ -354,7 +362,7 @@ def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
         ]
         if not fitting:
             raise BadRequest(
-                where, f'gateway "{text}" is in none of the subnets, or is a second gateway of one'
+                where, f'gateway "{text}": no subnet contains it, or its subnet has another gateway'
             )
         subnet = subnets[fitting[0]][0]
         if gateway in (subnet.first, subnet.last):
@@ -366,10 +374,10 @@ def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
 def _choose(
     given: list[tuple[Network, str]], known: list[Configuration], request: Mapping[str, Any]
 ) -> list[tuple[Network, str]]:
-    """Return a new network's subnets: the requested ones, or else free ones.
+    """Return [(subnet, gateway)] for a new network: the requested subnets, else free subnets.
 
-    Raises Conflict if a requested subnet is in use, NetworkError if none is free, HostError if the
-    host's routes cannot be read.
+    Raises Conflict if a requested subnet is in use, NetworkError if no subnet is free, HostError
+    if the host's routes cannot be read.
     """
     host = used_by_host()
     for subnet, _ in given:
@@ -436,10 +444,10 @@ def publish(
     ports: list[dict[str, Any]],
     taken: Iterable[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return ``ports`` plus a free host port for each exposed port that they do not publish.
+    """Return ``ports`` plus a free host port for each exposed port that is not in ``ports``.
 
-    ``taken`` are the ports of other containers, which may be stopped.  Raises BadRequest if the
-    image exposes too many ports, HostError if no port is free.
+    ``taken`` lists the published ports of all containers, also of stopped ones.  Raises BadRequest
+    if the image exposes too many ports, HostError if no host port is free.
     """
     exposed = list(exposed)
     if len(exposed) > _MOST_PORTS:

@@ -1,7 +1,7 @@
 """Control pods: run ``ocipod``, send requests to a pod's monitor, run the OCI runtime.
 
-If the daemon dies, its running commands are killed with it; the monitors that they have started
-continue.
+If the daemon dies, the kernel kills the commands that it is running.  Monitors that they have
+started keep running.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from ociruntime.pods.store import control_client
 from ociruntime.pods.store.manifest_file import read_runtime_config
 from ociruntime.pods.store.pod import Pod
 
-AT_ONCE = 8  # ocipod commands that run at a time
+AT_ONCE = 8  # the maximum number of ocipod commands that run at a time
 FETCHES_AT_ONCE = (
-    8  # have a limit of their own, so that a slow registry does not block other requests
+    8  # the separate maximum for fetches, so that a slow registry does not block other requests
 )
 NOT_STORED = "is not in the store"
 HAS_NAME = ": it has a name: "
@@ -51,24 +51,24 @@ _MEANING: tuple[tuple[str, type[ManagerError]], ...] = (
 
 
 class Programs:
-    """Runs ``ocipod``, with the manager's directories, and OCI runtimes."""
+    """Run ``ocipod`` with the manager's directories, and OCI runtimes."""
 
     def __init__(self, settings: Settings) -> None:
         self._command = [*_ocipod(), *_options(settings)]
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._fetch_slots = asyncio.Semaphore(FETCHES_AT_ONCE)
-        # The daemon may raise its own limit; containers get the one it was started with.
+        # The daemon may raise its own limit; containers get the limit it was started with.
         self._descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     def command(self, *args: str) -> list[str]:
-        """Return the argv that runs ``ocipod`` with these arguments."""
+        """Return the argv of ``ocipod`` with the manager's options and the arguments ``args``."""
         return [*self._command, *args]
 
     async def ocipod(self, *args: str, request: BaseRequest | None = None) -> str:
         """Run ``ocipod`` and return its standard output.
 
-        ``request`` is sent to it as JSON, for the option ``--request``.  Raises ManagerError with
-        the error message of ``ocipod``, HostError if it cannot be executed.
+        ``request``, as JSON, becomes its standard input, for the option ``--request``.  Raises
+        ManagerError with the error message of ``ocipod``, HostError if it cannot be executed.
         """
         return await self._queued(args, _content_of(request))
 
@@ -77,15 +77,18 @@ class Programs:
             return await _run(self._tied_command(*args), "ocipod", content)
 
     async def fetch(self, *args: str) -> str:
-        """Run ``ocipod fetch`` and return its output; there is a separate queue for fetches."""
+        """Run ``ocipod`` in the separate queue for fetches; return its standard output.
+
+        Raises what ``ocipod`` raises.
+        """
         async with self._fetch_slots:
             return await _run(self._tied_command(*args), "ocipod")
 
     async def call(self, *args: str, content: bytes = b"") -> str:
-        """Run ``ocipod`` and return its output.
+        """Run ``ocipod`` with ``content`` as its standard input; return its standard output.
 
-        ``content`` is its standard input.  Its errors become NotFound or Conflict where the message
-        shows this, otherwise ManagerError.
+        Raises NotFound or Conflict if the error message of ``ocipod`` has this meaning, otherwise
+        ManagerError.
         """
         try:
             return await self._queued(args, content)
@@ -97,8 +100,8 @@ class Programs:
     async def fetch_with_progress(self, *args: str) -> AsyncIterator[dict[str, Any]]:
         """Run ``ocipod fetch``; yield ``{"progress", "done", "total"}`` objects, then ``{"id"}``.
 
-        Raises ManagerError with the error message of ``ocipod``, HostError if it cannot be
-        executed.
+        Raises NotFound, Conflict or ManagerError with the error message of ``ocipod``, HostError if
+        it cannot be executed.
         """
         process = await self.spawn_ocipod(*args)
         assert process.stdout is not None
@@ -125,12 +128,12 @@ class Programs:
         yield {"id": ids[-1]}
 
     async def runtime(self, pod: Pod, *args: str, content: bytes = b"") -> str:
-        """Run a command of the OCI runtime that made the pod's container; return its output.
+        """Run a command of the OCI runtime that created the pod's container; return its output.
 
-        ``args`` are the command's name and the arguments after the container id; ``content`` is its
-        standard input.  The command is never queued: kill and pause must not wait for other
-        requests.  Raises ManagerError with the runtime's message, PodError if the pod's files are
-        damaged.
+        ``args`` are the command's name and the arguments that follow the container id.  ``content``
+        is the command's standard input.  The command is never queued: kill and pause must not wait
+        for other requests.  Raises ManagerError with the runtime's error message, PodError if the
+        pod's files are damaged.
         """
         program = find_runtime(str(read_runtime_config(pod).get("runtime") or "ociruntime"))
         calls = RuntimeCalls(program, pod.uuid)
@@ -141,7 +144,9 @@ class Programs:
     async def spawn_ocipod(
         self, *args: str, stdin: int | None = None
     ) -> asyncio.subprocess.Process:
-        """Start ``ocipod`` with pipes for its output; ``stdin`` is as for create_subprocess_exec.
+        """Start ``ocipod`` with pipes for stdout and stderr; return the process.
+
+        ``stdin`` is as for ``asyncio.create_subprocess_exec``; None means /dev/null.
 
         Raises BadRequest if an argument from the client contains NUL, HostError if ``ocipod``
         cannot be executed.
@@ -149,11 +154,11 @@ class Programs:
         return await _spawn(self._tied_command(*args), stdin=stdin)
 
     def _tied_command(self, *args: str) -> list[str]:
-        """Return the argv for an ``ocipod`` that is killed when the daemon dies.
+        """Return the argv of an ``ocipod`` that is killed when the daemon dies.
 
-        ``ocipod`` arranges this itself: a ``preexec_fn``, as from ``_child_of``, would force
-        fork(2) instead of vfork(2), and copying the daemon's page tables takes 3 ms for each
-        command.
+        An option asks ``ocipod`` to arrange this itself.  A ``preexec_fn`` such as that of
+        ``_child_of`` would force fork(2) instead of vfork(2), and copying the daemon's page tables
+        takes 3 ms for each command.
         """
         soft, hard = self._descriptors
         return self.command(f"--die-with-parent={os.getpid()}", f"--nofile={soft}:{hard}", *args)
@@ -165,7 +170,10 @@ async def _run(
     content: bytes = b"",
     preexec_fn: Callable[[], None] | None = None,
 ) -> str:
-    """Run a program and return its standard output; ``name`` is as for ``message_of``."""
+    """Run a program with ``content`` as its standard input; return its standard output.
+
+    ``name`` is as for ``message_of``.  Raises ManagerError with the program's error message.
+    """
     process = await _spawn(command, content, preexec_fn=preexec_fn)
     out, err = await process.communicate()
     if status := process.returncode:
@@ -198,15 +206,15 @@ async def _spawn(
 
 
 def _content_of(request: BaseRequest | None) -> bytes:
-    """Return a request as JSON for ``ocipod --request``; b"" without a request."""
+    """Return ``request`` as the JSON that ``ocipod --request`` reads; b"" if it is None."""
     return b"" if request is None else json_files.text_of(document_of(request))
 
 
 def _standard_input(content: bytes) -> IO[bytes]:
-    """Return an open memory file with ``content``, for a program's stdin.  Raises OSError.
+    """Return an open memfd with ``content``, for a program's stdin.  Raises OSError.
 
-    Writing to a memory file never blocks, unlike to a pipe.  Its content is not visible to other
-    users, and its size is not limited, unlike that of arguments.
+    Unlike writing to a pipe, writing to a memfd never blocks.  Unlike arguments, its content is not
+    visible to other users, and its size is not limited.
     """
     if not content:
         return open(os.devnull, "rb")
@@ -217,13 +225,16 @@ def _standard_input(content: bytes) -> IO[bytes]:
 
 
 def classified(text: str) -> ManagerError:
-    """Return the error for a message of ``ocipod``: NotFound, Conflict or ManagerError."""
+    """Return an exception for an error message of ``ocipod``.
+
+    It is NotFound or Conflict if the message has this meaning, otherwise ManagerError.
+    """
     kind = next((kind for part, kind in _MEANING if part in text), ManagerError)
     return kind(text)
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
-    """Kill a program, if it is still running, and wait until it has exited."""
+    """Kill a program, if it is still running, and wait for its exit."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             process.kill()
@@ -231,10 +242,10 @@ async def end(process: asyncio.subprocess.Process) -> None:
 
 
 def message_of(errors: bytes, name: str) -> str:
-    """Return the last error message in ``errors``, the stderr of a program.
+    """Return the last error message in ``errors``, a program's stderr; "" if it is empty.
 
-    ``name`` is the prefix of the program's messages.  It is "" for a runtime: then the message is
-    the last line.
+    ``name`` is the prefix of the program's messages.  If ``name`` is "", as for OCI runtimes,
+    returns the last line.
     """
     lines = errors.decode(errors="replace").strip().splitlines()
     if not lines:
@@ -262,7 +273,7 @@ async def ask(pod: Pod, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def ask_over(sock: socket, request: dict[str, Any]) -> dict[str, Any]:
-    """Send a request over an open, non-blocking connection and return the monitor's answer.
+    """Send a request over a non-blocking connection to a monitor; return the monitor's answer.
 
     Raises PodError if the monitor answers with an error, OSError if the connection fails.
     """
@@ -272,10 +283,10 @@ async def ask_over(sock: socket, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: float = 5.0) -> None:
-    """Kill a pod with all its apps and wait until it has ended.  Raises RuntimeFailure.
+    """Kill a pod with all its apps and wait for the pod's exit.  Raises RuntimeFailure.
 
-    Waits up to ``timeout`` seconds for the monitor's answer, then as long for the pod's end.  After
-    either timeout, runs ``ocipod stop --force``.
+    Waits up to ``timeout`` seconds for the monitor's answer, then up to ``timeout`` seconds for the
+    pod's exit.  After either timeout, runs ``ocipod stop --force``.
     """
     if pod.refresh() != "running":
         return
@@ -298,9 +309,10 @@ async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: f
 
 
 def _child_of(parent: int, descriptors: tuple[int, int]) -> Callable[[], None]:
-    """Return a ``preexec_fn`` for a child that is killed when the daemon dies.
+    """Return a ``preexec_fn`` that makes the kernel kill the child when ``parent`` dies.
 
-    If a command survived a killed daemon, it would race with the cleanup of the next daemon.
+    It also sets RLIMIT_NOFILE to ``descriptors``.  A command that survived a killed daemon would
+    race with the cleanup of the next daemon.
     """
 
     def prepare() -> None:
@@ -311,7 +323,7 @@ def _child_of(parent: int, descriptors: tuple[int, int]) -> Callable[[], None]:
 
 
 def _ocipod() -> list[str]:
-    """Return the argv of ``ocipod``: its launcher, or an interpreter with the daemon's options."""
+    """Return the argv of ``ocipod``: its launcher, or the daemon's own interpreter and options."""
     if launcher := own_launcher("ocipod"):
         return [launcher]
     args = sys.orig_argv[1:]

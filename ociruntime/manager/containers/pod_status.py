@@ -1,4 +1,4 @@
-"""The status of a container's pod, read from its files and its lock without blocking.
+"""The status of a container's pod and app, read from the pod's files and lock without blocking.
 
 The container's status follows from it: created -> running <-> paused, running -> stopped ->
 running.  ``removing`` and ``restarting`` are transitions.  ``unknown`` means that the pod cannot be
@@ -39,7 +39,7 @@ _READABLE = (pods.PREPARED, pods.RUNNING, EXITED, "exited garbage", "exited dele
 
 @dataclass
 class LastRun:
-    """The container's latest run; times are RFC 3339 strings, None if they are not known (yet)."""
+    """The container's latest run; times are RFC 3339 strings, None while they are unknown."""
 
     started_at: str | None = None
     finished_at: str | None = None
@@ -50,14 +50,14 @@ class LastRun:
 
     @property
     def uptime(self) -> float:
-        """Seconds from start to exit; 0 if one is unknown or the program did not start."""
+        """Seconds from start to exit; 0 if a time is unknown or the program did not start."""
         if self.error or not self.started_at or not self.finished_at:
             return 0.0
         finished, started = (datetime.fromisoformat(t) for t in (self.finished_at, self.started_at))
         return (finished - started).total_seconds()
 
     def outcome(self) -> dict[str, Any]:
-        """Return ``{"exit_code", "signal", "oom_killed", "error", "finished_at"}`` of this run."""
+        """Return this run's ``{"exit_code", "signal", "oom_killed", "error", "finished_at"}``."""
         members = ("exit_code", "signal", "oom_killed", "error", "finished_at")
         return {member: getattr(self, member) for member in members}
 
@@ -66,9 +66,9 @@ class LastRun:
 class PodStatus:
     """A snapshot of the status of a container's pod and app.
 
-    ``pod_state`` is the state of the pod (``Pod.state``), ``app_state`` that of the app in its
+    ``pod_state`` is the pod's ``Pod.state``.  ``app_state`` is the state in the app's
     ``state.json``, "" without this file.  ``last`` is None if the app was never started in this
-    pod.  ``problem`` says why the status could not be read; it is "" if it could.
+    pod.  ``problem`` is the error that prevented reading the status, "" if there was none.
     """
 
     pod_state: str = GONE
@@ -81,7 +81,10 @@ class PodStatus:
     problem: str = ""
 
     def of_container(self, ever_started: bool) -> str:
-        """Return the container's status; ``ever_started`` is a member of its record."""
+        """Return the container's status, such as ``running``.
+
+        ``ever_started`` is the member of the container's record.
+        """
         if self.problem or self.pod_state not in _READABLE:
             return UNKNOWN
         at_rest = STOPPED if ever_started else CREATED
@@ -92,18 +95,19 @@ class PodStatus:
         if self.app_state in ("", *_PREPARED):
             return RESTARTING if self.last else at_rest
         if self.is_ending:
-            return RUNNING  # the app has exited, but the pod still has its networks and ports
+            return RUNNING  # the app has exited, but its pod still occupies networks and ports
         return REMOVING if self.app_state == "deleting" else UNKNOWN
 
     @property
     def is_ending(self) -> bool:
-        """True if the app has exited and its pod, which is still running, is about to end."""
+        """True if the app has exited and its pod is still running, but about to exit."""
         return self.pod_state == pods.RUNNING and self.app_state == "exited"
 
     def end_of_run(self, last_start: str | None) -> str:
-        """Return a key that identifies the exit of the latest run; "" if there was none.
+        """Return a key that identifies the exit of the app's latest run; "" without an exit.
 
-        ``last_start`` is the start of the latest known run, None if its exit is recorded already.
+        ``last_start`` is the start time in the container's record, None if the record already has
+        the exit of that run.
         """
         if self.problem or self.pod_state == pods.RUNNING:
             return ""
@@ -115,21 +119,21 @@ class PodStatus:
 
     @property
     def error(self) -> str:
-        """The reason for an abnormal status; "" if it is normal."""
+        """The reason for an abnormal status of the container; "" if the status is normal."""
         if self.problem:
             return self.problem
         if self.pod_state == GONE:
-            return "its pod was removed, and with the pod the container's files"
+            return "the container's pod was removed, and with it the container's files"
         if self.pod_state != "running" and self.app_state in _RUNS:
             return UNSEEN
         return ""
 
 
 class PodHandle:
-    """A handle on a container's pod, which keeps the pod's directory open.
+    """A container's pod, with its directory kept open.
 
     The handle tests the pod's lock through the open descriptor.  Opening and closing the directory
-    for each test would wake our own inotify watch for CLOSE_NOWRITE.
+    for each test would trigger our own inotify watch for CLOSE_NOWRITE.
     """
 
     def __init__(self, directory: str, uuid: str, hierarchies: list[str]) -> None:
@@ -139,7 +143,7 @@ class PodHandle:
         self._pod: Pod | None = None
 
     def pod(self) -> Pod | None:
-        """Return the pod, opened; None if the pod does not exist.  Raises RuntimeFailure."""
+        """Open and return the pod; None if it does not exist.  Raises RuntimeFailure."""
         if self._pod is None and self.uuid:
             self._pod = find(self.directory, self.uuid)
         return self._pod
@@ -153,7 +157,7 @@ class PodHandle:
             return 0
 
     def written(self) -> int:
-        """Return the bytes that the app has written to its root filesystem; 0 on error."""
+        """Return the disk usage of the app's writable layer in bytes; 0 on error."""
         try:
             pod = self.pod()
             return disk_usage(f"{pod.path()}/apps/{APP}/upper") if pod is not None else 0
@@ -166,12 +170,12 @@ class PodHandle:
             self._pod = None
 
     def status(self) -> PodStatus:
-        """Return the status of the pod; an error becomes its ``problem``, and is not raised."""
+        """Return the status of the pod and its app; an error is in ``PodStatus.problem``."""
         try:
             pod = self.pod()
             if pod is None:
                 return PodStatus()
-            # Read this first: the monitor writes the app's final state before the pod exits.
+            # Before reading the app's state: the monitor writes it before the pod exits.
             state = pod.refresh()
             if state == GONE:
                 self.close()

@@ -1,4 +1,4 @@
-"""Watch directories (the pods' phases and states) with inotify(7) in the event loop."""
+"""Watch the directories of pods for changes, with inotify(7) in the event loop."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Watcher:
         os.close(self._fd)
 
     def watch(self, path: str, events: int, call: Callable[[], None]) -> int:
-        """Call ``call`` when one of ``events`` (a mask) happens in a directory.
+        """Call ``call`` when one of ``events`` (an inotify mask) happens in the directory ``path``.
 
-        Returns the number of the watch, for ``forget``.  ``CLOSE_NOWRITE`` is about the directory
-        itself, not its entries.  Raises HostError.
+        Returns the watch descriptor, the argument of ``forget``.  ``CLOSE_NOWRITE`` applies to the
+        directory itself, not to its entries.  Raises HostError if the kernel refuses the watch.
         """
         number = lib.oci_watch(self._fd, ffi.from_buffer(os.fsencode(path) + b"\0"), events)
         _check(number, f"watch {path}")
@@ -45,7 +45,7 @@ class Watcher:
         return int(number)
 
     def forget(self, number: int) -> None:
-        """Remove the watch with the number that ``watch`` returned."""
+        """Remove the watch whose descriptor ``watch`` has returned."""
         if self._calls.pop(number, None) is not None:
             lib.oci_unwatch(self._fd, number)  # an error is expected if the directory is gone
 
@@ -54,7 +54,7 @@ class Watcher:
             data = os.read(self._fd, 65536)
         except BlockingIOError:
             return
-        # Coalesce the events of one directory into one call.
+        # Call each directory's callback once, however many events the directory has.
         calls: dict[int, Callable[[], None]] = {}
         for number, events, name in parse(data):
             if events & OVERFLOW:
@@ -68,7 +68,7 @@ class Watcher:
 
 
 def parse(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (watch number, event mask, entry name or b"") for data read from inotify(7)."""
+    """Yield (watch descriptor, event mask, entry name or b"") from bytes read from inotify(7)."""
     at = 0
     while at < len(data):
         number, events, _, length = _HEAD.unpack_from(data, at)

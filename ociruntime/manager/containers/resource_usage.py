@@ -21,8 +21,9 @@ def usage(uuid: str, app: str, pid: int = 0) -> dict[str, Any]:
 
     The keys are ``cpu_seconds``, ``memory``, ``memory_limit``, ``pids``, ``pids_limit``,
     ``network_received``, ``network_sent``, ``block_read`` and ``block_written``.  Memory and
-    traffic are in bytes; None means unknown or unlimited.  ``pid`` is the container's init, 0 if it
-    is not running; the traffic is that of its network namespace, unknown if this is the host's.
+    traffic are in bytes; None means unknown or unlimited.  ``pid`` is the container's init, 0 if
+    the container is not running.  Network traffic is counted in the network namespace of ``pid``;
+    it is unknown in the host's network namespace.
     """
     files = _files(uuid, app)
     cpu = _scaled(files.get("cpuacct.usage"), _NANOSECONDS)
@@ -46,7 +47,10 @@ def usage(uuid: str, app: str, pid: int = 0) -> dict[str, Any]:
 
 
 def _network(pid: int) -> tuple[int | None, int | None]:
-    """Return (bytes received, bytes sent) in a process's network namespace, without loopback."""
+    """Return (bytes received, bytes sent) in the network namespace of ``pid``, without loopback.
+
+    Returns (None, None) for the host's network namespace, or if it cannot be read.
+    """
     try:
         if not pid or os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino:
             return None, None
@@ -54,8 +58,8 @@ def _network(pid: int) -> tuple[int | None, int | None]:
     except OSError:
         return None, None
     received = sent = 0
-    # Do not use splitlines() and strip(), which split at more characters: a container can choose
-    # names of interfaces that contain them.
+    # Not splitlines() and strip(): they also split at characters that a container may use in the
+    # name of an interface.
     for line in table.split("\n")[2:]:
         name, _, counters = line.partition(":")
         fields = counters.split()
@@ -64,7 +68,7 @@ def _network(pid: int) -> tuple[int | None, int | None]:
     return received, sent
 
 
-# The files of v1, the recursive one first, and of v2.
+# The cgroup v1 files, the recursive file first, and the v2 file.
 _BLOCK_FILES = (
     "blkio.throttle.io_service_bytes_recursive",
     "blkio.throttle.io_service_bytes",
@@ -73,7 +77,10 @@ _BLOCK_FILES = (
 
 
 def _blocks(files: dict[str, str]) -> tuple[int | None, int | None]:
-    """Return (bytes read, bytes written) of block devices, parsed from cgroup files."""
+    """Return (bytes read, bytes written) on block devices; (None, None) if unknown.
+
+    ``files`` is the result of ``_files``.
+    """
     table = next((files[name] for name in _BLOCK_FILES if name in files), None)
     if table is None:
         return None, None
@@ -97,7 +104,7 @@ _READ = (
 
 
 def _files(uuid: str, app: str) -> dict[str, str]:
-    """Return ``{name: contents}`` of the app's cgroup control files, from all hierarchies."""
+    """Read the app's cgroup control files in all hierarchies; return ``{name: contents}``."""
     files = {}
     for directory in _directories(uuid, app):
         for name in _READ:
@@ -129,15 +136,16 @@ def _of_table(text: str | None, key: str) -> str | None:
 def processes(uuid: str, app: str) -> list[dict[str, Any]]:
     """Return the processes of an app, sorted by PID.
 
-    Each is ``{"pid", "ppid", "user", "cpu_seconds", "memory", "command"}``.  PIDs and the UID (a
-    string) are those on the host; memory is the resident size in bytes.
+    A process is ``{"pid", "ppid", "user", "cpu_seconds", "memory", "command"}``.  PIDs are those in
+    the host's PID namespace.  ``user`` is the host's UID as a string, ``memory`` the resident set
+    size in bytes.
     """
     all_processes = (_process(pid) for pid in pod_cgroup.processes(_directories(uuid, app)))
     return [process for process in all_processes if process is not None]
 
 
 def _process(pid: int) -> dict[str, Any] | None:
-    """Return one process, read from /proc (see proc(5)); None if it has exited meanwhile."""
+    """Return a process as ``processes`` describes it, read from proc(5); None if it is gone."""
     try:
         stat = read_file(f"/proc/{pid}/stat")
         argv = _command_line(pid)

@@ -1,4 +1,4 @@
-"""Restart a container with a backoff; container_records.py decides whether to."""
+"""Restart a container with a backoff; container_records.py evaluates the restart policy."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Begin = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 class Restarts:
-    """The restarts of a container, of which at most one is pending.
+    """Schedule the restarts of one container; at most one restart is pending at a time.
 
     ``begin`` starts a background task.  ``lock`` is the container's lock.  ``restart(at_reload)``
-    is called with the lock held to restart the container; ``at_reload`` is True at the daemon's
-    start.
+    restarts the container; it is called with the lock held.  ``at_reload`` is True when the daemon
+    has just started.
     """
 
     def __init__(
@@ -41,23 +41,23 @@ class Restarts:
         return self._pending is asyncio.current_task()
 
     def forget_backoff(self) -> None:
-        """Reset the backoff: the next restart follows after ``FIRST_DELAY``."""
+        """Reset the backoff: the delay before the next restart is ``FIRST_DELAY``."""
         self._delay = 0.0
 
     def after_run(self, uptime: float) -> None:
-        """Schedule a restart after the next backoff; ``uptime`` is the last run's in seconds."""
+        """Schedule a restart after the next backoff; the last run lasted ``uptime`` seconds."""
         self._delay = next_delay(self._delay, uptime)
         self._later(self._delay, at_reload=False)
 
     def at_reload(self) -> None:
-        """Schedule an immediate restart of a container that a new daemon has found stopped."""
+        """Schedule an immediate restart, for a container that exited while no daemon ran."""
         self._later(0.0, at_reload=True)
 
     def cancel(self) -> None:
         """Cancel the pending restart, if any.
 
-        A restart that is under way is not interrupted: that could leave an incomplete pod, or a
-        program about to start.  A caller that then gets the lock finds the container started.
+        A restart that is under way is not interrupted, which could leave an incomplete pod.  A
+        caller that takes the container's lock afterwards finds the container started.
         """
         task, self._pending = self._pending, None
         if task is not None and task is not asyncio.current_task() and not self._under_way:
@@ -82,9 +82,10 @@ class Restarts:
 
 
 def next_delay(before: float, uptime: float) -> float:
-    """Return the next backoff in seconds: twice the one ``before``, at most ``LONGEST_DELAY``.
+    """Return the next backoff in seconds: twice ``before``, at most ``LONGEST_DELAY``.
 
-    It is ``FIRST_DELAY`` if ``before`` is 0, or if the last run lasted ``STABLE`` seconds or more.
+    ``before`` is the previous backoff.  Returns ``FIRST_DELAY`` if it is 0, or if the last run
+    lasted (``uptime``) at least ``STABLE`` seconds.
     """
     if before <= 0 or uptime >= STABLE:
         return FIRST_DELAY

@@ -1,4 +1,4 @@
-"""Services shared by all containers: names, records on disk, events, programs, background tasks."""
+"""Services shared by all containers: names, records on disk, events, pods, background tasks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _POD = re.compile(r"\bpod ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 class SharedServices:
     """The services that all containers share: names, records, events, volumes, programs.
 
-    ``users`` lists the containers that may use volumes.
+    ``users()`` yields each container's name and spec, see ``Volumes``.
     """
 
     def __init__(self, settings: Settings, users: Users) -> None:
@@ -45,15 +45,16 @@ class SharedServices:
         self.programs = Programs(settings)
         self.watcher: Watcher | None = None
         self._images: Store | None = None
-        self.closing = False  # no further work is begun
+        self.closing = False  # the daemon is shutting down: start no more background tasks
         self._hierarchies = pod_cgroup.hierarchies()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def open(self, on_overflow: Callable[[], None]) -> None:
         """Lock the data directory, read the event log, and create the watcher.
 
-        ``on_overflow`` is called when the kernel has dropped events about pods.  Raises
-        ManagerError if another daemon holds the lock or the log cannot be read, HostError.
+        ``on_overflow`` is called when the kernel has dropped inotify events about pods.  Raises
+        ManagerError if another daemon holds the lock or the log cannot be read, HostError if the
+        directory cannot be opened or the watcher cannot be created.
         """
         self.store.open()
         try:
@@ -68,7 +69,7 @@ class SharedServices:
             _ = self._images.database
 
     async def end_tasks(self) -> None:
-        """Cancel the background tasks and wait for their end."""
+        """Cancel the background tasks and wait until they have ended."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -85,7 +86,7 @@ class SharedServices:
         self.store.close()
 
     def begin(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
-        """Run ``work`` in a background task; log its errors with the prefix ``what``."""
+        """Start ``work`` as a background task; log its errors with the prefix ``what``."""
 
         async def run() -> None:
             try:
@@ -118,7 +119,10 @@ class SharedServices:
             handle.close()
 
     def pods_of(self, container_id: str) -> list[str]:
-        """Return the UUIDs of a container's pods, found by their annotation.  Raises HostError."""
+        """Return the UUIDs of the pods whose annotation has this container id.
+
+        Raises HostError if the pods cannot be listed.
+        """
         annotation = {"name": specs.ANNOTATION, "value": container_id}
         uuids = []
         for pod in each_pod(self.settings.directory):
@@ -129,7 +133,7 @@ class SharedServices:
         return uuids
 
     async def fetch_image(self, spec: dict[str, Any], *, download: bool = True) -> StoredImage:
-        """Fetch the image of ``spec``, if necessary; return its id and volumes.
+        """Fetch the image that ``spec`` names, if necessary, and return it.
 
         Without ``download``, raises NotFound if the image would come from a registry and is not in
         the store.  Raises ManagerError if fetching fails.
@@ -156,8 +160,9 @@ class SharedServices:
     ) -> Pod:
         """Create a pod with the container's app in it.
 
-        With ``fill``, the image's files are copied to its empty volumes.  If this raises
-        ManagerError, the marker file ``pod`` contains the UUID of the pod to remove.
+        With ``fill``, copies the image's files to the container's empty volumes.  Raises
+        ManagerError if the pod cannot be created.  Then the marker file ``pod`` contains the UUID
+        of the incomplete pod, which the caller removes.
         """
         # The container may have been renamed since it was created.
         spec = {**spec, "name": self.names.name_of(container_id)}
@@ -174,9 +179,9 @@ class SharedServices:
         return pod
 
     async def run_pod(self, record: Record) -> None:
-        """Run a pod that is prepared or has exited.
+        """Run the pod of ``record``, which is prepared or has exited.
 
-        Raises ManagerError, whose message names other containers instead of their pods.
+        Raises ManagerError; the message names other containers instead of their pods.
         """
         args = ("run-prepared", "--detach", record.pod)
         try:
@@ -186,11 +191,11 @@ class SharedServices:
             raise ManagerError(text) from None
 
     def _with_container_names(self, message: str, own: str) -> str:
-        """Replace ``pod UUID`` in an error of ``ocipod`` by ``container "NAME"``.
+        """Replace ``pod UUID`` in an error message of ``ocipod`` with ``container "NAME"``.
 
-        Users of the manager know containers, not pods: of a port conflict, for example, they need
-        the name of the other container.  The pod ``own``, and pods without a container, are not
-        replaced.
+        Users of the manager know containers, not pods: after a port conflict, for example, they
+        need the name of the other container.  Leaves the pod ``own`` and pods that belong to no
+        container unchanged.
         """
 
         def named(match: re.Match[str]) -> str:
@@ -200,7 +205,7 @@ class SharedServices:
         return _POD.sub(named, message)
 
     def _owner_of(self, uuid: str) -> str:
-        """Return the name of the container to which the pod ``uuid`` belongs, or ""."""
+        """Return the name of the container that the pod ``uuid`` belongs to; "" if unknown."""
         with suppress(RuntimeFailure):
             pod = find(self.settings.directory, uuid)
             if pod is None:
@@ -229,9 +234,9 @@ class SharedServices:
             handle.close()
 
     async def remove_new_pod(self, container_id: str, keep: str = "") -> None:
-        """Remove the pod that is being made for a container, unless its UUID is ``keep``.
+        """Remove the pod that a container's marker file ``pod`` names, unless it is ``keep``.
 
-        Raises RuntimeFailure.
+        Raises RuntimeFailure if the pod cannot be removed.
         """
         uuid = self.store.new_pod(container_id)
         if uuid and uuid != keep:

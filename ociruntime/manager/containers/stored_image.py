@@ -1,7 +1,7 @@
 """Find a container's image in the store without running ``ocipod fetch``.
 
-Most containers are created from images that are in the store.  A process that looks up the image
-would take a quarter of the time of ``ocictl create``.
+Most containers are created from images that are already in the store.  Running ``ocipod fetch`` to
+look up such an image would take a quarter of the time of ``ocictl create``.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ociruntime.pods.manifest.build_manifest import volume_paths
 
 @dataclass(frozen=True)
 class StoredImage:
-    """An image in the store: its full id, and the paths of the volumes that it declares."""
+    """An image in the store: its full id, and the mount points of the volumes it declares."""
 
     id: str
     volumes: list[str]
 
     @classmethod
     def parse(cls, line: str) -> StoredImage:
-        """Parse a line of ``ocipod fetch --format=json``."""
+        """Parse a line of output of ``ocipod fetch --format=json``."""
         document = json.loads(line)
         return cls(document["id"], document["volumes"])
 
@@ -38,16 +38,17 @@ class StoredImage:
 def find_ready(settings: Settings, spec: dict[str, Any], insecure: Set[str]) -> StoredImage | None:
     """Return the image that a container's spec names, if it is in the store and unpacked.
 
-    Returns None if the image must be fetched or unpacked first, or must not be used: the caller
-    then runs ``ocipod fetch``, which does so, or fails with the reason.  Signatures are checked as
-    by ``ocipod fetch --pull-policy=never``; ``insecure`` are the disabled checks.
+    Returns None if the image must be fetched or unpacked first, or fails a security check.  The
+    caller then runs ``ocipod fetch``, which fetches the image or reports the error.  Checks
+    signatures like ``ocipod fetch --pull-policy=never``; ``insecure`` names the checks that are
+    disabled.
     """
     checks = ImageSettings(*settings.config_directories, "")
     reference, platform = spec["image"], spec.get("platform") or ""
     try:
         if parse(reference).is_local:
             return (
-                None  # a file of any user, reading which may take long or hang: leave it to ocipod
+                None  # a user's file, which may be large or on a hung file system: ocipod reads it
             )
         with Store(settings.directory) as store:
             image = fetch(store, reference, "never", insecure, settings=checks, platform=platform)

@@ -1,8 +1,8 @@
-"""Change the limits of a container: in its record, in its pod's manifest, and while it runs.
+"""Change a container's limits: in its record, in its pod's manifest, and in its cgroups.
 
-The OCI runtime is called last: it changes all limits or none, so the files can be restored if it
-fails.  The monitor reads the manifest at each start, so later starts use the new limits, too.  So
-does a new pod, which is made from the record.
+The OCI runtime, which writes the cgroups, is called last: it changes all limits or none, so both
+files can be restored if it fails.  Later starts use the new limits because the monitor reads the
+manifest at each start.  A new pod is made from the record.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from ociruntime.pods.store.pod import Pod
 async def apply(
     services: SharedServices, record: Record, spec: Spec, pod: Pod | None, *, runs: bool
 ) -> None:
-    """Set a container's limits and restart policy to those of ``spec``; the caller holds its lock.
+    """Set a container's limits and restart policy to those of ``spec``.
 
-    ``pod`` is None if it was removed; ``runs`` says whether the container is running.  If this
-    raises ManagerError (or another RuntimeFailure), it has restored the old limits.
+    The caller holds the container's lock.  ``pod`` is None if the pod was removed.  ``runs`` says
+    whether the container is running.  Raises ManagerError (or another RuntimeFailure) after
+    restoring the old limits.
     """
     before, old = record.spec, app_limits(record.spec)
     new = app_limits(spec)
@@ -56,7 +57,7 @@ async def apply(
 
 
 def _set_limits(pod: Pod, limits: list[Isolator]) -> list[Isolator]:
-    """Replace the limits in the pod's manifest; return the old ones.  Raises RuntimeFailure."""
+    """Replace the limits in the pod's manifest; return the old limits.  Raises RuntimeFailure."""
     with manifest_lock(pod):
         manifest = read_manifest(pod)
         app = app_entry(manifest, APP)["app"]

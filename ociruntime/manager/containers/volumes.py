@@ -7,8 +7,8 @@
     VOLUMES/.copying-NAME, .filling-NAME   see pods/bundle/filled_volume.py
 
 A removal begins with a rename: a container created at the same time gets an empty volume of the
-same name, never half of the old one.  A record is written before its volume is made, and removed
-after it.
+same name, never a partly removed volume.  A record is written before its volume is created, and
+removed after it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.remove_tree import remove_tree
 
 Answer = dict[str, Any]
-# (a container's name, its spec), also of those that are being created; None for a corrupt record.
+# (name, spec) of each container, also while it is being created; spec is None if the record is
+# corrupt.
 Users = Callable[[], Iterable[tuple[str, dict[str, Any] | None]]]
 
 _RECORD = ".record-"
@@ -63,7 +64,7 @@ class Volumes:
     def make(
         self, name: str, *, anonymous: bool = False, labels: Mapping[str, str] | None = None
     ) -> str:
-        """Create the volume, unless it exists; return its directory.  Raises HostError."""
+        """Create the volume ``name``, unless it exists; return its path.  Raises HostError."""
         path = self.path(name)
         if os.path.isdir(path):
             return path
@@ -76,10 +77,10 @@ class Volumes:
         return path
 
     def create(self, name: str | None, labels: Mapping[str, str] | None = None) -> Answer:
-        """Create a volume, or return the existing one of that name.
+        """Create a volume, unless it exists; return what ``inspect`` returns.
 
-        Without a name, the volume is anonymous and gets a generated name, as in docker.  Raises
-        BadRequest for an invalid name, HostError if it cannot be created.
+        If ``name`` is None, the volume is anonymous and gets a generated name, as in docker.
+        Raises BadRequest for an invalid name, HostError if the volume cannot be created.
         """
         anonymous = name is None
         if name is None:
@@ -93,7 +94,8 @@ class Volumes:
 
         ``filters`` maps the name of a filter to its values: ``name`` (substring), ``dangling``
         (true: no container uses it), ``label`` (``NAME`` or ``NAME=VALUE``).  A volume must match
-        at least one value of each filter.  Raises BadRequest for an invalid filter, HostError.
+        at least one value of each filter.  Raises BadRequest for an invalid filter, HostError if
+        the volumes cannot be read.
         """
         check_filters(filters, _FILTERS)
         used = self._containers_by_volume()
@@ -101,7 +103,10 @@ class Volumes:
         return [volume for volume in volumes if passes(volume, filters, _FILTERS)]
 
     def inspect(self, name: str) -> Answer:
-        """Return a volume's name, mountpoint, labels and users as JSON.  Raises NotFound."""
+        """Return a volume's name, path, labels and the containers that use it, as JSON.
+
+        Raises NotFound if there is no such volume.
+        """
         if name.startswith(".") or "/" in name or not os.path.isdir(self.path(name)):
             hint = "list volumes with ocictl volume ls"
             raise NotFound(f'no volume named "{name}" found', hint)
@@ -110,8 +115,8 @@ class Volumes:
     async def remove(self, name: str) -> None:
         """Remove a volume with its files.
 
-        Raises NotFound if it does not exist, Conflict if it is in use, HostError if it cannot be
-        removed.
+        Raises NotFound if the volume does not exist, Conflict if a container uses it or may use it,
+        HostError if it cannot be removed.
         """
         users = self.inspect(name)["containers"]
         if users:
@@ -125,10 +130,10 @@ class Volumes:
         await asyncio.to_thread(self.clear)
 
     async def remove_with_container(self, container: str, names: Collection[str]) -> None:
-        """Remove the volumes in ``names`` that only the container being removed uses.
+        """Remove the volumes of ``names`` that no container except ``container`` uses.
 
-        If any container's record is corrupt, removes none: that container may use them.  Raises
-        HostError.
+        Removes no volume if any container's record is corrupt: that container may use them.
+        Raises HostError if a volume cannot be removed.
         """
         try:
             self._refuse_unknown_users("")
@@ -145,9 +150,9 @@ class Volumes:
     async def prune(self, filters: Mapping[str, list[str]], *, named: bool = False) -> Answer:
         """Remove the unused anonymous volumes; with ``named``, all unused volumes.
 
-        ``filters`` may contain ``label``.  Returns ``{"removed": [names], "space": bytes}``.
+        ``filters`` may contain ``label``.  Returns ``{"removed": [names], "space": bytes freed}``.
         Raises BadRequest for an invalid filter, Conflict if a container's record is corrupt,
-        HostError.
+        HostError if a volume cannot be removed.
         """
         check_filters(filters, {"label": LABEL})
         self._refuse_unknown_users("prune volumes")
@@ -159,7 +164,7 @@ class Volumes:
         return {"removed": unused, "space": space}
 
     def clear(self) -> None:
-        """Delete the files of volumes whose removal has begun.  Raises HostError."""
+        """Delete all volumes whose removal has begun (``.removing-*``).  Raises HostError."""
         try:
             parent = open_directory(self.directory)
             try:
@@ -172,14 +177,14 @@ class Volumes:
             raise HostError(f'remove volumes in "{self.directory}"', error) from None
 
     def settle(self) -> None:
-        """Clean up after a killed daemon: finish removals, and undo incomplete copies to volumes.
+        """Clean up after a killed daemon: complete removals, and undo incomplete copies.
 
-        Raises HostError.
+        Raises HostError if a file cannot be removed.
         """
         self.clear()
         filled_volume.settle(self.directory)
         for name in os.listdir(self.directory):
-            # A record without a volume, or a temporary file, that a killed daemon has left.
+            # A killed daemon may leave a record without a volume, or a record's temporary file.
             is_orphan = name.startswith(_RECORD) and not os.path.isdir(
                 self.path(name.removeprefix(_RECORD))
             )
@@ -203,7 +208,10 @@ class Volumes:
             raise HostError(f'list the volumes in "{self.directory}"', error) from None
 
     def _detach(self, name: str) -> str:
-        """Begin a volume's removal: rename its directory, delete its record.  Returns the path."""
+        """Begin a volume's removal: rename its directory, remove its record.
+
+        Returns the new path of the directory.  Raises HostError.
+        """
         detached = self.path(_REMOVING + secrets.token_hex(8))
         try:
             os.rename(self.path(name), detached)

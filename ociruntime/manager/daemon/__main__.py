@@ -20,7 +20,7 @@ def _extend_path() -> None:
 
 
 def run() -> int:
-    """Run the command of ``sys.argv`` and return the exit status."""
+    """Run ``ocid`` with the arguments in ``sys.argv``; return the exit status."""
     try:
         if not __package__:
             _extend_path()
@@ -35,5 +35,5 @@ def run() -> int:
 
 
 if __name__ == "__main__":
-    # Skip the interpreter's shutdown, which would wait for threads that wait for pods.
+    # Skip the interpreter's shutdown, which would wait for threads that are blocked on pods.
     posix._exit(run())

@@ -40,7 +40,7 @@ def serve(arguments: Arguments) -> int:
     logging.basicConfig(level=level, handlers=[handler])
     if not settings.debug:
         logging.getLogger("asyncio").setLevel(logging.ERROR)
-    if sys.version_info < (3, 12):  # later ones watch children like this by themselves
+    if sys.version_info < (3, 12):  # later versions of asyncio use pidfds by default
         asyncio.set_child_watcher(_Children())
     asyncio.run(_serve(settings, arguments.text("socket", SOCKET), arguments.text("group", "root")))
     return 0
@@ -49,7 +49,7 @@ def serve(arguments: Arguments) -> int:
 if sys.version_info < (3, 12):
 
     class _Children(asyncio.PidfdChildWatcher):
-        """Waits for child processes without a thread for each."""
+        """Wait for child processes through pidfds, without a thread for each child."""
 
         def add_child_handler(  # type: ignore[override]
             self,
@@ -57,7 +57,10 @@ if sys.version_info < (3, 12):
             callback: Any,  # noqa: ANN401 - as in the superclass
             *args: Any,  # noqa: ANN401
         ) -> None:
-            """Watch a child; kill it if that fails: it would go on while its work is undone."""
+            """Watch the child ``pid``; if that fails, kill it and raise OSError.
+
+            Otherwise the child would keep running after its caller has reported an error.
+            """
             try:
                 super().add_child_handler(pid, callback, *args)
             except OSError:
@@ -69,8 +72,8 @@ if sys.version_info < (3, 12):
 def settings_of(arguments: Arguments) -> Settings:
     """Return the daemon's settings from its options, with absolute paths.
 
-    Raises UsageError for an unknown security check, HostError if other users can replace a
-    directory.
+    Raises UsageError for an unknown security check, HostError if users other than root can replace
+    a data directory.
     """
     runtime = arguments.text("runtime")
     return Settings(
@@ -95,7 +98,10 @@ def _checks(arguments: Arguments, option: str) -> tuple[str, ...]:
 
 
 def _trusted(path: str) -> str:
-    """Return ``path`` without symbolic links.  Raises HostError if other users can replace it."""
+    """Return ``path`` with symbolic links resolved.
+
+    Raises HostError if users other than root can replace the directory.
+    """
     path = os.path.join(os.getcwd(), path)
     check_directory(path, "data directory")
     return os.path.realpath(path)
@@ -106,10 +112,10 @@ def _absolute(path: str) -> str:
 
 
 class Lines(logging.Formatter):
-    """A formatter that prevents log injection by requests, containers and libraries.
+    """A log formatter that prevents log injection by requests, containers and libraries.
 
-    It escapes control characters, and indents the lines of a traceback, so that none looks like
-    a log entry.
+    It escapes control characters, and indents tracebacks, so that no line of them looks like a log
+    entry.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the base
@@ -117,11 +123,11 @@ class Lines(logging.Formatter):
         return plain(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: ANN401, N802 - of the base
-        """Return a traceback, its lines indented and escaped."""
+        """Return a traceback with its lines indented and control characters escaped."""
         return _indented(super().formatException(ei))
 
     def formatStack(self, stack_info: str) -> str:  # noqa: N802 - of the base
-        """Return a stack trace, its lines indented and escaped."""
+        """Return a stack trace with its lines indented and control characters escaped."""
         return _indented(super().formatStack(stack_info))
 
 
@@ -130,7 +136,7 @@ def _indented(text: str) -> str:
 
 
 def _log_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an exception of a callback; a call that the kernel refused is no bug, and one line."""
+    """Log an exception in an asyncio callback: one line for an OSError, which is not a bug."""
     error = context.get("exception")
     if isinstance(error, OSError):
         log.error("%s", unhandled(context["message"], error))
@@ -144,7 +150,7 @@ async def _serve(settings: Settings, path: str, group: str) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, over.set)
-    # Use a handler: containers would inherit SIG_IGN.
+    # An empty handler instead of SIG_IGN, which containers would inherit.
     loop.add_signal_handler(signal.SIGHUP, _ignore)
     loop.set_exception_handler(_log_unexpected)
     notify = Notifier()
@@ -172,7 +178,7 @@ async def _serve(settings: Settings, path: str, group: str) -> None:
             with suppress(OSError):
                 os.unlink(
                     path
-                )  # remove it while we hold the lock: it cannot be the socket of a new daemon yet
+                )  # while we hold the data directory's lock: no new daemon can have replaced it
         await manager.close()
 
 

@@ -1,4 +1,4 @@
-"""The daemon's socket, created or inherited from systemd, and notification of systemd."""
+"""The daemon's listening socket, created or passed by systemd, and sd_notify(3) messages."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ociruntime.base.stream_socket import PATH_LIMIT
 from ociruntime.base.trusted_directories import check_file, check_parent, make_directory
 
 MODE = 0o660
-_FIRST = 3  # first descriptor passed by systemd: SD_LISTEN_FDS_START, sd_listen_fds(3)
+_FIRST = 3  # the first descriptor that systemd passes: SD_LISTEN_FDS_START, sd_listen_fds(3)
 _BACKLOG = 128
 _DIRECTORY = "directory of the socket"
 
 
 def listen(path: str, group: str) -> socket.socket:
-    """Create and return a listening socket for root and ``group``; replace a stale socket.
+    """Create the Unix socket ``path`` for root and ``group``, and listen on it.
 
-    Raises UsageError for an unknown group or a path that is too long, HostError if another process
-    is listening at ``path``, or if the socket cannot be created.
+    Replaces a stale socket.  Raises UsageError for an unknown group or a path that is too long,
+    HostError if another process is listening at ``path`` or if the socket cannot be created.
     """
     group_id = _group_id(group)
     if len(os.fsencode(path)) > PATH_LIMIT:
@@ -60,7 +60,10 @@ def _group_id(group: str) -> int:
 
 
 def _make_parent(path: str) -> None:
-    """Create the socket's directory if missing.  Raises HostError if other users may replace it."""
+    """Create the directory of the socket ``path``, if it is missing.
+
+    Raises HostError if users other than root can replace the directory or the socket.
+    """
     path = os.path.join(os.getcwd(), path)
     check_parent(path, _DIRECTORY)
     parent = os.path.dirname(path)
@@ -86,9 +89,10 @@ def _remove_stale(path: str) -> None:
 
 
 def activated() -> socket.socket | None:
-    """Return the listening socket that systemd has passed (LISTEN_FDS); None if there is none.
+    """Return the listening socket that systemd has passed (LISTEN_FDS); None without a socket.
 
-    Raises UsageError if it has passed several sockets, or one of another type.
+    Raises UsageError if systemd has passed several sockets, or a socket that is not a Unix stream
+    socket.  See sd_listen_fds(3).
     """
     if os.environ.pop("LISTEN_PID", "") != str(os.getpid()):
         return None
@@ -109,9 +113,9 @@ def activated() -> socket.socket | None:
 
 
 class Notifier:
-    """Sends states such as ``READY=1`` to systemd (sd_notify(3)); errors are ignored.
+    """Send states such as ``READY=1`` to systemd (sd_notify(3)); ignore errors.
 
-    Removes NOTIFY_SOCKET from the environment, so that no container can send states for ocid.
+    Removes NOTIFY_SOCKET from the environment, so that no container can send states to systemd.
     """
 
     def __init__(self) -> None:

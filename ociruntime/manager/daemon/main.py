@@ -17,7 +17,7 @@ FAILED = 1
 
 
 def main(argv: list[str]) -> int:
-    """Run the daemon; return its exit status."""
+    """Run ``ocid`` with the arguments ``argv``; return its exit status."""
     arguments = Arguments(as_runc=False)
     try:
         parse(argv, (OPTIONS,), arguments)
@@ -49,18 +49,18 @@ def _run(arguments: Arguments) -> int:
     prepare()
     from ociruntime.manager.daemon.daemon import (
         serve,
-    )  # imports aiohttp, so not before it is needed
+    )  # slow, because it imports aiohttp: --help and --version do without
 
     return serve(arguments)
 
 
 def prepare() -> None:
-    """Trim the import of aiohttp, of which the daemon uses only the HTTP server.
+    """Keep the import of aiohttp from reading data of the host; call this before importing it.
 
     At import, aiohttp creates two TLS contexts with the host's certificates for its HTTP client,
-    reads the host's table of MIME types, and caches the host's name.  That takes time, and data of
-    the host must not get into a snapshot.  So ``import ssl`` fails here, as in an interpreter
-    without ssl, and no files of the host are read.
+    reads the host's table of MIME types, and caches the host's name.  The daemon uses only its HTTP
+    server.  That takes time, and a snapshot must not contain data of the host.  After this call,
+    ``import ssl`` fails, as in an interpreter without ssl, and no files of the host are read.
     """
     import mimetypes
     import platform
@@ -68,7 +68,7 @@ def prepare() -> None:
     if "ssl" not in sys.modules:
         sys.modules["ssl"] = None  # type: ignore[assignment]
     mimetypes.knownfiles.clear()
-    # The original calls uname(2) and caches all of its fields, including the host's name.
+    # The original function calls uname(2) and caches all fields, including the host's name.
     platform.system = lambda: "Linux"
 
 

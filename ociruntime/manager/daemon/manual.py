@@ -1,4 +1,4 @@
-"""Texts of the manual page of ``ocid``, in addition to the help of its options."""
+"""Texts of the manual page ``ocid``, except the help texts of its options."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ DESCRIPTION = (
     "stops them, restarts them by their policy, and records their exit codes. Its client is "
     "ocictl(1); programs use its HTTP API on a Unix socket.\n\n"
     "A container is a pod of ocipod(1) with one app and a monitor process of its own. No container "
-    "runs inside ocid: it may stop or crash at any time, and adopts all containers when it starts "
-    "again, with their logs and the exit codes of those that have stopped in the meantime.\n\n"
+    "is a child of ocid. ocid may stop or crash at any time: containers keep running, and the next "
+    "ocid adopts them, with their logs and the exit codes of containers that have exited.\n\n"
     "ocid runs in the foreground, logs each request and its user to standard error, and stops on "
     "SIGTERM or SIGINT. Only one ocid can use a directory. It supports socket activation by "
     "systemd (LISTEN_FDS) and notifies systemd when it is ready."
@@ -21,11 +21,11 @@ NEW_CONTAINER: tuple[str, ...] = ()
 
 EXIT_STATUS = (
     ("0", "stopped by a signal"),
-    ("1", "cannot start; standard error has one line that explains it"),
+    ("1", "cannot start; the error is on standard error"),
 )
 
 FILES = (
-    ("/run/ocid/ocid.sock", "its socket, for root and the group of --group"),
+    ("/run/ocid/ocid.sock", "the socket, for root and the group of --group"),
     ("/var/lib/ociruntime/manager", "records of containers, and events.jsonl"),
     ("/var/lib/ociruntime", "pods and images, shared with ocipod"),
 )

@@ -1,4 +1,4 @@
-"""The options of ``ocid``."""
+"""The options of ``ocid``, and their help texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SOCKET = "/run/ocid/ocid.sock"
 OPTIONS = (
     Option(
         "root",
-        "records (default: /var/lib/ociruntime/manager)",
+        "container records (default: /var/lib/ociruntime/manager)",
         "DIR",
         details="A second ocid with the same directory refuses to start.",
     ),
@@ -17,7 +17,7 @@ OPTIONS = (
         "dir",
         "pods and images (default: /var/lib/ociruntime)",
         "DIR",
-        details="Each directory has its own images and pods.",
+        details="Images and pods in another directory are not visible.",
     ),
     Option("socket", f"listen on FILE (default: {SOCKET})", "FILE"),
     Option(

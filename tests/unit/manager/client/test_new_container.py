@@ -307,10 +307,10 @@ def test_namespaces() -> None:
 @pytest.mark.parametrize(
     ("word", "reason"),
     [
-        ("--pid=container:web", "a container's processes end with its own pod"),
+        ("--pid=container:web", "use exec to run a program in the container"),
         ("--pid=no", "supported: private, host"),
         ("--uts=container:web", "supported: private, host"),
-        ("--cgroupns=host", "a container sees its own cgroups only"),
+        ("--cgroupns=host", "each container has a private cgroup namespace"),
         ("--userns=keep-id", "supported: host"),
         ("--log-driver=none", "the output is always logged"),
         ("--log-driver=fluentd", "supported: json-file"),
