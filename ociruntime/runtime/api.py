@@ -509,7 +509,7 @@ def in_own_thread(work: Callable[[], Result]) -> Result:
 
 
 def _leave_shared_directory() -> None:
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     result = lib.oci_unshare_fs()
     if result < 0:

@@ -55,8 +55,9 @@ COMMON = """
 """
 OWN = {
     "create": """
-        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_enforcement
-        runtime.cgroups.device_policy runtime.cgroups.cgroup runtime.cgroups.hierarchies
+        base.mountinfo _system_calls runtime.cgroups.control_files
+        runtime.cgroups.device_enforcement runtime.cgroups.device_policy
+        runtime.cgroups.cgroup runtime.cgroups.hierarchies
         runtime.cgroups.cgroup_directory runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.protocol runtime.executor.spawn base.sealed_program
         runtime.host.gather_facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
@@ -73,7 +74,7 @@ OWN = {
         runtime.spec.validate runtime.spec.validate_linux runtime.spec.validate_process
     """,
     "exec": """
-        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.cgroup
+        base.mountinfo _system_calls runtime.cgroups.control_files runtime.cgroups.cgroup
         runtime.cgroups.hierarchies runtime.cgroups.cgroup_directory runtime.cli.container_options
         runtime.cli.exec runtime.executor.spawn runtime.executor.protocol runtime.host.gather_facts
         base.sealed_program base.foreground runtime.host.namespaces base.linux runtime.plan.plan
@@ -108,7 +109,7 @@ BY_HOST = {
 
 
 # Written in C, so not in the archive.
-COMPILED = {"_shim"}
+COMPILED = {"_system_calls"}
 
 
 def loaded(arguments: list[str], log: Path) -> set[str]:

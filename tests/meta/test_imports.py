@@ -15,7 +15,7 @@ from tools.build_archive import ForRunning
 
 # A room here is a package (a folder of modules); those of the four products contain others.
 PRODUCTS = ("runtime", "images", "pods", "manager")
-BASE = {"base", "_shim"}
+BASE = {"base", "_system_calls"}
 RUNTIME_HOST = BASE | {"runtime.spec", "_seccomp"}
 IMAGES = {"images.model", "images.tar", "images.unpack", "images.store"}
 PODS = BASE | {"pods.net", "pods.loop", "pods.store", "pods.manifest", "pods.bundle"}
@@ -23,7 +23,7 @@ PROGRAM = BASE | {"commandline", "startup"}
 # Package -> the packages that its modules may import, besides itself; each is above those.
 ALLOWED: dict[str, set[str]] = {
     "ociruntime": {"runtime"},
-    "base": {"_shim"},
+    "base": {"_system_calls"},
     "startup": BASE,
     "commandline": BASE,
     "runtime.spec": BASE,

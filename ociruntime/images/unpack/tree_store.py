@@ -247,7 +247,7 @@ def _is_id(text: str) -> bool:
 
 
 def _sync_file_system(path: str) -> None:
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

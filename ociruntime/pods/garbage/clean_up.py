@@ -155,7 +155,7 @@ def _unmount_below(path: str) -> None:
     Raises PodError if something is still mounted afterwards, HostError if the mounts cannot be
     listed.
     """
-    from ociruntime._shim import ffi, lib
+    from ociruntime._system_calls import ffi, lib
 
     for target in mounts_below(path, mountinfo()):
         lib.oci_detach_mount(ffi.new("char[]", target.encode("utf-8", "surrogateescape")))

@@ -196,12 +196,12 @@ def _executor(host: Host) -> Answer:
     )
 
 
-def _shim(host: Host) -> Answer:
+def _extension_module(host: Host) -> Answer:
     try:
-        from ociruntime import _shim
+        from ociruntime import _system_calls
     except ImportError as error:
         return Answer(MISSING, str(error))
-    return Answer(OK, str(_shim.__file__))
+    return Answer(OK, str(_system_calls.__file__))
 
 
 def _libseccomp(host: Host) -> Answer:
@@ -304,7 +304,13 @@ INSTALLATION: tuple[Probe, ...] = (
         essential=True,
     ),
     Probe("executor", _executor, "no container can be started", REINSTALL, essential=True),
-    Probe("shim", _shim, "no container can be started", REINSTALL, essential=True),
+    Probe(
+        "extension module",
+        _extension_module,
+        "no container can be started",
+        REINSTALL,
+        essential=True,
+    ),
     Probe(
         "libseccomp",
         _libseccomp,

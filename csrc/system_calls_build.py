@@ -1,15 +1,13 @@
-"""Build description of ``ociruntime._shim``: the system calls that Python cannot make itself.
+"""Build description of ``ociruntime._system_calls``: what Python cannot call itself.
+
+The executor's start, single system calls, and saving and adopting a snapshot of the interpreter.
 
 ``setup.py`` takes ``ffibuilder`` from here.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from cffi import FFI
-
-HERE = Path(__file__).resolve().parent
 
 ffibuilder = FFI()
 
@@ -58,11 +56,9 @@ ffibuilder.cdef(
 )
 
 ffibuilder.set_source(
-    "ociruntime._shim",
-    (HERE / "shim.h").read_text(encoding="utf-8")
-    + (HERE / "shim.c").read_text(encoding="utf-8").replace('#include "shim.h"', "")
-    + '#include "snapshot/freeze.h"',
-    sources=["csrc/snapshot/freeze.c"],
+    "ociruntime._system_calls",
+    '#include "spawn_executor.h"\n#include "system_calls.h"\n#include "snapshot/freeze.h"\n',
+    sources=["csrc/spawn_executor.c", "csrc/system_calls.c", "csrc/snapshot/freeze.c"],
     include_dirs=["csrc"],
     extra_compile_args=[
         *("-std=gnu11", "-O2", "-Wall", "-Wextra", "-fstack-protector-strong"),
