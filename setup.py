@@ -33,9 +33,9 @@ EXECUTOR_SOURCES = sorted(glob("csrc/executor/*.c"))
 LIBC_SOURCES = sorted(glob("csrc/libc/*.c"))
 EXECUTOR = "ociruntime/runtime/executor/_executor"
 INIT_SOURCES = sorted(glob("csrc/init/*.c"))
-INIT = "ociruntime/pods/supervisor/_init"
+INIT = "ociruntime/pods/monitor/_init"
 HIBERNATION_SOURCES = ["csrc/hibernation/stub.c"]
-HIBERNATION = "ociruntime/pods/supervisor/_hibernation"
+HIBERNATION = "ociruntime/pods/monitor/_hibernation"
 GUEST_SOURCES = sorted(glob("csrc/guest/*.c"))
 GUEST = "ociruntime/pods/kvm/_guest"
 # What `--pod-manifest` is checked against.

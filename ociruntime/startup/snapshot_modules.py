@@ -64,7 +64,7 @@ PROGRAMS = {
         """
         pods.cli.main pods.cli.run_pods pods.cli.monitor pods.cli.pods pods.cli.logs pods.cli.apps
         pods.cli.fetch pods.cli.images commandline.help
-        pods.supervisor.monitor pods.supervisor.hibernation pods.bundle.write_bundle
+        pods.monitor.monitor pods.monitor.hibernation pods.bundle.write_bundle
         pods.manifest.oci_resources pods.operations.sandbox pods.operations.sandbox
         pods.operations.app_exec pods.operations.attach_client pods.store.control_client
         pods.bundle.copy_files

@@ -13,8 +13,8 @@ from tests.support import project
 
 SMALL = (
     "ociruntime/runtime/executor/_executor",
-    "ociruntime/pods/supervisor/_init",
-    "ociruntime/pods/supervisor/_hibernation",
+    "ociruntime/pods/monitor/_init",
+    "ociruntime/pods/monitor/_hibernation",
 )
 LAUNCHERS = (".venv/bin/ociruntime", ".venv/bin/ocipod", ".venv/bin/ocictl", ".venv/bin/ocid")
 LARGE = "ociruntime/pods/kvm/_guest"

@@ -57,12 +57,12 @@ ALLOWED: dict[str, set[str]] = {
     "pods.garbage": PODS,
     "pods.kvm": PODS | {"pods.garbage", "commandline"},
     "pods.operations": PODS | IMAGES | {"images", "pods.kvm", "commandline"},
-    "pods.supervisor": PODS | {"pods.kvm", "commandline"},
+    "pods.monitor": PODS | {"pods.kvm", "commandline"},
     "pods.cli": PROGRAM
     | PODS
     | IMAGES
     | {"images", "images.registry", "images.trust", "images.formats"}
-    | {"pods.garbage", "pods.kvm", "pods.operations", "pods.supervisor"},
+    | {"pods.garbage", "pods.kvm", "pods.operations", "pods.monitor"},
     "pods": set(),
     "manager.containers": PODS | IMAGES | {"commandline", "images"},
     "manager.api": PODS | {"manager.containers"},

@@ -12,7 +12,7 @@ CHUNK = 1 << 20
 LONGEST_LINE = 1 << 20  # bytes; a longer line is returned in several parts
 LONGEST_ENTRY = (
     1 << 16
-)  # bytes; the writer's limit is lower (LONGEST in pods/supervisor/log_writer.py)
+)  # bytes; the writer's limit is lower (LONGEST in pods/monitor/log_writer.py)
 
 
 class Line:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ociruntime.base.errors import PodError, RuntimeFailure
 from ociruntime.pods.bundle.pod_context import apps_of, read_manifest
 from ociruntime.pods.loop.control_socket import Connection
-from ociruntime.pods.supervisor.app_run import AppRun
-from ociruntime.pods.supervisor.attachment import Attachment, endpoints
+from ociruntime.pods.monitor.app_run import AppRun
+from ociruntime.pods.monitor.attachment import Attachment, endpoints
 
 if TYPE_CHECKING:
-    from ociruntime.pods.supervisor.monitor import Supervisor
+    from ociruntime.pods.monitor.monitor import Monitor
 
 Request = dict[str, Any]
 
@@ -23,10 +23,10 @@ class Requests:
     A request is a JSON object with the member ``op`` and the parameters of that operation.
     """
 
-    __slots__ = ("_operations", "_pod")
+    __slots__ = ("_monitor", "_operations")
 
-    def __init__(self, pod: Supervisor) -> None:
-        self._pod = pod
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
         self._operations: dict[str, Callable[[Connection, Request], None]] = {
             "status": self._status,
             "add": self._add,
@@ -53,28 +53,28 @@ class Requests:
     @property
     def _name(self) -> str:
         """The name of the pod for error messages."""
-        return f"pod {self._pod.uuid}"
+        return f"pod {self._monitor.uuid}"
 
     def _app(self, request: Request) -> AppRun:
         """Return the app that ``request`` names.  Raises PodError if the pod has no such app."""
         name = str(request.get("app"))
-        app = self._pod.apps.get(name)
+        app = self._monitor.apps.get(name)
         if app is None:
-            names = ", ".join(self._pod.apps) or "none"
+            names = ", ".join(self._monitor.apps) or "none"
             raise PodError(f'{self._name} has no app "{name}"', f"its apps: {names}")
         return app
 
     def _must_be_ready(self) -> None:
-        if self._pod.halting:
+        if self._monitor.halting:
             raise PodError(f"{self._name} is being stopped")
-        if not self._pod.ready:
+        if not self._monitor.ready:
             raise PodError(
                 f"{self._name} is not ready yet",
-                f"wait with: ocipod status --wait-ready {self._pod.uuid}",
+                f"wait with: ocipod status --wait-ready {self._monitor.uuid}",
             )
 
     def _must_be_mutable(self) -> None:
-        if not self._pod.mutable:
+        if not self._monitor.mutable:
             raise PodError(
                 f"{self._name} is immutable", "only pods of `app sandbox` can be changed"
             )
@@ -82,19 +82,19 @@ class Requests:
 
     def _status(self, connection: Connection, request: Request) -> None:
         del request
-        pod = self._pod
-        apps = {name: app.record for name, app in pod.apps.items()}
-        flags = {"ready": pod.ready, "halting": pod.halting, "mutable": pod.mutable}
+        monitor = self._monitor
+        apps = {name: app.record for name, app in monitor.apps.items()}
+        flags = {"ready": monitor.ready, "halting": monitor.halting, "mutable": monitor.mutable}
         connection.answer({**flags, "apps": apps})
 
     def _add(self, connection: Connection, request: Request) -> None:
         self._must_be_mutable()
         name = str(request.get("app"))
-        if name in self._pod.apps:
+        if name in self._monitor.apps:
             raise PodError(f'add app "{name}" to {self._name}: it already has an app of this name')
         for entry in apps_of(read_manifest()):
             if entry["name"] == name:
-                self._pod.add_app(entry)
+                self._monitor.add_app(entry)
                 connection.answer({})
                 return
         raise PodError(f'add app "{name}" to {self._name}: not found in the manifest')
@@ -110,7 +110,7 @@ class Requests:
 
     def _remove(self, connection: Connection, request: Request) -> None:
         self._must_be_mutable()
-        app = self._pod.apps.get(str(request.get("app")))
+        app = self._monitor.apps.get(str(request.get("app")))
         if app is None:  # `app add` was killed before it sent its request to add the app
             connection.answer({})
             return
@@ -118,21 +118,21 @@ class Requests:
 
     def _removed(self, connection: Connection, app: AppRun, error: RuntimeFailure | None) -> None:
         if error is None:
-            self._pod.apps.pop(app.name, None)
+            self._monitor.apps.pop(app.name, None)
         _answer(connection, error)
-        self._pod.end_if_done()
+        self._monitor.end_if_done()
 
     def _halt(self, connection: Connection, request: Request) -> None:
         seconds = 0 if request.get("force") else _seconds(request)
         connection.answer({})
         # The client has its answer already; an error from here on ends the pod as well.
-        self._pod.attempt(lambda: self._pod.halt("pod stop", seconds))
+        self._monitor.attempt(lambda: self._monitor.halt("pod stop", seconds))
 
     def _endpoints(self, connection: Connection, request: Request) -> None:
         connection.answer({"endpoints": endpoints(self._app(request))})
 
     def _attach(self, connection: Connection, request: Request) -> None:
-        if self._pod.halting and request.get("wait"):
+        if self._monitor.halting and request.get("wait"):
             raise PodError(f"{self._name} is being stopped")
         Attachment(connection, self._app(request), request)
 

@@ -1,4 +1,4 @@
-"""The supervisor, the main object of a pod's monitor: it runs the pod from start to cleanup."""
+"""The main object of a pod's monitor: it runs the pod from start to cleanup."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from ociruntime.pods.loop import worker
 from ociruntime.pods.loop.control_socket import ControlSocket
 from ociruntime.pods.loop.event_loop import Loop
 from ociruntime.pods.loop.worker import Outcome
+from ociruntime.pods.monitor.app_run import AppRun
+from ociruntime.pods.monitor.control_requests import Requests
+from ociruntime.pods.monitor.foreground_output import ForegroundCopy, LocalTerminal
+from ociruntime.pods.monitor.pod_processes import PodProcesses
 from ociruntime.pods.store import pod_cgroup
-from ociruntime.pods.supervisor.app_run import AppRun
-from ociruntime.pods.supervisor.control_requests import Requests
-from ociruntime.pods.supervisor.foreground_output import ForegroundCopy, LocalTerminal
-from ociruntime.pods.supervisor.pod_processes import PodProcesses
 
 GRACE = 10.0  # seconds between the stop signal and SIGKILL
 FAILURE_LIMIT = 5.0  # seconds for apps to exit after an error of the monitor
@@ -38,7 +38,7 @@ FLUSH_LIMIT = 5.0  # seconds for clients and the foreground to read the last out
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
-class Supervisor:
+class Monitor:
     """Runs the pod in the working directory; ``run`` returns when the pod has ended.
 
     ``report_start`` is called once: with "" when the pod is ready, or with the error message if it
@@ -164,7 +164,7 @@ class Supervisor:
         )
 
     def _restore(self, snapshot: dict[str, Any]) -> None:
-        from ociruntime.pods.supervisor.hibernation import restore
+        from ociruntime.pods.monitor.hibernation import restore
 
         restore(self, snapshot)
 
@@ -236,7 +236,7 @@ class Supervisor:
         os.symlink("running", "ready")
         self.ready = True
         self._report_start("")
-        from ociruntime.pods.supervisor.hibernation import hibernate_when_idle
+        from ociruntime.pods.monitor.hibernation import hibernate_when_idle
 
         hibernate_when_idle(self)
 

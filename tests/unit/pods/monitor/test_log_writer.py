@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ociruntime.pods.monitor.log_writer import LONGEST, AppLog, format_lines
 from ociruntime.pods.store import log_reader
 from ociruntime.pods.store.log_reader import Assembler, Line, LogReader, form, in_order
-from ociruntime.pods.supervisor.log_writer import LONGEST, AppLog, format_lines
 
 TIME = "2026-01-02T03:04:05.000000006Z"
 

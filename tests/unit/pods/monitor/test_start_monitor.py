@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import HostError, PodError
+from ociruntime.pods.monitor import start_monitor as module
+from ociruntime.pods.monitor.start_monitor import MONITOR_LOG, start_monitor
 from ociruntime.pods.store import phases
 from ociruntime.pods.store.phases import Pod
-from ociruntime.pods.supervisor import start_monitor as module
-from ociruntime.pods.supervisor.start_monitor import MONITOR_LOG, start_monitor
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from typing import Any
 
 from ociruntime.base.errors import PodError
 from ociruntime.pods.loop.control_socket import Connection
-from ociruntime.pods.supervisor.app_run import AppRun
-from ociruntime.pods.supervisor.app_streams import AppStreams
+from ociruntime.pods.monitor.app_run import AppRun
+from ociruntime.pods.monitor.app_streams import AppStreams
 
 FRAME_KINDS = {"stdout": b"o", "stderr": b"e"}
 STREAMS = ("stdin", "stdout", "stderr")

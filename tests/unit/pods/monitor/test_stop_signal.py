@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from ociruntime.pods.supervisor.app_run import stop_signal
+from ociruntime.pods.monitor.app_run import stop_signal
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ociruntime.pods.loop.event_loop import READABLE, Loop
-from ociruntime.pods.supervisor.foreground_output import BUFFER_LIMIT, ForegroundCopy
+from ociruntime.pods.monitor.foreground_output import BUFFER_LIMIT, ForegroundCopy
 
 HANGS = 60  # seconds
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.pods.supervisor.hibernation import PROGRAM
+from ociruntime.pods.monitor.hibernation import PROGRAM
 from tests.support import processes, project
 
 TELL = """

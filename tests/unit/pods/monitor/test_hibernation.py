@@ -15,10 +15,10 @@ from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.pods.loop.control_socket import Connection, ControlSocket
 from ociruntime.pods.loop.event_loop import READABLE, Loop
-from ociruntime.pods.supervisor import hibernation
-from ociruntime.pods.supervisor.app_streams import AppStreams
-from ociruntime.pods.supervisor.foreground_output import ForegroundCopy
-from ociruntime.pods.supervisor.log_writer import AppLog
+from ociruntime.pods.monitor import hibernation
+from ociruntime.pods.monitor.app_streams import AppStreams
+from ociruntime.pods.monitor.foreground_output import ForegroundCopy
+from ociruntime.pods.monitor.log_writer import AppLog
 from tests.support.descriptors import open_descriptors
 
 

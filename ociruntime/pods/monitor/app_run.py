@@ -18,15 +18,15 @@ from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, failure, failure_c
 from ociruntime.pods.loop import worker
 from ociruntime.pods.loop.event_loop import Timer
 from ociruntime.pods.loop.worker import Outcome
-from ociruntime.pods.store import pod_cgroup
-from ociruntime.pods.supervisor.app_record import (
+from ociruntime.pods.monitor.app_record import (
     RecordFile,
     new_record,
     record_exit,
     record_start,
 )
-from ociruntime.pods.supervisor.app_streams import AppStreams, ConsoleListener
-from ociruntime.pods.supervisor.log_writer import AppLog
+from ociruntime.pods.monitor.app_streams import AppStreams, ConsoleListener
+from ociruntime.pods.monitor.log_writer import AppLog
+from ociruntime.pods.store import pod_cgroup
 
 Done = Callable[[RuntimeFailure | None], None]
 App = dict[str, Any]

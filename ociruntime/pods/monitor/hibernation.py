@@ -22,7 +22,7 @@ from ociruntime.base.files import write_all
 from ociruntime.base.host_programs import own_launcher
 from ociruntime.pods.loop.control_socket import ControlSocket
 from ociruntime.pods.loop.event_loop import Loop
-from ociruntime.pods.supervisor.control_requests import Requests
+from ociruntime.pods.monitor.control_requests import Requests
 
 Snapshot = dict[str, Any]
 
@@ -147,79 +147,84 @@ def restore_signal_mask(snapshot: Snapshot) -> None:
 
 
 if TYPE_CHECKING:
-    from ociruntime.pods.supervisor.monitor import Supervisor
+    from ociruntime.pods.monitor.monitor import Monitor
 
 
-def hibernate_when_idle(pod: Supervisor, timeout: float = 0) -> None:
-    """Make the monitor of ``pod`` hibernate after ``timeout`` seconds without an event.
+def hibernate_when_idle(monitor: Monitor, timeout: float = 0) -> None:
+    """Make ``monitor`` hibernate after ``timeout`` seconds without an event.
 
     0 means the default timeout.  A monitor that is connected to a terminal never hibernates, nor
     does that of a kvm pod.
     """
     # Never while a user is attached to the terminal, nor for kvm pods: the machine is large anyway,
     # and its state (a child with a result to be read) is not worth serialising.
-    if pod.terminal is None and pod.context.can_hibernate:
-        pod.loop.idle_timeout = timeout or first_timeout()
-        pod.loop.on_quiet = lambda: _hibernate(pod)
+    if monitor.terminal is None and monitor.context.can_hibernate:
+        monitor.loop.idle_timeout = timeout or first_timeout()
+        monitor.loop.on_quiet = lambda: _hibernate(monitor)
 
 
-def _hibernate(pod: Supervisor) -> None:
+def _hibernate(monitor: Monitor) -> None:
     """Hibernate if nothing is pending in the monitor; if that fails, try again a minute later."""
-    if not is_quiet(pod):
+    if not is_quiet(monitor):
         return
-    title = f"ocipod monitor {pod.uuid} (idle)"
+    title = f"ocipod monitor {monitor.uuid} (idle)"
     try:
-        snapshot = take_snapshot(pod)
-        hibernate(pod.loop, title, _command(pod), snapshot, _descriptors(pod, snapshot))
+        snapshot = take_snapshot(monitor)
+        hibernate(monitor.loop, title, _command(monitor), snapshot, _descriptors(monitor, snapshot))
     except Exception:  # noqa: BLE001 - such as out of memory: the monitor works on
-        pod.loop.idle_timeout = LONGEST_TIMEOUT
+        monitor.loop.idle_timeout = LONGEST_TIMEOUT
 
 
-def is_quiet(pod: Supervisor) -> bool:
-    """Return whether the monitor of ``pod`` may hibernate.
+def is_quiet(monitor: Monitor) -> bool:
+    """Return whether ``monitor`` may hibernate.
 
     It may if no client is connected, no output or request is pending, and no app is starting or
     stopping.
     """
-    if not pod.ready or pod.halting or pod.failure is not None or pod.control is None:
+    if (
+        not monitor.ready
+        or monitor.halting
+        or monitor.failure is not None
+        or monitor.control is None
+    ):
         return False
-    running = {app.pid for app in pod.apps.values() if app.pid}
+    running = {app.pid for app in monitor.apps.values() if app.pid}
     return (
-        not pod.control.connections
-        and all(copy.is_empty for copy in pod.copies.values())
-        and all(app.is_quiet for app in pod.apps.values())
-        and set(pod.loop.children()) == running | pod.processes.pids
+        not monitor.control.connections
+        and all(copy.is_empty for copy in monitor.copies.values())
+        and all(app.is_quiet for app in monitor.apps.values())
+        and set(monitor.loop.children()) == running | monitor.processes.pids
     )
 
 
-def take_snapshot(pod: Supervisor) -> Snapshot:
+def take_snapshot(monitor: Monitor) -> Snapshot:
     """Return the state of an idle monitor that is not in the pod's files, a JSON object.
 
     A later version of this program may restore it, so the meaning of its members must not change.
     """
-    assert pod.control is not None
+    assert monitor.control is not None
     return {
-        "runtime": pod.context.runtime.program,
-        "cgroups": pod.context.cgroups,
-        "namespaces": pod.context.namespaces,
-        "processes": pod.processes.snapshot(),
-        "control": pod.control.descriptor,
-        "apps": [app.snapshot() for app in pod.apps.values()],
-        "copies": {name: copy.snapshot() for name, copy in pod.copies.items()},
-        "idle_timeout": pod.loop.idle_timeout,
+        "runtime": monitor.context.runtime.program,
+        "cgroups": monitor.context.cgroups,
+        "namespaces": monitor.context.namespaces,
+        "processes": monitor.processes.snapshot(),
+        "control": monitor.control.descriptor,
+        "apps": [app.snapshot() for app in monitor.apps.values()],
+        "copies": {name: copy.snapshot() for name, copy in monitor.copies.items()},
+        "idle_timeout": monitor.loop.idle_timeout,
     }
 
 
-def _descriptors(pod: Supervisor, snapshot: Snapshot) -> list[int]:
+def _descriptors(monitor: Monitor, snapshot: Snapshot) -> list[int]:
     """Return the descriptors that must stay open across execve(2).
 
     These are the ones in ``snapshot``, and the one that holds the pod's lock.
     """
     processes = snapshot["processes"]
     descriptors = {
-        pod.lock,
+        monitor.lock,
         snapshot["control"],
-        *(processes[name] for name in pod.processes.DESCRIPTORS),
+        *(processes[name] for name in monitor.processes.DESCRIPTORS),
     }
     for app in snapshot["apps"]:
         if "pid" in app:
@@ -229,31 +234,33 @@ def _descriptors(pod: Supervisor, snapshot: Snapshot) -> list[int]:
     return sorted(descriptors - {-1})
 
 
-def _command(pod: Supervisor) -> list[str]:
+def _command(monitor: Monitor) -> list[str]:
     """Return the Python file and arguments of ``ocipod monitor``, which resumes the monitor."""
-    program = __file__.rpartition("/supervisor/")[0] + "/cli/__main__.py"
+    program = __file__.rpartition("/monitor/")[0] + "/cli/__main__.py"
     options = [
-        f"--dir={pod.config['directory']}",
-        *(["--debug"] if pod.config.get("debug") else []),
+        f"--dir={monitor.config['directory']}",
+        *(["--debug"] if monitor.config.get("debug") else []),
     ]
-    return [program, *options, "monitor", pod.uuid, "--lock-fd", str(pod.lock)]
+    return [program, *options, "monitor", monitor.uuid, "--lock-fd", str(monitor.lock)]
 
 
-def restore(pod: Supervisor, snapshot: Snapshot) -> None:
-    """Restore the state of a monitor after hibernation in its new supervisor ``pod``.
+def restore(monitor: Monitor, snapshot: Snapshot) -> None:
+    """Restore the state of ``monitor``, which resumes after hibernation.
 
     ``snapshot`` is the result of ``take_snapshot``.  Raises RuntimeFailure.
     """
     restore_signal_mask(snapshot)
-    pod.loop.reap_soon()  # children that exited during hibernation
-    pod.processes.restore(snapshot["processes"])
-    pod.context.namespaces = snapshot["namespaces"]
+    monitor.loop.reap_soon()  # children that exited during hibernation
+    monitor.processes.restore(snapshot["processes"])
+    monitor.context.namespaces = snapshot["namespaces"]
     if snapshot["copies"]:
-        pod.stay_in_foreground()
-    for name, copy in pod.copies.items():
+        monitor.stay_in_foreground()
+    for name, copy in monitor.copies.items():
         copy.restore(snapshot["copies"][name])
     for app in snapshot["apps"]:
-        pod.add_app(app["entry"], app)
-    pod.control = ControlSocket(pod.loop, "ctl", Requests(pod).handle, snapshot["control"])
-    pod.ready = True
-    hibernate_when_idle(pod, next_timeout(snapshot["idle_timeout"], snapshot["slept"]))
+        monitor.add_app(app["entry"], app)
+    monitor.control = ControlSocket(
+        monitor.loop, "ctl", Requests(monitor).handle, snapshot["control"]
+    )
+    monitor.ready = True
+    hibernate_when_idle(monitor, next_timeout(snapshot["idle_timeout"], snapshot["slept"]))

@@ -10,8 +10,8 @@ import pytest
 
 from ociruntime.base.errors import HostError
 from ociruntime.pods.loop.event_loop import Loop
-from ociruntime.pods.supervisor import app_record
-from ociruntime.pods.supervisor.app_record import RecordFile, new_record
+from ociruntime.pods.monitor import app_record
+from ociruntime.pods.monitor.app_record import RecordFile, new_record
 
 STATE, STATUS = Path("state.json"), Path("status")
 

@@ -13,8 +13,8 @@ import pytest
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE
 from ociruntime.pods.loop.control_socket import Connection
-from ociruntime.pods.supervisor.control_requests import Requests
-from ociruntime.pods.supervisor.monitor import Supervisor
+from ociruntime.pods.monitor.control_requests import Requests
+from ociruntime.pods.monitor.monitor import Monitor
 
 
 class Client:
@@ -33,10 +33,10 @@ def say(text: str) -> None:
 
 
 @pytest.fixture
-def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
+def monitor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Monitor]:
     monkeypatch.chdir(tmp_path)
     Path("runtime-config").write_text('{"runtime": "/bin/true"}')
-    one = Supervisor(str(tmp_path), "uuid", os.open("/dev/null", os.O_RDONLY), say)
+    one = Monitor(str(tmp_path), "uuid", os.open("/dev/null", os.O_RDONLY), say)
     monkeypatch.setattr(one, "end_if_done", lambda: None)
     yield one
     os.close(one.lock)
@@ -44,22 +44,22 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]
 
 
 @pytest.mark.parametrize("error", [HostError("fork", OSError(11, "")), OSError(28, "full")])
-def test_halting_fails(pod: Supervisor, error: Exception) -> None:
+def test_halting_fails(monitor: Monitor, error: Exception) -> None:
     """The answer was given: so it is to end, if not in order, then at once."""
 
     def fail(by: str, seconds: float) -> None:
         del by, seconds
         raise error
 
-    pod.halt = cast("Callable[..., None]", fail)  # type: ignore[method-assign]
+    monitor.halt = cast("Callable[..., None]", fail)  # type: ignore[method-assign]
     client = Client()
-    Requests(pod).handle(cast("Connection", client), {"op": "halt"})
+    Requests(monitor).handle(cast("Connection", client), {"op": "halt"})
     assert client.answers == [{}]
-    assert isinstance(pod.failure, RuntimeFailure)
-    assert (pod.code, pod.halting) == (OWN_FAILURE, "halt")
-    assert (str(error) if isinstance(error, HostError) else "full") in pod.reason
+    assert isinstance(monitor.failure, RuntimeFailure)
+    assert (monitor.code, monitor.halting) == (OWN_FAILURE, "halt")
+    assert (str(error) if isinstance(error, HostError) else "full") in monitor.reason
 
 
-def test_a_warning_that_cannot_be_written(pod: Supervisor) -> None:
-    pod.warn("something is left")
-    assert pod.failure is None
+def test_a_warning_that_cannot_be_written(monitor: Monitor) -> None:
+    monitor.warn("something is left")
+    assert monitor.failure is None

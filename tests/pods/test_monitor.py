@@ -1,4 +1,4 @@
-"""Supervision of a pod's apps: exits, order, cleanup."""
+"""A pod's monitor: exits of apps, their order, cleanup."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ociruntime.base.process import heed_ignored_signals, inheritable_descriptor
 from ociruntime.pods.store.pod import Pod
 
 if TYPE_CHECKING:
-    from ociruntime.pods.supervisor.monitor import Supervisor
+    from ociruntime.pods.monitor.monitor import Monitor
 
 HandleMessage = Callable[[str], None]
 
@@ -79,17 +79,17 @@ def _no_report(pod: Pod, status: int) -> PodError:
     return PodError(message, f"see {pod.path()}/{MONITOR_LOG}")
 
 
-def _monitor(pod: Pod, warn: HandleMessage) -> Supervisor:
-    """Enter a new mount namespace and the pod's directory; return a new supervisor of ``pod``.
+def _monitor(pod: Pod, warn: HandleMessage) -> Monitor:
+    """Enter a new mount namespace and the pod's directory; return a new monitor of ``pod``.
 
     Raises RuntimeFailure.
     """
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
-    from ociruntime.pods.supervisor.monitor import Supervisor
+    from ociruntime.pods.monitor.monitor import Monitor
 
     enter_own_mounts()
     os.chdir(pod.path())
-    return Supervisor(pod.path(), pod.uuid, pod.fd, warn)
+    return Monitor(pod.path(), pod.uuid, pod.fd, warn)
 
 
 def _run_in_background(pod: Pod, warn: HandleMessage, report_end: int) -> NoReturn:

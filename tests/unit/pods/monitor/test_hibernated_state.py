@@ -15,7 +15,7 @@ from ociruntime.base import json_files
 from ociruntime.pods.bundle.pod_context import PodContext
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
 from ociruntime.pods.loop.event_loop import Loop
-from ociruntime.pods.supervisor.app_run import AppRun
+from ociruntime.pods.monitor.app_run import AppRun
 
 ENTRY: dict[str, Any] = {
     "name": "a",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ociruntime.pods.loop.event_loop import Loop
-from ociruntime.pods.supervisor.app_streams import CHUNK, PIPE_CAPACITY, AppStreams
+from ociruntime.pods.monitor.app_streams import CHUNK, PIPE_CAPACITY, AppStreams
 
 ENOUGH = 64 << 20  # bytes: who has taken so many would go on for ever
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ociruntime.base.terminal import Terminal
 from ociruntime.pods.loop.event_loop import READABLE, WRITABLE, Loop
-from ociruntime.pods.supervisor.app_streams import AppStreams
+from ociruntime.pods.monitor.app_streams import AppStreams
 
 CHUNK = 4096
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import HostError
-from ociruntime.pods.supervisor.app_streams import ConsoleListener
+from ociruntime.pods.monitor.app_streams import ConsoleListener
 from tests.support.descriptors import open_descriptors
 
 
