@@ -35,11 +35,11 @@ ALLOWED: dict[str, set[str]] = {
     "runtime.lifecycle": RUNTIME_HOST
     | {f"runtime.{room}" for room in ("plan", "executor", "host", "cgroups", "handlers")},
     "runtime.engines": BASE | {"runtime.executor"},
-    "runtime.doctor": RUNTIME_HOST
+    "runtime.check": RUNTIME_HOST
     | {f"runtime.{room}" for room in ("plan", "executor", "host", "cgroups", "lifecycle")}
     | {"runtime.engines"},
     "runtime.cli": PROGRAM
-    | {"runtime.spec", "runtime.lifecycle", "runtime.doctor", "runtime.engines"},
+    | {"runtime.spec", "runtime.lifecycle", "runtime.check", "runtime.engines"},
     "runtime": BASE | {"runtime.lifecycle", "runtime.host"},
     "images.model": BASE,
     "images.tar": BASE | {"images.model"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ociruntime.runtime.doctor.finding import LIMITED, OK, Answer, Host, Probe
+from ociruntime.runtime.check.finding import LIMITED, OK, Answer, Host, Probe
 from ociruntime.runtime.engines.engine_configs import find_use
 from ociruntime.runtime.engines.setup import (
     CONTAINERD_DROP_IN,

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from ociruntime.base.linux import CAPABILITIES, NAMESPACE_FILES
-from ociruntime.runtime.cli.check import TABLES, coloured, host_text, host_values, uncoloured
-from ociruntime.runtime.doctor import environment_probes, kernel_probes
-from ociruntime.runtime.doctor.finding import (
+from ociruntime.runtime.check import environment_probes, kernel_probes
+from ociruntime.runtime.check.finding import (
     LIMITED,
     MISSING,
     OK,
@@ -21,6 +20,7 @@ from ociruntime.runtime.doctor.finding import (
     can_run,
     run_probes,
 )
+from ociruntime.runtime.cli.check import TABLES, coloured, host_text, host_values, uncoloured
 
 ALL_FILES = (*(f"/proc/self/ns/{file}" for file in NAMESPACE_FILES.values()), "/")
 

@@ -14,7 +14,7 @@ import tempfile
 
 from ociruntime.base.errors import RuntimeFailure, StepError
 from ociruntime.runtime.cgroups.control_files import in_user_namespace
-from ociruntime.runtime.doctor.finding import MISSING, OK, Answer, Host, Json, Probe
+from ociruntime.runtime.check.finding import MISSING, OK, Answer, Host, Json, Probe
 from ociruntime.runtime.executor.failure_messages import failure
 from ociruntime.runtime.executor.protocol import go, receive
 from ociruntime.runtime.executor.spawn import Executor, spawn

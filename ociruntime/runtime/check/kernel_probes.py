@@ -13,7 +13,7 @@ from struct import pack
 
 from ociruntime.base.linux import NAMESPACE_FILES
 from ociruntime.base.mountinfo import parse_mountinfo
-from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Host, Probe
+from ociruntime.runtime.check.finding import LIMITED, MISSING, OK, Answer, Host, Probe
 
 OPEN_TREE, PIDFD_OPEN, CLONE3, CLOSE_RANGE, OPENAT2, MOUNT_SETATTR = 428, 434, 435, 436, 437, 442
 BAD_FLAGS = 0x7FFFFFFF

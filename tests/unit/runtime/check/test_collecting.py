@@ -10,16 +10,16 @@ import pytest
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.json_text import parse
-from ociruntime.runtime.cli.check import bundle_text, bundle_values, uncoloured
-from ociruntime.runtime.doctor.check_bundle import (
+from ociruntime.runtime.check.check_bundle import (
     Document,
     check_config,
     collect,
     path_of,
     steps_of,
 )
-from ociruntime.runtime.doctor.check_host_for_bundle import covered, executable, find_in_root
-from ociruntime.runtime.doctor.finding import Fault, Json
+from ociruntime.runtime.check.check_host_for_bundle import covered, executable, find_in_root
+from ociruntime.runtime.check.finding import Fault, Json
+from ociruntime.runtime.cli.check import bundle_text, bundle_values, uncoloured
 from ociruntime.runtime.spec.check_shape import check_shape
 from ociruntime.runtime.spec.default_config import default_config
 from tests.errors.broken_bundles import BROKEN_BUNDLES, BrokenBundle

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from ociruntime.base.errors import ConfigError, RuntimeFailure
 from ociruntime.base.json_text import parse
-from ociruntime.runtime.doctor.check_host_for_bundle import HOST_CHECKS
-from ociruntime.runtime.doctor.finding import Fault, Host, Json
+from ociruntime.runtime.check.check_host_for_bundle import HOST_CHECKS
+from ociruntime.runtime.check.finding import Fault, Host, Json
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.prepare_create import decide
 from ociruntime.runtime.spec.bundle import Bundle, find_rootfs

@@ -9,7 +9,7 @@ import os
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.runtime.cgroups.hierarchies import Layout, detect
-from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Host, Probe
+from ociruntime.runtime.check.finding import LIMITED, MISSING, OK, Answer, Host, Probe
 from ociruntime.runtime.executor.spawn import PROGRAM
 from ociruntime.runtime.host.idmap import GID, PACKAGES, UID, find_helper, granted_ranges, user_name
 from ociruntime.runtime.host.namespaces import NONE_ALLOWED, SWITCHES

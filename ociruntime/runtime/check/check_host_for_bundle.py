@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ociruntime.base.linux import CAPABILITIES, RLIMITS
 from ociruntime.base.open_below_root import open_inside
-from ociruntime.runtime.doctor.finding import Fault, Host, Json
+from ociruntime.runtime.check.finding import Fault, Host, Json
 from ociruntime.runtime.executor.failure_messages import HINTS
 from ociruntime.runtime.host.idmap import (
     GID,
