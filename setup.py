@@ -32,8 +32,8 @@ from setuptools.errors import CompileError
 EXECUTOR_SOURCES = sorted(glob("csrc/executor/*.c"))
 LIBC_SOURCES = sorted(glob("csrc/libc/*.c"))
 EXECUTOR = "ociruntime/runtime/executor/_executor"
-INIT_SOURCES = sorted(glob("csrc/init/*.c"))
-INIT = "ociruntime/pods/monitor/_init"
+POD_INIT_SOURCES = sorted(glob("csrc/pod_init/*.c"))
+POD_INIT = "ociruntime/pods/monitor/_pod_init"
 HIBERNATION_SOURCES = ["csrc/hibernation/stub.c"]
 HIBERNATION = "ociruntime/pods/monitor/_hibernation"
 GUEST_SOURCES = sorted(glob("csrc/guest/*.c"))
@@ -117,7 +117,11 @@ def counting(profiles: str) -> list[str]:
 
 def compile_small(directory: str, flags: list[str]) -> None:
     """Compile what stays with containers and pods: outside of virtual machines without libc."""
-    small = ((EXECUTOR, EXECUTOR_SOURCES), (INIT, INIT_SOURCES), (HIBERNATION, HIBERNATION_SOURCES))
+    small = (
+        (EXECUTOR, EXECUTOR_SOURCES),
+        (POD_INIT, POD_INIT_SOURCES),
+        (HIBERNATION, HIBERNATION_SOURCES),
+    )
     for name, sources in small:
         compile_with_own_libc(sources, os.path.join(directory, name), flags)
     compile_program(GUEST_SOURCES, os.path.join(directory, GUEST), flags)

@@ -43,7 +43,7 @@ PURE = "unit"  # runs beside the others, as in ./dev test
 HOOK = "exec(compile(open({path!r}).read(), {path!r}, 'exec'), {{'__file__': {path!r}}})\n"
 PROGRAMS = (
     "ociruntime/runtime/executor/_executor",
-    "ociruntime/pods/monitor/_init",
+    "ociruntime/pods/monitor/_pod_init",
     "ociruntime/pods/monitor/_hibernation",
     "ociruntime/pods/kvm/_guest",
     *(f".venv/bin/{name}" for name in ("ociruntime", "ocipod", "ocictl", "ocid")),

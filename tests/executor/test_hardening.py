@@ -13,7 +13,7 @@ from tests.support import project
 
 SMALL = (
     "ociruntime/runtime/executor/_executor",
-    "ociruntime/pods/monitor/_init",
+    "ociruntime/pods/monitor/_pod_init",
     "ociruntime/pods/monitor/_hibernation",
 )
 LAUNCHERS = (".venv/bin/ociruntime", ".venv/bin/ocipod", ".venv/bin/ocictl", ".venv/bin/ocid")

@@ -161,7 +161,7 @@ def test_contents(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     data = {
         *("runtime/executor/_executor", "pods/kvm/_guest"),
-        *("pods/monitor/_init", "pods/monitor/_hibernation"),
+        *("pods/monitor/_pod_init", "pods/monitor/_hibernation"),
     }
     data |= {"py.typed", "pods/bundle/seccomp.json"}
     data |= {"schemas/pod-manifest.schema.json"}

@@ -1,6 +1,6 @@
 """Start and watch a pod's two helper processes: its init, and the holder of its lock.
 
-Both execute csrc/init from a sealed copy in memory, because apps can open the init's program as
+Both execute csrc/pod_init from a sealed copy in memory, because apps can open the init's program as
 /proc/1/exe.  The lock holder inherits the lock's descriptor.  It exits when the last process in the
 init's PID namespace has exited.
 """
@@ -16,7 +16,7 @@ from ociruntime.base.process import close_inherited_on_exec, start_time
 from ociruntime.base.sealed_program import sealed_program
 from ociruntime.pods.loop.event_loop import Loop
 
-PROGRAM = __file__.rpartition("/")[0] + "/_init"
+PROGRAM = __file__.rpartition("/")[0] + "/_pod_init"
 
 # Flags of clone(2) by the namespace types of the OCI runtime specification.
 KINDS = {

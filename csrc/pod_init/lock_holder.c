@@ -5,7 +5,7 @@
  * kernel closes its files before it kills the other processes of its namespace.
  */
 #define _GNU_SOURCE
-#include "init.h"
+#include "pod_init.h"
 
 #include <errno.h>
 #include <fcntl.h>

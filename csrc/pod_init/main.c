@@ -1,10 +1,10 @@
 /*
- * main() of `_init`, which runs as a pod's process 1 or as its lock holder:
+ * main() of `_pod_init`, which runs as a pod's process 1 or as its lock holder:
  *
- *   _init pod LOCK CONTROL REPORT NAMESPACES HOSTNAME [CGROUP]...
+ *   _pod_init pod LOCK CONTROL REPORT NAMESPACES HOSTNAME [CGROUP]...
  *       makes the pod's process 1, as a child of the caller, writes its pid to the descriptor
  *       REPORT as a line, and becomes its lock holder
- *   _init keep LOCK WATCHED CONTROL [CGROUP]...
+ *   _pod_init keep LOCK WATCHED CONTROL [CGROUP]...
  *       replaces a lock holder that was killed; WATCHED is a pidfd of process 1
  *
  * Descriptors and namespaces (CLONE_NEW* together) are decimal numbers.
@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "init.h"
+#include "pod_init.h"
 
 #define WRONG_USE 2
 #define FIRST_CGROUP 7 /* number of arguments of `pod` */

@@ -1,6 +1,6 @@
 /* The two processes that hold a pod together, started by its monitor. */
-#ifndef INIT_H
-#define INIT_H
+#ifndef POD_INIT_H
+#define POD_INIT_H
 
 /*
  * Become the init of the pod's namespaces.  `control` is the read end of a pipe whose

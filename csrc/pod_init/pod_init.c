@@ -1,6 +1,6 @@
 /* PID 1 of a pod: it holds the namespaces, reaps orphans, and exits with the monitor. */
 #define _GNU_SOURCE
-#include "init.h"
+#include "pod_init.h"
 
 #include <errno.h>
 #include <fcntl.h>
