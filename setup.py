@@ -53,7 +53,10 @@ LAUNCHERS = {
 LAUNCHER_SOURCES = [
     *("csrc/launcher/interpreter.c", "csrc/snapshot/thaw.c", "csrc/executor/text.c"),
 ]
-EXTENSIONS = ["csrc/system_calls_build.py:ffibuilder", "csrc/seccomp_build.py:ffibuilder"]
+EXTENSIONS = [
+    "csrc/extension_modules/system_calls_build.py:ffibuilder",
+    "csrc/extension_modules/seccomp_build.py:ffibuilder",
+]
 INCLUDES = ["csrc/executor", "csrc"]
 # Programs and where below share/ each writes.
 MADE_FROM_TABLES = {"tools/build_man_pages.py": "man", "tools/build_completions.py": ""}

@@ -57,8 +57,16 @@ ffibuilder.cdef(
 
 ffibuilder.set_source(
     "ociruntime._system_calls",
-    '#include "spawn_executor.h"\n#include "system_calls.h"\n#include "snapshot/freeze.h"\n',
-    sources=["csrc/spawn_executor.c", "csrc/system_calls.c", "csrc/snapshot/freeze.c"],
+    """
+    #include "extension_modules/spawn_executor.h"
+    #include "extension_modules/system_calls.h"
+    #include "snapshot/freeze.h"
+    """,
+    sources=[
+        "csrc/extension_modules/spawn_executor.c",
+        "csrc/extension_modules/system_calls.c",
+        "csrc/snapshot/freeze.c",
+    ],
     include_dirs=["csrc"],
     extra_compile_args=[
         *("-std=gnu11", "-O2", "-Wall", "-Wextra", "-fstack-protector-strong"),

@@ -1,8 +1,8 @@
 """Build description of ``ociruntime._seccomp``, the binding of libseccomp.
 
-``setup.py`` takes ``ffibuilder`` from here; ``python csrc/seccomp_build.py`` builds the module
-in place.  The work is done in ``seccomp.c``, in one call for a whole profile: one crossing from
-Python to C instead of one for each system call.
+``setup.py`` takes ``ffibuilder`` from here; ``python csrc/extension_modules/seccomp_build.py``
+builds the module in place.  The work is done in ``seccomp.c``, in one call for a whole profile: one
+crossing from Python to C instead of one for each system call.
 """
 
 from __future__ import annotations
@@ -70,6 +70,6 @@ ffibuilder.set_source(
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as build:
         built = Path(ffibuilder.compile(tmpdir=build))
-        target = HERE.parent / "ociruntime" / built.name
+        target = HERE.parents[1] / "ociruntime" / built.name
         shutil.copy(built, target)
     print(target)
