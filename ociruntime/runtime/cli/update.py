@@ -1,44 +1,18 @@
-"""The commands for running containers: `ps`, `pause`, `resume`, `update`, `mounts`."""
+"""The command `ociruntime update ID`."""
 
 from __future__ import annotations
 
 import posix
 
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
-from ociruntime.base.json_text import dump, parse
+from ociruntime.base.json_text import parse
 from ociruntime.commandline.options import Command, Option
-from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.sizes import byte_count
-from ociruntime.runtime.cli.container_options import absolute, caller_path
+from ociruntime.runtime.cli.container_options import caller_path
 from ociruntime.runtime.lifecycle.context import Context
-from ociruntime.runtime.lifecycle.pause import pause, resume
-from ociruntime.runtime.lifecycle.ps import process_ids, process_table
 from ociruntime.runtime.lifecycle.update import WHERE, update
 from ociruntime.runtime.spec.load_config import LARGEST, read
-
-
-def run_ps(context: Context, arguments: Arguments) -> int:
-    """Print a container's processes as ps(1) does, or their PIDs as a JSON array."""
-    container_id, *ps_arguments = arguments.positional
-    if arguments.text("format") == "json":
-        return write(dump(process_ids(context, container_id)) + "\n")
-    # Processes choose their names and arguments: write_lines escapes control characters that ps
-    # leaves, such as U+202E.
-    return write_lines(process_table(context, container_id, ps_arguments))
-
-
-def run_pause(context: Context, arguments: Arguments) -> int:
-    """Pause all processes of a container."""
-    pause(context, arguments.positional[0])
-    return 0
-
-
-def run_resume(context: Context, arguments: Arguments) -> int:
-    """Resume all processes of a container."""
-    resume(context, arguments.positional[0])
-    return 0
-
 
 # Option -> its member of linux.resources.
 _MEMBERS = {
@@ -133,52 +107,7 @@ def _name_the_flag(failure: RuntimeFailure) -> None:
             failure.message = f"--{flag}{failure.message[len(path) :]}"
 
 
-def run_mounts(context: Context, arguments: Arguments) -> int:
-    """Add mounts to a running container, or remove mounts from it; return 0."""
-    action, container_id, file = arguments.positional
-    if action not in ("add", "remove"):
-        raise UsageError(f'mounts: unknown action "{action}"', "use add or remove")
-    # Import it here: the command is rare, and this module is part of the snapshot.
-    from ociruntime.runtime.lifecycle.mounts_add_remove import change_mounts
-
-    change_mounts(context, container_id, absolute(file), remove=action == "remove")
-    return 0
-
-
 COMMANDS = (
-    Command(
-        "ps ID [ARGUMENT]...",
-        "list the processes of a container",
-        run_ps,
-        options=(
-            Option(
-                "format", "output format (default: table)", "table|json", kind="choice", short="f"
-            ),
-        ),
-        options_end=1,
-        details=(
-            "The table is the output of the host's ps(1) with ARGUMENT... (default: -ef); it\n"
-            "must have a PID column. The JSON is an array of PIDs on the host."
-        ),
-        examples=(
-            ("List the processes as ps(1) does", "ociruntime ps web"),
-            ("List their memory usage", "ociruntime ps web -eo pid,rss,args"),
-        ),
-    ),
-    Command(
-        "pause ID",
-        "suspend all processes of a container",
-        run_pause,
-        details="Pausing a paused container is not an error.",
-        examples=(("Suspend all processes", "ociruntime pause web"),),
-    ),
-    Command(
-        "resume ID",
-        "resume a paused container",
-        run_resume,
-        details="Resuming a running container is not an error.",
-        examples=(("Resume them", "ociruntime resume web"),),
-    ),
     Command(
         "update ID",
         "change the resource limits of a container",
@@ -211,19 +140,6 @@ COMMANDS = (
                 "Read limits as in config.json",
                 'echo \'{"pids": {"limit": 100}}\' | ociruntime update -r - web',
             ),
-        ),
-    ),
-    Command(
-        "mounts add|remove ID FILE",
-        "add or remove mounts of a container",
-        run_mounts,
-        details=(
-            "FILE holds a JSON array like `mounts` in config.json. If one mount fails, none\n"
-            "is added. `remove` unmounts the destinations in reverse order."
-        ),
-        examples=(
-            ("Add the mounts in mounts.json", "ociruntime mounts add web mounts.json"),
-            ("Remove them", "ociruntime mounts remove web mounts.json"),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""The commands `spec` (write a default config.json), `plan` and `features`."""
+"""The command `ociruntime spec`: write a default config.json."""
 
 from __future__ import annotations
 
@@ -8,19 +8,9 @@ from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.base.files import write_all
 from ociruntime.base.json_text import dump
 from ociruntime.commandline.options import Command, Option
-from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
-from ociruntime.runtime.cli.container_options import (
-    CONTAINER_OPTIONS,
-    bundle_path,
-    caller_path,
-    container_options,
-    take_bundle_argument,
-)
-from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.cli.container_options import bundle_path, caller_path
 from ociruntime.runtime.lifecycle.context import Context
-from ociruntime.runtime.lifecycle.features import features
-from ociruntime.runtime.lifecycle.plan import plan, plan_text, plan_values
 from ociruntime.runtime.spec.default_config import default_config
 
 
@@ -59,23 +49,6 @@ def write_file(path: str, text: str, how: int) -> None:
         os.close(fd)
 
 
-def run_plan(context: Context, arguments: Arguments) -> int:
-    """Print the steps that `create` would take; change nothing."""
-    take_bundle_argument(arguments)
-    container_id = arguments.text("id", "plan")
-    check_id(container_id)
-    options = container_options(arguments, container_id, detach=True)
-    host, compiled = plan(context, options)
-    if arguments.text("format") == "json":
-        return write(dump(plan_values(host, compiled), 2) + "\n")
-    return write(plan_text(host, compiled))
-
-
-def run_features(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Print the features as JSON, but no warnings: some callers merge stdout and stderr."""
-    return write(dump(features(arguments.text("criu")), 2) + "\n")
-
-
 COMMANDS = (
     Command(
         "spec",
@@ -93,27 +66,5 @@ COMMANDS = (
                 "ociruntime spec --rootless --bundle web",
             ),
         ),
-    ),
-    Command(
-        "plan [BUNDLE]",
-        "show what `create` would do, step by step",
-        run_plan,
-        options=(
-            *CONTAINER_OPTIONS,
-            Option("id", "ID of the container (default: plan)", "ID", completed=False),
-            Option("format", "output format (default: text)", "text|json", kind="choice"),
-        ),
-        details="Nothing is created or changed. Each step names its setting in config.json.",
-        examples=(
-            ("Show the steps of `create`", "ociruntime plan /srv/web"),
-            ("Show them as JSON", "ociruntime plan --format json /srv/web"),
-        ),
-    ),
-    Command(
-        "features",
-        "print the supported features as JSON",
-        run_features,
-        details="The document is the Features Structure of the runtime specification.",
-        examples=(("List the mount options", "ociruntime features | jq .mountOptions"),),
     ),
 )
