@@ -83,10 +83,9 @@ PROGRAMS = {
         "manager.client.__main__",
         """
         manager.client.main manager.client.run_and_attach manager.client.containers
-        manager.client.ps
-        manager.client.inspection manager.client.logs manager.client.events manager.client.images
-        manager.client.image_files manager.client.system
-        manager.client.container_subcommands commandline.help
+        manager.client.ps manager.client.inspect manager.client.logs manager.client.events
+        manager.client.images manager.client.system manager.client.container_subcommands
+        commandline.help
         commandline.progress commandline.signal_names
         commandline.formats base.terminal base.foreground
         """,

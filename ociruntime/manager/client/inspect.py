@@ -1,4 +1,4 @@
-"""Commands that show single objects: ``inspect``, ``top``, ``port``."""
+"""``ocictl inspect``: details of containers, images, networks and volumes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from ociruntime.base.errors import HostError, RuntimeFailure
-from ociruntime.base.log import plain
-from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
@@ -20,10 +18,9 @@ from ociruntime.manager.client.connection import (
     resource,
 )
 from ociruntime.manager.client.containers import FAILED, print_failure
-from ociruntime.manager.client.format_option import chosen, formatted
+from ociruntime.manager.client.format_option import formatted
 from ociruntime.manager.client.new_container import absolute_image
-from ociruntime.manager.client.options import FORMAT, INSPECT_FORMAT
-from ociruntime.manager.client.ps import open_ports, outside
+from ociruntime.manager.client.options import INSPECT_FORMAT
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape
 
@@ -108,49 +105,6 @@ def show_each(arguments: Arguments, get: Callable[[str], Shape]) -> int:
     return write(json.dumps(shown, indent=4) + "\n") or status
 
 
-_TOP_COLUMNS = ("pid", "ppid", "user", "cpu_seconds", "memory", "command")
-
-
-def run_top(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of a container's processes, with PIDs of the host.  Raises UsageError."""
-    processes = connection.get(container(arguments.positional[0], "top"))["processes"]
-    if form := chosen(arguments):
-        return write(formatted(processes, form))
-    from ociruntime.commandline.progress import amount
-
-    rows = [[name.replace("_", " ").upper() for name in _TOP_COLUMNS]]
-    for process in processes:
-        cells = [str(process[name]) for name in ("pid", "ppid", "user")]
-        rows.append(
-            [
-                *cells,
-                f"{process['cpu_seconds']:.2f}",
-                amount(process["memory"]),
-                plain(process["command"]),
-            ]
-        )
-    return write(tabbed(rows))
-
-
-def run_port(connection: Connection, arguments: Arguments) -> int:
-    """Print a container's published ports, as in ``80/tcp -> 0.0.0.0:8080``.
-
-    With a port as second argument, print only its addresses on the host; raises RuntimeFailure if
-    the port is not published.
-    """
-    ref, *selected = arguments.positional
-    ports = open_ports(connection.get(container(ref)))
-    if not selected:
-        lines = [f"{port['port']}/{port['protocol']} -> {outside(port)}\n" for port in ports]
-        return write("".join(lines))
-    number, _, protocol = selected[0].partition("/")
-    key = (number, protocol or "tcp")
-    places = [outside(port) for port in ports if (str(port["port"]), port["protocol"]) == key]
-    if not places:
-        raise RuntimeFailure(f'container "{ref}": port {"/".join(key)} is not published')
-    return write("".join(f"{place}\n" for place in places))
-
-
 COMMANDS = (
     Command(
         "inspect NAME...",
@@ -174,9 +128,5 @@ COMMANDS = (
             ("Print its status", "ocictl inspect --format '{{.State.Status}}' web"),
             ("Print its variables", "ocictl inspect -f '{{join .Config.Env \" \"}}' web"),
         ),
-    ),
-    Command("top CONTAINER", "list the processes of a container", run_top, options=(FORMAT,)),
-    Command(
-        "port CONTAINER [PORT[/PROTOCOL]]", "list the published ports of a container", run_port
     ),
 )
