@@ -7,7 +7,7 @@ import pytest
 from ociruntime.base.errors import UsageError
 from ociruntime.pods.bundle.runtime_calls import failure_code
 from ociruntime.pods.cli.apps import status_of
-from ociruntime.pods.manifest.volumes import sandbox_port
+from ociruntime.pods.manifest.ports import sandbox_port
 from ociruntime.pods.store.pod_status import state_of
 
 
