@@ -107,7 +107,7 @@ def write_files(
     ``dns`` is the member ``dns`` of the CNI results.  With ``named``, the hosts file does not
     contain the hostname: ``give_names`` adds it later, with the pod's address.  Raises HostError.
     """
-    from ociruntime.pods.net import resolv_conf
+    from ociruntime.pods.net import hosts_entries, resolv_conf
 
     hostname = str(config.get("hostname") or "")
     if hostname:
@@ -118,7 +118,7 @@ def write_files(
     host_dns = _host_dns(is_host_network(config))
     texts = {
         "resolv.conf": resolv_conf.resolv_conf(names["resolv.conf"], dns, host_dns),
-        "hosts": resolv_conf.hosts(names["hosts"], "" if named else " ".join(own), False),
+        "hosts": hosts_entries.hosts(names["hosts"], "" if named else " ".join(own), False),
     }
     for name, text in texts.items():
         if names[name].get("mode") == HOST:
