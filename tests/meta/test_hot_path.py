@@ -51,7 +51,8 @@ COMMON = """
     commandline.parser runtime.cli.main commandline.options runtime.cli.options base.errors
     base.files base.locks runtime.host.start_gate base.process base.log runtime.host.state_directory
     base.paths runtime.lifecycle.container runtime.lifecycle.container_id runtime.lifecycle.context
-    base.json_text runtime.spec.state_document base.trusted_directories startup.archive
+    base.json_text runtime.spec.state_document runtime.lifecycle.state_root
+    base.trusted_directories startup.archive
 """
 OWN = {
     "create": """
@@ -68,8 +69,9 @@ OWN = {
         runtime.plan.security_labels
         runtime.plan.scheduling runtime.lifecycle.join_cgroup runtime.lifecycle.create
         runtime.lifecycle.create_steps runtime.lifecycle.fast_path_record
-        runtime.lifecycle.prepare_create runtime.lifecycle.descriptors_and_terminal
-        runtime.lifecycle.rollback startup.snapshot startup.snapshot_modules runtime.spec.bundle
+        runtime.lifecycle.prepare_create runtime.lifecycle.passed_descriptors
+        runtime.lifecycle.terminal_options runtime.lifecycle.rollback startup.snapshot
+        startup.snapshot_modules runtime.spec.bundle
         runtime.spec.check_shape runtime.spec.load_config runtime.spec.shape
         runtime.spec.validate runtime.spec.validate_linux runtime.spec.validate_process
     """,
@@ -83,7 +85,8 @@ OWN = {
         runtime.plan.process runtime.plan.scheduling runtime.plan.security_labels
         runtime.lifecycle.join_cgroup
         runtime.lifecycle.exec runtime.lifecycle.exec_steps
-        runtime.lifecycle.descriptors_and_terminal runtime.spec.validate_process
+        runtime.lifecycle.passed_descriptors runtime.lifecycle.terminal_options
+        runtime.spec.validate_process
     """,
     "start": """
         runtime.cli.start runtime.executor.protocol runtime.plan.operation_table

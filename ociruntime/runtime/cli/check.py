@@ -29,7 +29,8 @@ from ociruntime.runtime.check.finding import (
 from ociruntime.runtime.check.kernel_probes import KERNEL
 from ociruntime.runtime.check.trial import TRIAL
 from ociruntime.runtime.cli.container_options import container_options, take_bundle_argument
-from ociruntime.runtime.lifecycle.context import Context, CreateOptions, is_rootless
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
+from ociruntime.runtime.lifecycle.state_root import is_rootless
 
 TABLES = (
     ("kernel", KERNEL),

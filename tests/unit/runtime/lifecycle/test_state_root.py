@@ -9,13 +9,12 @@ import pytest
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.base.log import Log
-from ociruntime.runtime.lifecycle import context
-from ociruntime.runtime.lifecycle.context import (
-    Context,
+from ociruntime.runtime.lifecycle import state_root as module
+from ociruntime.runtime.lifecycle.context import Context, open_context
+from ociruntime.runtime.lifecycle.state_root import (
     absolute_path,
     is_rootless,
     make_root,
-    open_context,
     state_root,
 )
 
@@ -24,12 +23,12 @@ XDG = {b"XDG_RUNTIME_DIR": b"/run/user/7"}
 
 @pytest.fixture
 def in_user_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context, "in_user_namespace", lambda: True)
+    monkeypatch.setattr(module, "in_user_namespace", lambda: True)
 
 
 @pytest.fixture
 def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context, "in_user_namespace", lambda: False)
+    monkeypatch.setattr(module, "in_user_namespace", lambda: False)
 
 
 def test_root_uses_run_whatever_the_environment(on_the_host: None) -> None:

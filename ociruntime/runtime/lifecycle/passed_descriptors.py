@@ -1,4 +1,4 @@
-"""Check the descriptors to pass to a container and its terminal, before anything is created."""
+"""Choose the descriptors to pass to a container: systemd's sockets and ``--preserve-fds``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import posix
 from collections.abc import Mapping
 from fcntl import F_GETFD, FD_CLOEXEC, fcntl
 
-from ociruntime.base.errors import ConfigError, HostError, UsageError
+from ociruntime.base.errors import HostError, UsageError
 from ociruntime.runtime.plan.facts import Request
-from ociruntime.runtime.spec.config_types import Process
 
 
 def take_descriptors(request: Request, alone: bool) -> None:
@@ -56,29 +55,6 @@ def occupy_closed(count: int, sockets: int) -> None:
             f"--preserve-fds {count}: open placeholders for closed descriptors", error
         ) from None
     posix.close(fd)
-
-
-def check_terminal(process: Process | None, console_socket: str, detach: bool) -> None:
-    """Check that process.terminal, --console-socket and --detach are consistent.
-
-    Raises ConfigError, UsageError, and HostError if a foreground command has no terminal.
-    """
-    terminal = bool(process and process.get("terminal"))
-    if terminal and detach and not console_socket:
-        raise ConfigError(
-            "process.terminal",
-            "cannot allocate tty if ociruntime will detach without setting console socket",
-            "set process.terminal to false or pass --console-socket",
-        )
-    if terminal and not detach:
-        from ociruntime.base.terminal import find_terminal
-
-        find_terminal()  # raises if there is none, before anything is created
-    if console_socket and not (terminal and detach):
-        raise UsageError(
-            "cannot use console socket if ociruntime will not detach or allocate tty",
-            "--console-socket needs process.terminal true and a detached container",
-        )
 
 
 def activated(environ: Mapping[bytes, bytes], pid: int) -> tuple[int, str]:
