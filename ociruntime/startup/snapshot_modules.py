@@ -72,7 +72,7 @@ PROGRAMS = {
         pods.garbage.clean_up pods.garbage.clean_up pods.store.manifest_file
         pods.operations.stop_pod pods.garbage.clean_up pods.bundle.pod_network pods.bundle.overlay
         pods.bundle.users images.fetch images.store.database
-        pods.net.networks pods.net.links pods.net.ipam pods.net.firewall_rules pods.net.nft_rules
+        pods.net.connect_pod pods.net.links pods.net.ipam pods.net.firewall_rules pods.net.nft_rules
         pods.net.builtin.bridge pods.net.builtin.loopback pods.net.firewall
         commandline.progress commandline.formats
         base.foreground base.terminal

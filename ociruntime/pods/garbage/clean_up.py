@@ -181,7 +181,7 @@ def _leave_networks(pod: Pod) -> list[str]:
         return [str(failure)]
     if info is None:
         return []
-    from ociruntime.pods.net.networks import tear_down
+    from ociruntime.pods.net.connect_pod import tear_down
 
     return [
         f"disconnect pod {pod.uuid} from its networks: {problem}" for problem in tear_down(info)
