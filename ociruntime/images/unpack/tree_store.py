@@ -59,7 +59,7 @@ class TreeStore:
     """The trees below the data directory ``directory``, unpacked from the image store there.
 
     ``limits`` returns the limits for unpacking, like ``Settings.limits``; None means the default
-    limits.  ``notes`` are warnings of the last ``render``.  Every method raises HostError.
+    limits.  ``warnings`` are those of the last ``render``.  Every method raises HostError.
     """
 
     def __init__(self, directory: str, limits: Callable[[], Limits] | None = None) -> None:
@@ -67,7 +67,7 @@ class TreeStore:
         self.locks = f"{directory}/cas/locks"
         self.blobs = Blobs(f"{directory}/cas/blobs")
         self.limits = limits
-        self.notes: list[str] = []
+        self.warnings: list[str] = []
         for path in (f"{directory}/cas", self.path, self.locks):
             make_directory(os.path.abspath(path), 0o700, "image store")
 
@@ -202,7 +202,7 @@ class TreeStore:
                 try:
                     os.fchmod(root, 0o755)
                     limits = self.limits() if self.limits else None
-                    self.notes = unpack(self.blobs, image.layers, root, limits, progress)
+                    self.warnings = unpack(self.blobs, image.layers, root, limits, progress)
                 finally:
                     os.close(root)
                 self._finish(directory, hash_tree(f"{directory}/rootfs", progress))
