@@ -12,10 +12,10 @@ import os
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
+from ociruntime.pods.store.log_reader import FILES
 
 LONGEST = 16384  # maximum bytes of text in an entry
 LIMIT = 10 << 20  # bytes of a file before it is rotated
-FILES = 3  # log files of an app, with NAME itself
 
 
 class AppLog:

@@ -10,7 +10,7 @@ import pytest
 
 from ociruntime.pods.monitor.log_writer import LONGEST, AppLog, format_lines
 from ociruntime.pods.store import log_reader
-from ociruntime.pods.store.log_reader import Assembler, Line, LogReader, form, in_order
+from ociruntime.pods.store.log_reader import FILES, Assembler, Line, LogReader, form, in_order
 
 TIME = "2026-01-02T03:04:05.000000006Z"
 
@@ -49,6 +49,16 @@ def test_damaged_entries() -> None:
     """A power failure may leave any bytes."""
     entries = [b"1Z stdout F a", b"\xff\xff stdout F b", b"2Z \xff F c", bytes(40)]
     assert [line.text for line in Assembler("a").add(entries)] == [b"a", b"b", b"c"]
+
+
+def test_the_reader_reads_the_files_that_the_writer_keeps(tmp_path: Path) -> None:
+    for number in range(1, FILES + 1):
+        entry = b"1Z stdout F %d\n" % number
+        (tmp_path / f"a.log.{number}").write_bytes(entry)
+    reader = LogReader(str(tmp_path), "a")
+    read = [line.text for line in read_all(reader)]
+    reader.close()
+    assert read == [b"%d" % number for number in range(FILES - 1, 0, -1)]
 
 
 def test_setting_aside(tmp_path: Path) -> None:
