@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.fault_injection import fault
-from ociruntime.base.files import mode_of, sync_directory
+from ociruntime.base.files import is_there, sync_directory
 from ociruntime.base.json_text import dump, load
 from ociruntime.base.locks import FileLock, forget_lock
 from ociruntime.base.trusted_directories import make_directory
@@ -80,11 +80,7 @@ class TreeStore:
 
         An error must not count as "no": the tree would be unpacked again under running pods.
         """
-        path = f"{self._directory(tree)}/rendered"
-        try:
-            return bool(mode_of(path))
-        except OSError as error:
-            raise HostError(f'find "{path}"', error) from None
+        return is_there(f"{self._directory(tree)}/rendered")
 
     def render(self, image: Image, progress: Progress = silent) -> str:
         """Unpack an image's tree unless it exists; return the tree's id.
