@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Set
 
 from ociruntime.base.errors import ImageError, RuntimeFailure
+from ociruntime.base.files import is_there
 from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image, Progress, Record, silent
 from ociruntime.images.model.platforms import fits, parse_platform
@@ -161,7 +162,7 @@ def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Refe
 
     Raises HostError if the file cannot be read, ImageError if its format is unknown.
     """
-    if not _kind(reference.path):
+    if not is_there(reference.path):
         for kind in LOCAL_KINDS:
             before = dataclasses.replace(reference, kind=kind)
             try:
@@ -173,12 +174,6 @@ def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Refe
     from ociruntime.images.model.image_limits import Budget
 
     return recognized(reference, Budget.at(store.path, settings.limits()))
-
-
-def _kind(path: str) -> int:
-    from ociruntime.images.tar.archives import kind_of
-
-    return kind_of(path)
 
 
 def _verifier_for(
@@ -206,7 +201,7 @@ def _reads_source(reference: Reference, policy: str) -> bool:
     The policy ``new`` also reads local files again: that is cheap, and they may have changed.
     """
     return policy == "update" or (
-        policy == "new" and reference.is_local and bool(_kind(reference.path))
+        policy == "new" and reference.is_local and is_there(reference.path)
     )
 
 

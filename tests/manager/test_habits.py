@@ -161,7 +161,7 @@ def test_streams_of_a_run(daemon: Daemon, shell_root: str) -> None:
         assert (result.status, result.out, result.err) == (0, out, err), words
     for wrong, message in (
         (("-a", "other"), 'unknown stream "other"'),
-        (("-d", "-a", "stdout"), "--attach cannot be combined with --detach"),
+        (("-d", "-a", "stdout"), "--attach cannot be combined"),
         (("-a", "stdin", "-a", "stdout"), "requires --interactive"),
     ):
         assert message in daemon.ctl("run", *wrong, *options, *script).err

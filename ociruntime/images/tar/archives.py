@@ -191,17 +191,6 @@ def member_name(name: str | bytes) -> str:
     return "/".join(part for part in text.split("/") if part not in ("", "."))
 
 
-def kind_of(path: str) -> int:
-    """Return the type of the file at ``path``, such as ``stat.S_IFDIR``; 0 if it does not exist.
-
-    Raises HostError if the type cannot be determined.
-    """
-    try:
-        return stat.S_IFMT(mode_of(path))
-    except OSError as error:
-        raise HostError(f'open "{path}"', error) from None
-
-
 class DirectoryFiles:
     """The files below a directory, by relative path; has the same interface as ``ArchiveFiles``."""
 
@@ -213,7 +202,7 @@ class DirectoryFiles:
 
     def has(self, name: str) -> bool:
         """Return whether the regular file ``name`` exists.  Raises HostError."""
-        return kind_of(f"{self.path}/{name}") == stat.S_IFREG
+        return stat.S_ISREG(mode_of(f"{self.path}/{name}"))
 
     def open(self, name: str) -> tuple[Reading, int]:
         """Open the file ``name``; return (stream, size in bytes).

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.tar.tar_header import Header, number, parse_records
+from ociruntime.images.tar.tar_header import Header, apply_records, number, parse_records
 from ociruntime.images.tar.tar_reader import TarReader
 from tests.support.images import member, pack
 from tests.unit.images.trees import apply
@@ -164,7 +164,7 @@ def test_what_ends_too_early_is_refused(length: int) -> None:
         (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"0 \n")), "invalid record"),
         (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"7 a=b\nx")), "invalid record"),
         (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"\n" * 9)), "invalid record"),
-        (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"")), "of a header"),
+        (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"")), "within a header"),
         (
             archive(tarfile.USTAR_FORMAT, *[(member(b"L", name="p"), b"name")] * 20),
             "more than 16 .*headers",
@@ -252,9 +252,9 @@ def sparse(pieces: str, size: int, content: bytes = b"ab") -> bytes:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (sparse("0,1,0,1", 9), "overlaps another one"),
-        (sparse("5,1,0,1", 9), "overlaps another one"),
-        (sparse("0,2", 1), "overlaps another one"),
+        (sparse("0,1,0,1", 9), "overlaps another"),
+        (sparse("5,1,0,1", 9), "overlaps another"),
+        (sparse("0,2", 1), "overlaps another"),
         (sparse("0,3", 9), "add up"),
         (sparse("0,1", 9), "add up"),
         (sparse("0", 9), "without a length"),
@@ -266,3 +266,12 @@ def sparse(pieces: str, size: int, content: bytes = b"ab") -> bytes:
 def test_wrong_lists_of_pieces(data: bytes, message: str) -> None:
     with pytest.raises(ImageError, match=message):
         read_all(data)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("size", "x"), ("uid", "-1"), ("gid", "9" * 19), ("mtime", "now")]
+)
+def test_a_wrong_value_names_file_and_key(key: str, value: str) -> None:
+    header = Header(b"etc/file", b"0", 0o644, 0, 0, 0, 0, 0)
+    with pytest.raises(ImageError, match=f'^"etc/file": .*"{key}" \'{value}\' '):
+        apply_records(header, [(key.encode(), value.encode())])

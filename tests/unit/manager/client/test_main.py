@@ -147,7 +147,7 @@ def test_what_answers_is_no_daemon(tmp_path: Path) -> None:
                 "'SSH-2.0-x'",
             ),
             (b"", "connection was closed"),
-            (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", "in the middle"),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", "before the end"),
             (b"HTTP/1.1 200 OK\r\n\r\n{", "GET /v1/ping"),
             (b"HTTP/1.1 500 Oh\r\n\r\nno!", "status 500: no!"),
         ):

@@ -100,7 +100,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ),
     (
         {"volumes": [{"source": "/", "target": "/x", "propagation": "rshared"}]},
-        "volumes[0].propagation: rshared",
+        'volumes[0].propagation: "rshared"',
     ),
     ({"volumes": [{"source": "/", "target": "/x", "propagation": "x"}]}, "unknown value"),
     ({"volumes_from": ["web"]}, "volumes_from[0]: "),
