@@ -91,7 +91,10 @@ def _link(to: TreeCursor, first: list[str], name: str) -> None:
 
 
 def _content(source: str, target: str, status: os.stat_result) -> bool:
-    """Create ``target`` with the type and content of ``source``; skip a socket, return False."""
+    """Create ``target`` with the type and content of ``source``.
+
+    Returns False if ``source`` is a socket, which is not copied.
+    """
     mode = status.st_mode
     if stat.S_ISLNK(mode):
         os.symlink(os.readlink(source), target)

@@ -7,7 +7,7 @@
 The copy is made beside the volume, where no program can replace its files by links.  Then its
 entries are moved to the volume by rename(2) relative to descriptors: a program that changes the
 volume meanwhile cannot redirect a write to a file outside.  If a process is killed during the move,
-the next one that fills or settles the volume finishes it.
+next process that fills or settles the volume finishes the move.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def find_devices(source: str, target: str, access: str) -> list[Json]:
 
 
 def all_devices() -> list[Json]:
-    """Return the host's devices in /dev for a privileged app, as ``find_devices`` does.
+    """Return the host's devices in /dev for a privileged app, in the form of ``find_devices``.
 
     Leaves out the devices that every container has, such as /dev/null.  Raises PodError.
     """

@@ -65,15 +65,17 @@ class PodContext:
         return oci_resources.skipped(isolators, known)
 
     def begin(self) -> None:
-        """Prepare to run apps: called once, before the first one starts; does nothing here.
+        """Prepare to run apps; the base class does nothing.
 
-        Overridden for kvm pods to start the virtual machine; the override raises RuntimeFailure.
+        Called once, before the first app starts.  For kvm pods, the override starts the virtual
+        machine, and raises RuntimeFailure if that fails.
         """
 
     def end(self, then: Callable[[], None]) -> None:
-        """Finish when the last app has exited, and call ``then``; at once here.
+        """Call ``then`` once everything that the apps needed has ended: here at once.
 
-        Overridden for kvm pods to stop the virtual machine first.
+        Called when the last app has exited.  For kvm pods, the override first stops the virtual
+        machine.
         """
         then()
 
@@ -85,7 +87,7 @@ class PodContext:
         """Write the app's bundle, and replace this child process by the OCI runtime's ``create``.
 
         ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null.
-        Raises RuntimeFailure.
+        Raises RuntimeFailure if the bundle cannot be written or the runtime not be executed.
         """
         from ociruntime.pods.bundle.write_bundle import write_bundle
 

@@ -33,7 +33,7 @@ def is_host_network(config: dict[str, Any]) -> bool:
 def joins_networks(config: dict[str, Any]) -> bool:
     """Return whether a pod is connected to a network; ``config`` is its runtime-config.
 
-    It is not if it has only a loopback interface, or uses the host's network namespace.
+    Returns False if the pod has only a loopback interface, or uses the host's network namespace.
     """
     return not is_host_network(config) and networks_of(config) != [("none", "")]
 
@@ -92,8 +92,8 @@ def has_names(path: str) -> bool:
 def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
     """Return the names by which other pods on its networks find the pod.
 
-    These are the values of --net-name, or else the names of its apps; the last one is the hostname,
-    which may be "".
+    These are the values of --net-name, or else the names of the pod's apps, followed by its
+    hostname, which may be "".
     """
     names = config.get("net_names") or [app["name"] for app in manifest.get("apps") or ()]
     return [*names, config.get("hostname") or ""]
@@ -102,7 +102,7 @@ def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
 def write_files(
     path: str, config: dict[str, Any], dns: dict[str, Any], *, named: bool = False
 ) -> None:
-    """Write the pod's resolv.conf, hosts and hostname, unless it uses the images' own files.
+    """Write the pod's resolv.conf, hosts and hostname, unless the pod uses the images' own files.
 
     ``dns`` is the member ``dns`` of the CNI results.  With ``named``, the hosts file does not
     contain the hostname: ``give_names`` adds it later, with the pod's address.  Raises HostError.
@@ -165,8 +165,8 @@ def take_down(path: str) -> dict[str, Any]:
 def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """Return CNI port mappings for the host ports that a pod's manifest forwards.
 
-    Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError if no app
-    defines a port, if apps define it differently, or if a host port is forwarded twice.
+    Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError for a port
+    that no app defines or apps define differently, or for a host port that is forwarded twice.
     """
     named: dict[str, list[dict[str, Any]]] = {}
     for app in manifest.get("apps") or ():
@@ -217,8 +217,8 @@ def _mappings(wish: dict[str, Any], port: dict[str, Any]) -> list[dict[str, Any]
     count = port.get("count") or 1
     if not wish.get("hostPort") or max(wish["hostPort"], inside) + count - 1 > HIGHEST:
         raise PodError(
-            f'forward port "{wish["name"]}": it must have a host port, and both must be at most '
-            f"{HIGHEST}"
+            f'forward port "{wish["name"]}": it must have a host port, and both port numbers must '
+            f"be at most {HIGHEST}"
         )
     return [
         {

@@ -18,7 +18,7 @@ def enter_own_mounts() -> None:
     """Move this process to a new mount namespace, a slave of the host's.
 
     Mounts of the host propagate to the new namespace, but not vice versa.  Does nothing if this
-    process or an ancestor has called it before.  Raises HostError.
+    process or an ancestor has called this function before.  Raises HostError.
     """
     from ociruntime._shim import lib
 

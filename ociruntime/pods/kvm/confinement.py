@@ -40,10 +40,10 @@ PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 
 
 def confine(machine: Hardware) -> None:
-    """Confine this process, which executes qemu afterwards with the hardware ``machine``.
+    """Confine this process before it executes qemu.
 
-    The working directory must be the pod's directory; it becomes the root directory of this
-    process.  Raises HostError.
+    The process gets a new root directory, which contains the files of the hardware ``machine``.
+    The working directory must be the pod's directory.  Raises HostError.
     """
     from ociruntime._shim import lib
 

@@ -10,11 +10,12 @@ ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 
 
 def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str = "--port") -> None:
-    """Add ``ports``, host ports to forward to the pod, to ``manifest``.
+    """Add ``ports``, host ports that are forwarded to the pod, to those in ``manifest``.
 
-    Each is ``{"name", "hostPort", "hostIP"}``.  Its name is that of an app's port, or ``80-tcp``
-    for port 80.  If several apps have a port of that name, these must be the same port.  Raises
-    UsageError, whose message begins with ``where``.
+    Each is ``{"name", "hostPort", "hostIP"}``.  The name is the name of a port that an app's image
+    exposes, or a number and protocol such as ``80-tcp``.  Raises UsageError, whose message begins
+    with ``where``, if a name is unknown, if apps expose different ports by the same name, or if two
+    ports use the same host port.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for entry in manifest["apps"]:
@@ -55,7 +56,7 @@ def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
 def check_ports(manifest: dict[str, Any], where: str) -> None:
     """Check that no two ports forwarded to the pod use the same host port.
 
-    Raises UsageError, whose message begins with ``where``.
+    If they do, raises UsageError, whose message begins with ``where``.
     """
     seen: list[dict[str, Any]] = []
     for port in forwarded_ports(manifest):
@@ -69,7 +70,7 @@ def check_ports(manifest: dict[str, Any], where: str) -> None:
 
 
 def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the host ports that are forwarded to the pod with ``manifest``.
+    """Return the host ports that the pod with this ``manifest`` publishes.
 
     Each is ``{name, protocol, port, hostPort, hostIP}``.  ``port`` is the number inside the pod;
     ``hostIP`` is "" for all addresses of the host.

@@ -29,9 +29,9 @@ _SANDBOX_PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:808
 
 
 def volume(text: str, where: str = "--volume") -> dict[str, Any]:
-    """Parse ``text``, the value of a --volume option, to a volume as it is in a manifest.
+    """Parse ``text``, the value of a --volume option, to an entry of a manifest's ``volumes``.
 
-    Raises UsageError or BadRequest, whose message begins with ``where``.
+    Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     made = _fields(f"{where} {text}", f"name={text}", _VOLUME_FORM)
     check_volume(f"{where} {text}", made)
@@ -41,7 +41,7 @@ def volume(text: str, where: str = "--volume") -> dict[str, Any]:
 def mount(text: str, where: str = "--mount") -> dict[str, Any]:
     """Parse ``text``, the value of a --mount option, to ``{"volume", "target"[, "readOnly"]}``.
 
-    Raises UsageError or BadRequest, whose message begins with ``where``.
+    Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     made = _fields(f"{where} {text}", text, "volume=NAME,target=DIR")
     check_mount(f"{where} {text}", made)
@@ -51,7 +51,7 @@ def mount(text: str, where: str = "--mount") -> dict[str, Any]:
 def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
     """Parse ``text``, the value of --mnt-volume, to a volume with its mount point ``target``.
 
-    Raises UsageError or BadRequest, whose message begins with ``where``.
+    Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     made = _fields(f"{where} {text}", text, _ADDED_FORM)
     check_added_volume(f"{where} {text}", made)
@@ -61,7 +61,7 @@ def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
 def port(text: str, where: str = "--port") -> dict[str, Any]:
     """Parse ``text``, the value of a --port option, to ``{"name", "hostPort", "hostIP"}``.
 
-    Raises UsageError or BadRequest, whose message begins with ``where``.
+    Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     name, _, rest = text.partition(":")
     address, _, number = rest.rpartition(":")
@@ -77,7 +77,7 @@ def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
     """Parse ``text``, a --port option of ``ocipod app sandbox``, to a port as ``port`` returns it.
 
     Accepts the forms of ``port``, and rkt's form NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT.  Raises
-    UsageError or BadRequest, whose message begins with ``where``.
+    UsageError for wrong syntax, BadRequest for an invalid value; ``where`` begins the message.
     """
     fields = text.split(":", 3)
     if len(fields) < 4:
@@ -93,7 +93,7 @@ def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
 def _fields(where: str, text: str, form: str) -> dict[str, Any]:
     """Parse ``text``, the ``KEY=VALUE,...`` of a volume or mount, to {key: value}.
 
-    Raises UsageError, with the hint ``form``, or BadRequest.
+    Raises UsageError for wrong syntax, with the hint ``form``, and BadRequest for an invalid value.
     """
     fields: dict[str, Any] = {}
     for part in text.split(",") if text else ():
@@ -115,7 +115,7 @@ def _boolean(where: str, value: str) -> bool:
 def id_number(where: str, value: str) -> int:
     """Convert ``value``, a numeric user or group id, to a number.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, for any other text.
     """
     if not (value.isascii() and value.isdigit()) or int(value[:11]) > LAST_ID:
         raise BadRequest(where, f'invalid user or group id "{value}"', f"must be 0 to {LAST_ID}")
@@ -142,7 +142,7 @@ def _name(where: str, value: object) -> None:
 def target(where: str, value: str) -> None:
     """Check that ``value`` can be a mount point in an app: an absolute path other than ``/``.
 
-    Raises BadRequest.
+    Raises BadRequest for any other path.
     """
     checks.absolute_path(where, value)
     if clean(value) == "/":
@@ -156,7 +156,7 @@ def _mode(where: str, value: str) -> None:
 
 
 def address(where: str, value: str) -> None:
-    """Check that ``value`` is an IP address, or "" for all addresses.  Raises BadRequest."""
+    """Check that ``value`` is an IP address, or "" for all addresses; if not, raise BadRequest."""
     checks.string(where, value)
     try:
         if value:
@@ -189,7 +189,7 @@ check_port = checks.object_of(
 
 
 def check_volume(where: str, value: object) -> None:
-    """Check that ``value`` is a volume as it is in a manifest.  Raises BadRequest."""
+    """Check that ``value`` is an entry of a manifest's ``volumes``.  Raises BadRequest if not."""
     _check_volume(where, value, {})
 
 

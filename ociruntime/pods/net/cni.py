@@ -57,7 +57,7 @@ def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
 def validate(program: str, call: PluginCall) -> None:
     """Check the configuration of a call to a built-in plugin.  Raises NetworkError.
 
-    Does nothing if ``program`` is the path of an installed plugin, which checks it itself.
+    Does nothing if ``program`` is the path of an installed plugin: such a plugin checks its input.
     """
     if not program:
         _builtin(call).validate(call)
@@ -66,7 +66,7 @@ def validate(program: str, call: PluginCall) -> None:
 def add(program: str, call: PluginCall) -> dict[str, Any]:
     """Connect the pod to the network by calling ADD of a CNI plugin; return the CNI result.
 
-    ``program`` is the plugin's path, "" for a built-in one.  Raises NetworkError.
+    ``program`` is the plugin's path, "" for a built-in plugin.  Raises NetworkError.
     """
     if not program:
         result: dict[str, Any] = _builtin(call).add(call)
@@ -78,7 +78,7 @@ def add(program: str, call: PluginCall) -> dict[str, Any]:
 def delete(program: str, call: PluginCall) -> None:
     """Undo ``add`` by calling DEL of a CNI plugin, even if ``add`` has failed halfway.
 
-    ``program`` is the plugin's path, "" for a built-in one.  Raises NetworkError.
+    ``program`` is the plugin's path, "" for a built-in plugin.  Raises NetworkError.
     """
     if not program:
         _builtin(call).delete(call)

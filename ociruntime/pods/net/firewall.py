@@ -41,7 +41,7 @@ def apply(tool: str, rules: Sequence[Rules]) -> None:
     if not rules:
         return
     if tool == NFT:
-        # A run that was interrupted may have left a table; replacing it always would take longer.
+        # An interrupted run may have left a table.  Always replacing the table would take longer.
         try:
             _run(NFT, ["-f", "-"], "".join(nft_rules.script(ruleset, False) for ruleset in rules))
         except NetworkError:

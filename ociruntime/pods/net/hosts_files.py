@@ -42,7 +42,9 @@ Newest = Callable[[str], bytes | None]
 
 
 def create_lock(path: str) -> None:
-    """Create the lock file for the hosts file ``path``; a file without one is never updated.
+    """Create the lock file for the hosts file ``path``.
+
+    A hosts file without a lock file is never updated.
 
     Raises OSError.
     """
@@ -197,7 +199,7 @@ def _leave_own_mounts(state: str) -> None:
         ours = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         theirs = os.open("/proc/1/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return  # what is open here is closed with this process
+        return  # the exit of this process closes the descriptors
     if lib.oci_setns(theirs, CLONE_NEWNS) >= 0:
         try:
             is_same = os.path.samestat(os.stat(state), before)
@@ -231,7 +233,7 @@ def _write_newest(path: str, uuid: str, newest: Newest) -> None:
                 pass  # the pod has just ended, or its app has made the file unwritable
             fcntl.flock(lock, fcntl.LOCK_UN)
             # A helper with newer lines may have found the file locked and skipped it: then the
-            # lines have changed, and this one writes them.
+            # lines have changed, and this helper writes them.
             if newest(uuid) == block:
                 return
     except OSError:

@@ -100,9 +100,9 @@ def release(call: PluginCall) -> None:
 
 
 def check(call: PluginCall) -> None:
-    """Check with CHECK of the IPAM plugin that the pod's addresses are assigned to it.
+    """Check, by calling CHECK of the IPAM plugin, that the pod's addresses are still assigned.
 
-    Raises NetworkError if one is not.
+    Raises NetworkError if an address is not.
     """
     program = _program(call)
     if program is None:

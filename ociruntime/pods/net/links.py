@@ -92,7 +92,8 @@ def find(links: Rtnetlink, name: str) -> Link:
 def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int) -> Link:
     """Create a veth pair, ``name`` on the host and ``inside`` in ``namespace`` (a descriptor).
 
-    Both ends ignore router advertisements.  Returns the host's end.  Raises OSError, NetworkError.
+    Both ends ignore router advertisements.  Returns the host's end.  Raises OSError if the kernel
+    refuses a request, NetworkError if a sysctl cannot be set.
     """
     size = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     peer = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(inside))
@@ -106,8 +107,8 @@ def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int
 def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
     """Create the bridge ``name`` if it is missing, and bring it up; return whether it was created.
 
-    ``links`` must be a netlink socket in the network namespace of this thread.  Raises OSError,
-    NetworkError.
+    ``links`` must be a netlink socket in the network namespace of this thread.  Raises OSError if
+    the kernel refuses a request, NetworkError if a sysctl cannot be set.
     """
     size = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     made = True
@@ -148,7 +149,7 @@ def _make(links: Rtnetlink, name: str, kind: bytes, data: bytes, more: bytes) ->
 def remove(links: Rtnetlink, name: str) -> bool:
     """Remove the interface ``name``, with its peer if it is a veth; return whether it existed.
 
-    Raises OSError.
+    Raises OSError if the kernel refuses the request.
     """
     body = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(name))
     try:

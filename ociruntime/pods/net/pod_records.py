@@ -1,6 +1,7 @@
 """Network records of pods, which show whose addresses and ports can be reused.
 
-``STATE/.pods/UUID`` exists from before a pod's first address is assigned until all are released.
+``STATE/.pods/UUID`` exists from before a pod's first address is assigned until all its addresses
+are released.
 It contains the boot id and the network namespace: a pod whose namespace no longer exists is dead,
 even if its cleanup never ran.  It also lists the host ports forwarded to the pod, because a port
 can be forwarded to one pod only.
@@ -19,7 +20,7 @@ from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.net.firewall_rules import DIGITS
 
 DIRECTORY = ".pods"
-ANY = ("0.0.0.0", "::")  # noqa: S104 - addresses that mean all of the host's
+ANY = ("0.0.0.0", "::")  # noqa: S104 - stand for all addresses of the host
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -78,7 +79,7 @@ def write_record(
 
 
 def has_record(state: str, uuid: str) -> bool:
-    """Return whether the pod ``uuid`` has a network record: without one it has no addresses."""
+    """Return whether the pod ``uuid`` has a network record; a pod without one has no addresses."""
     return is_there(f"{state}/{DIRECTORY}/{uuid}")
 
 

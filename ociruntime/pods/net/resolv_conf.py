@@ -1,8 +1,9 @@
 """Build the resolv.conf and hosts files of a pod's apps.
 
-The first of these that exists is used.  For resolv.conf: the options ``--dns...``, the networks'
-results, the host's settings; with ``--dns=none`` the image's file.  For hosts: the options
-``--hosts-entry``, the image's file, a default.
+Each file comes from the first of its sources that exists.  The sources of resolv.conf are the
+options ``--dns...``, the networks' results and the host's settings; with ``--dns=none`` it is the
+image's file.  The sources of hosts are the options ``--hosts-entry``, the image's file and a
+default.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def parse_dns(
     """Convert the values of --dns, --dns-search, --dns-opt and --dns-domain to DNS settings.
 
     Returns ``{"mode", "nameservers", "search", "options", "domain"}``; the mode is "host", "none"
-    or "".  ``check_servers`` has checked ``servers``.  Raises UsageError.
+    or "".  The caller has checked ``servers`` with ``check_servers``.  Raises UsageError if options
+    contradict each other or a value is invalid.
     """
     mode = ""
     if servers and servers[0] in (HOST, NONE):
@@ -81,9 +83,9 @@ def resolv_conf(
     """Return the content of a pod's resolv.conf; None if the pod does not get a generated file.
 
     ``options`` is the result of ``parse_dns``, ``networks`` the object ``dns`` of the CNI results,
-    ``host`` the result of ``host_dns``; the first one that is not empty is used.  Name servers that
-    it lacks are taken from the next one.  After None, the pod uses the host's file if the mode is
-    "host", otherwise the image's file.
+    ``host`` the result of ``host_dns``.  The settings come from the first of these that is not
+    empty.  The name servers come from the first of these that has any.  If the result is None, the
+    pod uses the host's file if the mode is "host", otherwise the image's file.
     """
     if options.get("mode"):
         return None
@@ -102,7 +104,7 @@ def resolv_conf(
 
 
 def host_dns(text: str, is_host_network: bool) -> dict[str, Any]:
-    """Return the settings in ``text``, the host's resolv.conf, that are valid in a pod, too.
+    """Return the settings in ``text``, the host's resolv.conf, that also work in a pod.
 
     Unless ``is_host_network``, leaves out name servers on the host's loopback interface, such as
     systemd-resolved's 127.0.0.53: a pod cannot reach them from its own network namespace.
@@ -144,7 +146,7 @@ def parse_hosts_entries(values: list[str]) -> dict[str, Any]:
 
     Each value is ``IP=NAME[,NAME][,IP=NAME]``, or the only value is ``host`` (use the host's file).
     Returns ``{"mode", "entries": [[IP, [NAME, ...]], ...]}``, where the mode is "host" or "".
-    Names of the same address are merged.  Raises UsageError.
+    Names of the same address are merged.  Raises UsageError for an invalid entry.
     """
     if HOST in values:
         if len(values) > 1:

@@ -68,7 +68,7 @@ _KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
 
 @dataclass(frozen=True)
 class AppRoot:
-    """The open root directory ``fd`` of an app.
+    """An app's root directory, open as the descriptor ``fd``.
 
     ``shift`` is the host id of the app's user 0; it is not 0 if the pod has a user namespace.
     """
@@ -143,7 +143,8 @@ def _running_root(pod: Pod, app: str, pid: int, lock: int) -> Iterator[int]:
 def _root_of(pod: Pod, pid: int) -> int:
     """Return a descriptor of the root directory of the process ``pid``.
 
-    Raises PodError if the process is not in a cgroup of the pod, HostError if it cannot be opened.
+    Raises PodError if the process is not in a cgroup of the pod, HostError if the directory cannot
+    be opened.
     """
     try:
         process = os.open(f"/proc/{pid}", _PATH_ONLY)
@@ -197,14 +198,14 @@ def _stopped_root(pod: Pod, app: str, settings: dict[str, Any], limits: Limits) 
 class _FileInApp:
     """A file in an app: ``name`` in the open directory ``fd``, and its ``status`` (lstat(2)).
 
-    If the path is that of a directory itself, such as ``/`` or ``a/..``, ``fd`` is this directory
+    If the path names a directory itself, such as ``/`` or ``a/..``, ``fd`` is this directory
     and ``name`` is b"".
     """
 
     def __init__(self, root: AppRoot, path: str, *, follow: bool = False) -> None:
         """Resolve ``path`` in ``root``; with ``follow``, also follow a symbolic link at its end.
 
-        Raises OSError, ImageError.
+        Raises OSError if a component is missing, ImageError for too many components or links.
         """
         self._inside = Inside(root.fd, Budget(root.limits, _any_room))
         parts = os.fsencode(path).split(b"/")
@@ -320,8 +321,7 @@ class _FileUnpacker(LayerUnpacker):
 
     Names ``.wh.*`` have no special meaning, and the attributes of the root directory are not
     changed.  A program in the app may move directories meanwhile.  As in LayerUnpacker, symbolic
-    links are not followed out of the root filesystem, so files can only end up at another place
-    inside it.
+    links are not followed out of the root filesystem, so files can only end up elsewhere inside it.
     """
 
     def __init__(
@@ -475,7 +475,7 @@ def _guard(lock: int, us: int, init: int, ended: int, app: str) -> None:
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     needed = sorted({2, lock, us, ended, init} - {-1})
-    # Close all others: they would keep the mount busy, or the pipe open.
+    # Close all other descriptors: they would keep the mount busy, or the pipe open.
     for below, above in zip([-1, *needed], [*needed, os.sysconf("SC_OPEN_MAX")], strict=True):
         os.closerange(below + 1, above)
     poll = select.poll()
@@ -497,7 +497,8 @@ def mount_volumes(pod: Pod, app: str, settings: dict[str, Any], root: int, limit
 
     This process must be in a private mount namespace and in the pod's directory; ``settings`` is
     the pod's runtime-config.  Skips a volume whose source is missing or whose mount point is
-    unsuitable, so that the app's other files remain accessible.  Raises HostError, PodError.
+    unsuitable, so that the app's other files remain accessible.  Raises HostError if a mount fails,
+    PodError if the manifest is damaged.
     """
     manifest = read_manifest(pod)
     facts = AppFacts(pod.uuid, "")

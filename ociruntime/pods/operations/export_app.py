@@ -109,7 +109,8 @@ def exported(
     Blobs that the image store lacks are added to ``blobs``, as temporary files in ``directory``.
     With ``squash``, the image has a single layer.  ``limits`` limits the number of bytes.  The
     caller must be in the context ``lock_stopped_pod``.  Raises PodError if the app's files cannot
-    be read, ImageError if its image is missing or a limit is exceeded, HostError.
+    be read, ImageError if its image is missing or a limit is exceeded, HostError if a file cannot
+    be read or written.
     """
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)
@@ -226,7 +227,7 @@ def _merged(
 ) -> None:
     """Write a tar archive of an app's root filesystem, an overlay, to ``target``.
 
-    A child process mounts the overlay in a new mount namespace.  Raises PodError.
+    A child process mounts the overlay in a new mount namespace.  Raises PodError if it fails.
     """
     read, write = os.pipe2(os.O_CLOEXEC)
     error_read, error_write = os.pipe2(os.O_CLOEXEC)

@@ -56,7 +56,7 @@ _MUTABLE_HINT = "only pods of `app sandbox` can be changed"
 def settings_of(host: Host, request: SandboxRequest, uuid: str) -> dict[str, Any]:
     """Return the content of a sandbox's file ``runtime-config``.
 
-    To check only the request, pass "" as ``uuid``.  Raises UsageError.
+    To check only the request, pass "" as ``uuid``.  Raises UsageError for an unsupported option.
     """
     settings = prepared_settings(host, request, "oci") | run_settings(request, uuid, "oci")
     settings |= {"mutable": True, "on_failure": request.on_failure, "on_exit": request.on_exit}
@@ -134,8 +134,8 @@ def save_uuid(path: str, pod: Pod) -> None:
 def _stored(directory: str) -> Iterator[Store]:
     """Context manager: open the image store, and prevent ``image gc`` from removing images.
 
-    In the context, the caller writes a manifest that refers to images; afterwards they count as
-    used.
+    In the context, the caller writes a manifest that refers to images.  Afterwards, these images
+    count as used.
     """
     from ociruntime.images.store.store import Store
     from ociruntime.pods.store.lock import prepare_lock
@@ -209,7 +209,7 @@ def _draft_app(
 ) -> dict[str, Any]:
     """Add an app and its volumes to ``draft``; return the app's manifest entry.
 
-    ``settings`` is the pod's runtime-config.  Raises UsageError.
+    ``settings`` is the pod's runtime-config.  Raises UsageError for a wrong name, volume or mount.
     """
     app.mount = [*app.mount, *_add_volumes(draft.manifest, app)]
     if settings["private_users"]:
@@ -257,7 +257,7 @@ def _make_files(
 def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, Any]]:
     """Add the volumes of the app's --mnt-volume options to ``manifest``; return their mounts.
 
-    Raises UsageError.
+    Raises UsageError if a host directory is missing, or the pod has another volume of that name.
     """
     where = app.where("mnt_volume")
     mounts = []

@@ -65,7 +65,7 @@ def _run_of(pod: Pod) -> object:
 
 
 def _kill(pod: Pod) -> bool:
-    """Kill the pod's monitor, with which the pod's other processes exit.
+    """Kill the pod's monitor; the pod's other processes then exit as well.
 
     Returns False if its pid is not known or it cannot be killed.  Raises PodError if the file
     monitor.json is damaged.

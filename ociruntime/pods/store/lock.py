@@ -66,7 +66,7 @@ def _lock(fd: int, operation: int) -> None:
     """Lock or unlock the file ``fd`` with flock(2).
 
     ``operation`` is LOCK_SH, LOCK_EX or LOCK_UN, combined with LOCK_NB to not wait.  Raises
-    BlockingIOError if another process holds a conflicting lock, HostError.
+    BlockingIOError if another process holds a conflicting lock, HostError if flock(2) fails.
     """
     try:
         fcntl.flock(fd, operation)

@@ -19,7 +19,7 @@ class Line:
     """A line of an app's output, written at ``time`` (RFC 3339).
 
     ``stream`` is "stdout" or "stderr".  ``ended`` is False if the line is not complete yet, or if
-    it is longer than LONGEST_LINE and this is only a part of it.
+    the line is longer than LONGEST_LINE and ``text`` is only a part of it.
     """
 
     __slots__ = ("app", "ended", "stream", "text", "time")
@@ -173,7 +173,7 @@ def form(line: Line, with_app: bool, with_time: bool) -> bytes:
 
 
 def check_app(names: list[str], app: str) -> list[str]:
-    """Return [``app``], or ``names`` if ``app`` is "".
+    """Return the apps whose logs are to be read: [``app``], or ``names`` if ``app`` is "".
 
     ``names`` are the names of all apps of a pod.  Raises PodError if ``app`` is not among them.
     """

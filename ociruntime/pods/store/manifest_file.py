@@ -61,9 +61,9 @@ def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
 def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
     """Return the JSON object in the pod's file ``name``; None if the file does not exist.
 
-    An empty file counts as missing, because a power failure can leave one that was not synced.  For
-    ``pod`` and ``runtime-config``, which are synced, it is an error.  Raises PodError for invalid
-    content, HostError if the file cannot be read.
+    An empty file counts as missing, because a power failure can empty a file that was not synced.
+    The files ``pod`` and ``runtime-config`` are synced, so they must not be empty.  Raises PodError
+    for invalid content, HostError if the file cannot be read.
     """
     try:
         text = pod.read(name)
@@ -113,8 +113,8 @@ class manifest_lock:  # noqa: N801 - used like a function
     """Context manager: wait for the lock of a pod's manifest, and hold it.
 
     The lock is a separate file, because the manifest is replaced by a rename.  Raises HostError if
-    locking fails, PodError if the pod is in the phase garbage or exited-garbage: it must not be
-    changed.
+    locking fails, PodError if the pod is in the phase garbage or exited-garbage, in which its
+    manifest must not be changed.
     """
 
     __slots__ = ("_fd", "_pod")

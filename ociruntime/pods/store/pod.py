@@ -53,7 +53,7 @@ AT_FDCWD = -100
 
 
 class Pod:
-    """An open pod; ``fd`` is a descriptor of its directory, and stays valid if that is moved.
+    """An open pod; ``fd`` is a descriptor of its directory, valid even after the directory moves.
 
     ``phase`` and ``state`` are as of the last ``refresh``.  ``lock`` is the descriptor that holds
     the pod's lock, or -1 if this process does not hold it.

@@ -78,9 +78,10 @@ class AppStreams:
         self._readers[reader] = name
 
     def read(self) -> None:
-        """Begin to read output.
+        """Start to read the app's output.
 
-        Called once the runtime's ``create`` has succeeded, which has the same stdout and stderr.
+        Call this once the runtime's ``create`` has succeeded: it writes error messages to the
+        same stdout and stderr.
         """
         for reader in self._readers:
             self._watch(reader)
@@ -121,7 +122,7 @@ class AppStreams:
                     os.close(fd)
 
     def use_terminal(self, master: int) -> None:
-        """Use the app's terminal, with the descriptor ``master``, for input and output."""
+        """Use the terminal whose master is the descriptor ``master`` for input and output."""
         os.set_blocking(master, False)
         self._terminal = self._input = master
         self._readers[master] = "stdout"
@@ -259,7 +260,7 @@ class ConsoleListener:
     def take(self) -> int:
         """Return the descriptor of the terminal's master that the runtime has sent, or -1.
 
-        Call it once the runtime has exited.  It closes the socket.
+        Closes the listening socket.  Call this once the runtime has exited.
         """
         master = -1
         try:

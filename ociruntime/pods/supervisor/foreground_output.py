@@ -36,7 +36,7 @@ class LocalTerminal:
     def connect(self, streams: AppStreams) -> None:
         """Set raw mode, and begin to copy the terminal's input and size to the app's terminal.
 
-        ``streams`` are those of the app.
+        ``streams`` are the app's streams.
         """
         self._streams = streams
         self._terminal.make_raw()
@@ -68,7 +68,7 @@ class LocalTerminal:
         return self._output.is_empty
 
     def signal(self, number: int) -> None:
-        """Handle SIGWINCH or SIGCONT; ignore another signal ``number``.
+        """Handle SIGWINCH or SIGCONT; ignore any other signal ``number``.
 
         Both copy the terminal's size to the app's terminal; SIGCONT also sets raw mode again.
         """

@@ -153,8 +153,8 @@ if TYPE_CHECKING:
 def hibernate_when_idle(pod: Supervisor, timeout: float = 0) -> None:
     """Make the monitor of ``pod`` hibernate after ``timeout`` seconds without an event.
 
-    0 means the default timeout.  A monitor that is connected to a terminal never hibernates, nor
-    does that of a kvm pod.
+    0 means the default timeout.  The monitor of a kvm pod, and a monitor that is connected to a
+    terminal, never hibernate.
     """
     # Never while a user is attached to the terminal, nor for kvm pods: the machine is large anyway,
     # and its state (a child with a result to be read) is not worth serialising.
@@ -193,9 +193,10 @@ def is_quiet(pod: Supervisor) -> bool:
 
 
 def take_snapshot(pod: Supervisor) -> Snapshot:
-    """Return the state of an idle monitor that is not in the pod's files, a JSON object.
+    """Return, as a JSON object, the state of an idle monitor that the pod's files do not contain.
 
-    A later version of this program may restore it, so the meaning of its members must not change.
+    A later version of ocipod may restore the snapshot, so the meaning of its members must not
+    change.
     """
     assert pod.control is not None
     return {

@@ -91,7 +91,7 @@ class AppLog:
 
     @property
     def descriptor(self) -> int:
-        """The descriptor of the log file; no output is buffered."""
+        """The descriptor of the log file, to which output is written without buffering."""
         return self._fd
 
     def close(self) -> None:

@@ -2,8 +2,9 @@
 
 The plugin removes a bridge that it has created when the last pod leaves the bridge.
 
-Two settings are not in CNI's plugin of the same name: ``isolated`` (other networks reach only
-forwarded ports of its pods) and, with it, ``internal`` (its pods reach no other network).
+CNI's plugin of the same name lacks two settings.  With ``isolated``, other networks reach only the
+forwarded ports of the bridge's pods.  If ``internal`` is set as well, these pods reach no other
+network.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def _in_subnet(address: Address, network: Network) -> Network:
 def delete(call: PluginCall) -> None:
     """Undo ``add``: remove the pod's veth pair, and release its addresses.
 
-    Attempts both even if the first fails, and then raises a NetworkError with all error messages.
+    Attempts both steps even if the first fails, and then raises a NetworkError with all messages.
     """
     veth_pair.undo(
         [

@@ -36,8 +36,8 @@ def validate(call: PluginCall) -> None:
 def add(call: PluginCall) -> dict[str, Any]:
     """Bring up ``lo`` in the pod; return the CNI result.
 
-    The result is that of the previous plugin in the chain; for the first plugin, it describes
-    ``lo``.  Raises NetworkError.
+    This is the result of the previous plugin in the chain.  If there is no previous plugin, it is a
+    result that describes ``lo``.  Raises NetworkError.
     """
     bring_up(call.namespace)
     if call.previous:

@@ -1,4 +1,4 @@
-"""The plugin ``portmap``, which forwards host ports to a pod, including those of 127.0.0.1."""
+"""The plugin ``portmap``, which forwards host ports to a pod, including ports of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _family(forward: Forward) -> int:
 
 
 def _refuse_unreachable(call: PluginCall, forwards: tuple[Forward, ...]) -> None:
-    """Raise NetworkError if one of ``forwards`` is limited to a host address.
+    """Raise NetworkError if one of ``forwards`` is limited to an address of the host.
 
     Called for an IP family in which the pod has no address: a host address of this family could not
     be forwarded to the pod.

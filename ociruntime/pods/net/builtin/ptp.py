@@ -61,7 +61,7 @@ def _configure_inside(links: Rtnetlink, index: int, addresses: Addresses) -> Non
     links.set_up(index)
     for one in addresses.assigned:
         give_address(links, index, one.network)
-    # Before the subnet's own route is removed below: it makes gateways in the subnet reachable.
+    # Add them before the subnet's own route, which makes gateways reachable, is removed below.
     veth_pair.add_routes(links, index, addresses)
     for one in addresses.assigned:
         remove_subnet_route(links, one.network, index)
@@ -84,7 +84,7 @@ def _configure_here(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 def delete(call: PluginCall) -> None:
     """Undo ``add``: remove the pod's veth pair, and release its addresses.
 
-    Attempts both even if the first fails, and then raises a NetworkError with all error messages.
+    Attempts both steps even if the first fails, and then raises a NetworkError with all messages.
     """
     veth_pair.undo(
         [

@@ -1,4 +1,4 @@
-"""Parts common to the plugins ``ptp`` and ``bridge``: the veth pair between host and pod."""
+"""Create, check and remove the veth pair between host and pod, for ``ptp`` and ``bridge``."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def add_routes(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 
 
 def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> dict[str, Any]:
-    """Return the CNI result of ADD; ``ends`` are the interfaces on the host, then the pod's."""
+    """Return the CNI result of ADD; ``ends`` lists the interfaces on the host, then the pod's."""
     from ociruntime.pods.net.plugin_call import in_version
 
     devices: list[dict[str, Any]] = [
