@@ -61,8 +61,8 @@ def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -
     """Mount an overlay of ``home/upper`` on ``tree`` at ``target``; ``home/work`` is its workdir.
 
     ``user_namespace`` is a descriptor of the user namespace that maps the owners of the files in
-    ``tree``, or -1 to leave the owners as they are.  Raises HostError, or OSError if a directory
-    cannot be opened.
+    ``tree``, or -1 to leave the owners as they are.  Raises HostError if the mount fails, OSError
+    if a directory cannot be opened.
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     opened = [os.open(tree, flags) if user_namespace < 0 else _clone(tree, user_namespace)]
@@ -126,7 +126,10 @@ class UserNamespace:
         self._fd = -1
 
     def __enter__(self) -> int:
-        """Create the user namespace in a child process; return its descriptor.  Raises OSError."""
+        """Create the user namespace in a child process; return its descriptor.
+
+        Raises OSError if the namespace cannot be created.
+        """
         ready, ready_end = os.pipe2(os.O_CLOEXEC)
         done_end, done = os.pipe2(os.O_CLOEXEC)
         child = os.fork()
@@ -158,9 +161,9 @@ class UserNamespace:
 
 
 def unshare(kinds: int) -> None:
-    """Move this thread to new namespaces.
+    """Move this thread to new namespaces; raise OSError if this fails.
 
-    ``kinds`` is a combination of flags ``CLONE_NEW*``.  Raises OSError.
+    ``kinds`` is a combination of flags ``CLONE_NEW*``.
     """
     from ociruntime._shim import lib
 

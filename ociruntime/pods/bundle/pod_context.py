@@ -17,13 +17,14 @@ SHARED_MEMORY = "shm"  # in the pod's directory: mounted as its apps' /dev/shm
 
 
 class PodContext:
-    """What the apps of a pod share, and how its monitor creates their containers.
+    """The environment that a pod's apps share, and the methods that create their containers.
 
     The subclass ``Machine`` runs the apps in a virtual machine instead of with an OCI runtime.
 
     ``path`` is the pod's directory, the working directory of the monitor.  ``private`` lists
     descriptors that no other program may inherit, ``cgroups`` the pod's cgroup directories in all
-    hierarchies.  ``namespaces`` maps OCI namespace types, which apps join, to paths.
+    hierarchies.  ``namespaces`` maps the types of the namespaces that apps join (OCI names) to
+    paths.
     """
 
     can_hibernate = True  # whether the monitor may hibernate while apps run
@@ -114,7 +115,8 @@ class PodContext:
     def call_runtime(self, app: str, argv: tuple[str, ...]) -> None:
         """Replace this child process by the OCI runtime with the arguments ``argv``.
 
-        The runtime writes its errors to the log of ``app``.  Raises RuntimeFailure.
+        The runtime writes its errors to the log of ``app``.  Raises RuntimeFailure if the runtime
+        cannot be executed.
         """
         remove_file(self.runtime_log(app))
         self.runtime.become(f"{self.path}/{self.runtime_log(app)}", argv, (-1, -1, -1))

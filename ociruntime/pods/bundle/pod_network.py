@@ -43,7 +43,8 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
 
     ``path`` is the pod's directory, ``config`` its runtime-config, ``namespace`` the path of its
     network namespace.  Writes net-info.json before it creates an interface, so that ``take_down``
-    can clean up after a crash.  Raises RuntimeFailure.
+    can clean up after a crash.  Raises RuntimeFailure if a network cannot be joined or a file
+    cannot be written.
     """
     from ociruntime.pods.net import networks
     from ociruntime.pods.net.network_configs import net_directories
@@ -105,7 +106,8 @@ def write_files(
     """Write the pod's resolv.conf, hosts and hostname, unless the pod uses the images' own files.
 
     ``dns`` is the member ``dns`` of the CNI results.  With ``named``, the hosts file does not
-    contain the hostname: ``give_names`` adds it later, with the pod's address.  Raises HostError.
+    contain the hostname: ``give_names`` adds it later, with the pod's address.  Raises HostError if
+    a file cannot be written.
     """
     from ociruntime.pods.net import resolv_conf
 
@@ -178,7 +180,7 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         owners = named.get(name, [])
         # The apps share the network, so one name must mean one port.
         if any(_place(one) != _place(owners[0]) for one in owners):
-            raise PodError(f'forward port "{name}": the apps of the pod define it differently')
+            raise PodError(f'forward port "{name}": the apps define different ports of this name')
         port = owners[0] if owners else _port_of_name(name)
         if not port and not wish.get("podPort"):
             raise PodError(

@@ -74,11 +74,11 @@ class RuntimeCalls:
         return [self.program, *options, *arguments]
 
     def become(self, log: str, arguments: Sequence[str], streams: Sequence[int]) -> NoReturn:
-        """Replace this process by the runtime.  Raises HostError.
+        """Replace this process by the OCI runtime; raise HostError if execve(2) fails.
 
-        ``streams`` are the descriptors of the runtime's stdin, stdout and stderr, -1 for a null
-        device.  The null device is a private one, because crun before 1.9 changes the owner of its
-        standard streams to the container's user.
+        ``log`` and ``arguments`` are those of ``command``.  ``streams`` are the descriptors of the
+        runtime's stdin, stdout and stderr, -1 for a null device.  The null device is a private one,
+        because crun before 1.9 changes the owner of its standard streams to the container's user.
         """
         null = -1
         for number, fd in enumerate(streams):

@@ -182,7 +182,7 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
 
 
 def add_mtab(rootfs: str, owner: int) -> None:
-    """Create /etc/mtab in ``rootfs``, a symbolic link to /proc/self/mounts, if it is missing.
+    """Create the symbolic link /etc/mtab to /proc/self/mounts in ``rootfs``, if it is missing.
 
     ``owner`` is the host uid and gid of the link.  Errors are ignored: few programs read the file.
     """

@@ -311,9 +311,10 @@ def _verify_tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
 
 
 def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
-    """Print an image's manifest, or with an option its configuration or index, byte for byte.
+    """Print an image's manifest; with ``--config`` its configuration, with ``--index`` its index.
 
-    A newline is added if the document does not end with one.
+    The bytes are printed unchanged unless ``--pretty-print`` is given, but a newline is added at
+    the end if it is missing.
     """
     if arguments.flag("config") and arguments.flag("index"):
         raise UsageError("--config and --index are mutually exclusive")

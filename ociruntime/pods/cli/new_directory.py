@@ -20,7 +20,7 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
     """Check that the directory ``target`` can be created or replaced; return its absolute path.
 
     ``data`` is ocipod's data directory.  A symbolic link is refused, because a container may have
-    created it, in a volume, to redirect the write.  Raises UsageError.
+    created it, in a volume, to redirect the write.  Raises UsageError if ``target`` is refused.
     """
     absolute = os.path.abspath(target)
     if os.path.islink(absolute):

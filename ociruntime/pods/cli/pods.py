@@ -239,7 +239,10 @@ def run_cat_manifest(context: Context, arguments: Arguments) -> int:
 
 
 def run_stop(context: Context, arguments: Arguments) -> int:
-    """Stop running pods; return 254 if a pod could not be stopped.  Raises UsageError."""
+    """Stop running pods; return 254 if a pod could not be stopped.
+
+    Raises UsageError if no pod is given.
+    """
     seconds = arguments.number("time", 10)
     status = 0
     for uuid in given_uuids(arguments):

@@ -82,7 +82,8 @@ def host_of(context: Context) -> Host:
 def prepared(context: Context, options: PodRequest, *, runs: bool) -> Pod:
     """Prepare a pod and return it, locked by this process.
 
-    With ``runs``, the pod will be run at once: also check its networks.  Raises RuntimeFailure.
+    ``runs`` means that the pod is run at once, so that its networks are checked as well.  Raises
+    RuntimeFailure if the pod cannot be prepared.
     """
     request = Request(host_of(context), options, warn, runs)
     kind = check(request).name

@@ -142,7 +142,7 @@ def _hierarchies() -> list[str]:
 
 
 def mountinfo() -> str:
-    """Return the text of /proc/self/mountinfo.  Raises HostError."""
+    """Return the text of /proc/self/mountinfo; raise HostError if it cannot be read."""
     try:
         return own_mountinfo()
     except OSError as error:
@@ -262,7 +262,8 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
     """Delete the containers of the pod ``uuid``, each with the OCI runtime that created it.
 
     ``runtime`` is the name or path of the runtime that the pod is configured to use; any other
-    runtime is looked up by its name.  Returns error messages.  Raises HostError.
+    runtime is looked up by its name.  Returns error messages.  Raises HostError if the state
+    directory of the runtimes cannot be read.
     """
     problems = []
     for name in _entries(STATE_ROOT):
@@ -281,7 +282,7 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
 
 
 def _has_containers(uuid: str) -> bool:
-    """Return True if a runtime has state of the pod's containers, or if this cannot be read."""
+    """Return whether an OCI runtime has state of the pod's containers; True if that is unknown."""
     try:
         return any(
             _id_in(entry).startswith(f"{uuid}-")

@@ -43,7 +43,8 @@ def confine(machine: Hardware) -> None:
     """Confine this process before it executes qemu.
 
     The process gets a new root directory, which contains the files of the hardware ``machine``.
-    The working directory must be the pod's directory.  Raises HostError.
+    The working directory must be the pod's directory.  Raises HostError if a namespace or mount
+    cannot be created.
     """
     from ociruntime._shim import lib
 

@@ -139,7 +139,7 @@ class Machine(PodContext):
         """Mount the apps' root filesystems, and replace this child process by qemu.
 
         ``ports`` are descriptors of listening sockets, which become the machine's virtio ports.
-        Raises RuntimeFailure.
+        Raises RuntimeFailure if a mount fails or qemu cannot be executed.
         """
         from ociruntime.pods.kvm.confinement import confine
         from ociruntime.pods.kvm.network import connect_taps
@@ -189,7 +189,8 @@ class Machine(PodContext):
                 continue
             return
         raise PodError(
-            "start the virtual machine: move qemu to a cgroup of the pod: all attempts failed"
+            "start the virtual machine: move qemu to a cgroup of the pod: none of these is writable: "
+            f"{', '.join(self.cgroups) or 'none'}"
         )
 
 

@@ -35,7 +35,8 @@ def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple
 
     The caller adds ports and networks to the hardware.  ``path`` is the pod's directory, ``config``
     its runtime-config, ``apps`` are the names of its apps, in the manifest's order.  Mounts the
-    apps' root filesystems, which qemu shares with the guest.  Raises RuntimeFailure.
+    apps' root filesystems, which qemu shares with the guest.  Raises RuntimeFailure if a setting is
+    not supported, or a file or mount cannot be created.
     """
     kvm = settings(str(config.get("local_config") or ""), str(config.get("kvm_kernel") or ""))
     configs = {}

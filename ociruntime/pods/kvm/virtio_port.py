@@ -161,7 +161,7 @@ def _spawn(port: int, streams: list[int]) -> int:
     """Start the proxy process that relays between ``streams`` and ``port``; return its pid.
 
     All are descriptors: ``streams`` the app's stdin, stdout and stderr, ``port`` the connection to
-    its virtio port.
+    its virtio port.  Raises HostError if the process cannot be started.
     """
     import fcntl
 

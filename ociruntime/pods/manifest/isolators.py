@@ -136,7 +136,8 @@ def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
     """Check that none of a pod's kernel parameters (sysctls) would change the host.
 
     A kernel parameter changes the host if the pod shares the parameter's namespace with the host.
-    ``settings``, the pod's runtime-config, tells which namespaces are shared.  Raises UsageError.
+    ``settings``, the pod's runtime-config, tells which namespaces are shared.  Raises UsageError
+    for such a parameter.
     """
     shared = {}
     if any(name == "host" for name, _ in settings["net"]):

@@ -58,7 +58,7 @@ def _integer(text: str, where: str) -> int:
 def pairs(texts: list[str], where: str) -> dict[str, str]:
     """Parse ``texts``, ``NAME=VALUE`` strings, to {name: value}; later ones override earlier ones.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if one lacks a name or "=".
     """
     split = [text.partition("=") for text in texts]
     for text, (name, equals, _) in zip(texts, split, strict=True):
@@ -163,7 +163,7 @@ def networks(where: str, value: list[str]) -> None:
 def network_name(where: str, value: Any) -> None:  # noqa: ANN401
     """Check that ``value`` is a valid name for a pod on its networks.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     nonempty(where, value)
     if not resolv_conf.is_pod_name(value):
@@ -175,7 +175,7 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
 def network_names(where: str, value: list[str]) -> None:
     """Check that ``value`` lists valid names for a pod on its networks.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     list_of(nonempty)(where, value)
     for name in value:

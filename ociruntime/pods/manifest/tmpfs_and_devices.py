@@ -33,7 +33,7 @@ _DEVICE: checks.Members = {
 def check_tmpfs(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
     """Check ``value``, a tmpfs mount ``{"target", "options": [...]}`` in a request.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     members: checks.Members = {"target": target, "options": checks.list_of(_option)}
     checks.object_of(members, "target")(where, value)
@@ -88,7 +88,7 @@ def tmpfs_mount(path: str, options: list[str]) -> dict[str, Any]:
 def check_device(where: str, value: Any) -> None:  # noqa: ANN401
     """Check ``value``, a device ``{"source", "target", "access"}`` in a request.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     checks.object_of(_DEVICE, *_DEVICE)(where, value)
     if set(value["access"]) - set("rwm"):

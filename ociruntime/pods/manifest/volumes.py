@@ -77,7 +77,7 @@ def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
     """Parse ``text``, a --port option of ``ocipod app sandbox``, to a port as ``port`` returns it.
 
     Accepts the forms of ``port``, and rkt's form NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT.  Raises
-    UsageError for wrong syntax, BadRequest for an invalid value; ``where`` begins the message.
+    UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     fields = text.split(":", 3)
     if len(fields) < 4:
@@ -196,7 +196,7 @@ def check_volume(where: str, value: object) -> None:
 def check_added_volume(where: str, value: object) -> None:
     """Check that ``value`` is a volume with a member ``target``, the path of its mount point.
 
-    Raises BadRequest.
+    Raises BadRequest if it is not.
     """
     is_of_host = isinstance(value, dict) and value.get("kind") == "host"
     _check_volume(where, value, {"target": target}, {"fill": checks.flag} if is_of_host else {})
@@ -216,7 +216,7 @@ def check_owners(volumes: list[dict[str, Any]], count: int) -> None:
     """Check that the owners of ``volumes`` exist in the pod's user namespace.
 
     ``volumes`` are entries of the manifest, with members ``uid`` and ``gid``.  The namespace has
-    the ids 0 to ``count`` - 1.  Raises UsageError.
+    the ids 0 to ``count`` - 1.  Raises UsageError if an owner is out of this range.
     """
     for volume in volumes:
         for key in ("uid", "gid"):

@@ -57,8 +57,9 @@ class Rules:
 
 
 def tag(uuid: str, interface: str, purpose: str) -> str:
-    """Return the tag of the packet filter rules that a pod's interface needs for a purpose.
+    """Return the tag of packet filter rules for a pod's ``interface``.
 
-    The tag is the name of their nft table; the names of iptables chains are made from it.
+    ``purpose`` is a word of the plugin that adds the rules, such as "nat" or "fwd".  The tag is the
+    name of the rules' nft table; the names of the iptables chains are made from it.
     """
     return f"ocipod-{uuid}-{interface}-{purpose}"

@@ -42,11 +42,9 @@ Newest = Callable[[str], bytes | None]
 
 
 def create_lock(path: str) -> None:
-    """Create the lock file for the hosts file ``path``.
+    """Create the lock file for the hosts file ``path``; raise OSError if this fails.
 
     A hosts file without a lock file is never updated.
-
-    Raises OSError.
     """
     os.close(os.open(path + LOCK_SUFFIX, _FLAGS | os.O_CREAT, 0o600))
 
@@ -80,7 +78,8 @@ def _run_helpers(
 ) -> None:
     """Start a helper process for each batch of files, and wait for them until ``deadline``.
 
-    Removes the files that they have finished from ``pending``.
+    Removes the files that the helpers have finished from ``pending``.  Raises HostError if no
+    helper can be started.
     """
     batches = [dict(batch) for batch in batches]
     read = write = -1
@@ -160,7 +159,7 @@ def _report(report: int, index: int) -> None:
 
 
 def _detach(report: int) -> int:
-    """Detach this process from the one that started it; return the new number of ``report``.
+    """Detach this process from its parent; return the new number of the descriptor ``report``.
 
     Starts a session, closes all descriptors but ``report``, and resets signal handlers.
     """
@@ -243,10 +242,11 @@ def _write_newest(path: str, uuid: str, newest: Newest) -> None:
 
 
 def update(path: str, block: bytes) -> None:
-    """Replace ocipod's lines in the hosts file ``path`` by ``block``.  Raises OSError.
+    """Replace ocipod's lines in the hosts file ``path`` by ``block``.
 
     The file is written in place, not replaced by a rename, because it is bind-mounted in the app.
     A concurrent reader may see the beginning of the new text followed by the end of the old one.
+    Raises OSError if the file cannot be opened or written.
     """
     fd = os.open(path, _FLAGS)
     try:

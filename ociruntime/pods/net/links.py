@@ -58,7 +58,10 @@ NLA_NESTED = 0x8000
 
 
 def open_namespace(path: str) -> int:
-    """Open the network namespace ``path``, and return a descriptor.  Raises NetworkError."""
+    """Open the network namespace ``path``; return its descriptor.
+
+    Raises NetworkError if it cannot be opened.
+    """
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -68,7 +71,7 @@ def open_namespace(path: str) -> int:
 def links_inside(namespace: int, path: str) -> Rtnetlink:
     """Return a netlink socket in the network namespace with the descriptor ``namespace``.
 
-    Raises NetworkError, with the namespace's ``path`` in its message.
+    Raises NetworkError, whose message contains ``path``, if the namespace cannot be entered.
     """
     try:
         return in_namespace(namespace)
@@ -162,9 +165,10 @@ def remove(links: Rtnetlink, name: str) -> bool:
 
 
 def join_bridge(links: Rtnetlink, index: int, bridge: int, hairpin: bool) -> None:
-    """Add the interface ``index`` to the bridge with the index ``bridge``.  Raises OSError.
+    """Add the interface ``index`` to the bridge with the index ``bridge``.
 
     With ``hairpin``, the bridge may send a packet back through the interface from which it came.
+    Raises OSError if the kernel refuses a request.
     """
     body = pack(LINK, 0, 0, index, 0, 0) + attribute(IFLA_MASTER, pack("=I", bridge))
     links.request(RTM_NEWLINK, body)
@@ -200,7 +204,7 @@ def bridge_facts(links: Rtnetlink, name: str) -> tuple[str, str, int]:
 def give_address(links: Rtnetlink, index: int, network: Network) -> None:
     """Add the address ``network`` to the interface ``index``; do nothing if it has this address.
 
-    Raises OSError.
+    Raises OSError if the kernel refuses the address.
     """
     packed = network.address.packed
     flags = 0 if network.family == AF_INET else IFA_F_NODAD
@@ -222,7 +226,7 @@ def add_route(
 ) -> None:
     """Add a route to ``target`` through the interface ``index``; do nothing if the route exists.
 
-    Raises OSError.
+    Raises OSError if the kernel refuses the route.
     """
     family = target.family
     body = pack(
@@ -241,7 +245,8 @@ def add_route(
 def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
     """Remove the route to ``network`` that the kernel added with the address of an interface.
 
-    ``index`` is the interface's index.  Does nothing if there is no such route.  Raises OSError.
+    ``index`` is the interface's index.  Does nothing if there is no such route.  Raises OSError if
+    the kernel refuses the request.
     """
     body = pack(ROUTE, network.family, network.prefix, 0, 0, RT_TABLE_MAIN, 0, SCOPE_NOWHERE, 0, 0)
     body += attribute(RTA_DST, network.first.packed) + attribute(RTA_OIF, pack("=I", index))
@@ -255,7 +260,7 @@ def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
 def link_of_route(links: Rtnetlink, address: Address) -> int:
     """Return the index of the interface through which packets to ``address`` are routed.
 
-    Raises OSError.
+    Raises OSError if there is no route.
     """
     body = pack(ROUTE, address.family, address.bits, 0, 0, 0, 0, 0, 0, 0)
     answer = links.request(RTM_GETROUTE, body + attribute(RTA_DST, address.packed))[0]
@@ -280,7 +285,10 @@ ACCEPT_REDIRECTS = "ipv6/conf/{}/accept_redirects"
 
 
 def set_sysctl(name: str, value: str) -> None:
-    """Set the sysctl ``name`` (relative to /proc/sys/net) to ``value``.  Raises NetworkError."""
+    """Set the sysctl ``name``, a path below /proc/sys/net, to ``value``.
+
+    Raises NetworkError if it cannot be set.
+    """
     path = f"/proc/sys/net/{name}"
     try:
         with open(path, encoding="utf-8") as file:

@@ -37,7 +37,7 @@ class NetworkRequest:
 
     ``networks`` are pairs (name, CNI arguments).  ``ports`` is the result of
     ``port_mappings.forwarded``, ``config_directories`` the result of
-    ``configuration.net_directories``.
+    ``network_configs.net_directories``.
     """
 
     __slots__ = (
@@ -273,7 +273,8 @@ def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
 def _join(info: dict[str, Any], network: dict[str, Any]) -> list[Rules]:
     """Connect the pod to ``network`` by calling ADD of its plugins; add the result to ``network``.
 
-    Returns the packet filter rules that the built-in plugins need.
+    Returns the packet filter rules that the built-in plugins need.  Raises NetworkError if a plugin
+    fails.
     """
     result: dict[str, Any] = {}
     rules: list[Rules] = []
@@ -317,8 +318,8 @@ def _call(
 def tear_down(info: dict[str, Any]) -> list[str]:
     """Disconnect a pod from its networks, in reverse order; return error messages.
 
-    ``info`` is the content of its net-info.json.  Never raises an exception.  An interface, address
-    or rule that no longer exists is not an error.
+    ``info`` is the content of the pod's net-info.json.  Never raises an exception.  An interface,
+    address or rule that no longer exists is not an error.
     """
     problems: list[str] = []
     try:

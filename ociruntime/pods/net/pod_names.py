@@ -40,8 +40,8 @@ def join(
     """Publish the ``names`` of the pod ``uuid`` on ``networks``, {network: the pod's addresses}.
 
     Adds the pod to the table of names below ``state``, and updates the other pods' hosts files.
-    ``hosts`` is the path of the pod's own hosts file, "" to leave that file alone.  Ignores invalid
-    names.  Raises HostError if the table or the pod's own file cannot be written.
+    ``hosts`` is the path of the pod's own hosts file, or "" if that file is not to be written.
+    Ignores invalid names.  Raises HostError if the table or the pod's own file cannot be written.
     """
     entry: Entry = {
         "names": list(dict.fromkeys(name for name in names if is_pod_name(name))),

@@ -48,11 +48,11 @@ def write_record(
 ) -> None:
     """Write the network record of the pod ``uuid`` below the directory ``state``.
 
-    ``path`` is the path of its network namespace, ``identity`` the result of
-    ``namespace_identity``, ``ports`` are the CNI port mappings forwarded to it.  Raises HostError
-    if the record cannot be written; NetworkError if one of the ports is forwarded to another live
-    pod, or if another pod's UUID begins with the same 8 digits, which are part of the names of
-    interfaces and rules.
+    ``path`` is the path of the pod's network namespace, ``identity`` the result of
+    ``namespace_identity``, ``ports`` are the CNI port mappings forwarded to the pod.  Raises
+    HostError if the record cannot be written.  Raises NetworkError if one of the ports is forwarded
+    to another live pod, or if another pod's UUID begins with the same 8 digits, which are part of
+    the names of interfaces and rules.
     """
     import fcntl
 
@@ -127,7 +127,7 @@ def _read(path: str) -> dict[str, Any] | None:
 
 
 def forget(state: str, uuid: str) -> None:
-    """Remove a pod's network record, if it exists.  Raises HostError."""
+    """Remove a pod's network record, if it exists; raise HostError if it cannot be removed."""
     try:
         os.unlink(f"{state}/{DIRECTORY}/{uuid}")
     except FileNotFoundError:

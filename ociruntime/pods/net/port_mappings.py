@@ -26,7 +26,7 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         owners = named.get(name, [])
         # The apps share the network, so one name must mean one port.
         if any(_place(one) != _place(owners[0]) for one in owners):
-            raise PodError(f'forward port "{name}": the apps of the pod define it differently')
+            raise PodError(f'forward port "{name}": the apps define different ports of this name')
         port = owners[0] if owners else _port_of_name(name)
         if not port and not publication.get("podPort"):
             raise PodError(

@@ -62,8 +62,8 @@ def parse_dns(
 def check_servers(where: str, servers: list[str]) -> None:
     """Check the values of --dns: addresses of name servers, or only ``host`` or ``none``.
 
-    ``host`` stands for the host's resolv.conf, ``none`` for the image's.  Raises BadRequest, whose
-    message begins with ``where``, the option or the JSON path.
+    ``host`` stands for the host's resolv.conf, ``none`` for the image's.  Raises BadRequest if a
+    value is invalid; its message begins with ``where``, the option or the JSON path.
     """
     for word in servers:
         if word in (HOST, NONE):
@@ -176,7 +176,7 @@ def _is_address(text: str) -> bool:
 
 
 def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str | None:
-    """Return the content of a pod's hosts file; None if it uses the image's or the host's file.
+    """Return the content of a pod's hosts file; None to use the image's or the host's file.
 
     ``options`` is the result of ``parse_hosts_entries``.  ``hostname`` is added for 127.0.0.1
     unless it is "".  ``image_has_one`` says whether the image has a hosts file.

@@ -90,7 +90,7 @@ def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
     For a stopped app, this process enters a new mount namespace and mounts the root directory
     there; the app cannot be started until the context ends.  If a running app exits before the
     context ends, this process is killed.  Raises PodError if the files are not accessible,
-    HostError.
+    HostError if the root directory cannot be mounted or opened.
     """
     settings = read_runtime_config(pod)
     if settings.get("flavor") == "kvm":
@@ -254,7 +254,8 @@ def file_facts(root: AppRoot, path: str, *, follow: bool = False) -> dict[str, A
     """Return ``{"name", "kind", "size"}`` of the file at ``path`` in an app.
 
     The kind is file, directory, link or special, the size is in bytes.  The name is "" for a path
-    such as ``/`` or ``a/.``.  With ``follow``, a symbolic link is followed.  Raises PodError.
+    such as ``/`` or ``a/.``.  With ``follow``, a symbolic link is followed.  Raises PodError if the
+    file is not found.
     """
     with _resolved(root, path, "inspect", follow=follow) as file:
         return {
@@ -268,8 +269,9 @@ def copy_out(root: AppRoot, path: str, target: BinaryIO, *, follow: bool = False
     """Write a tar archive of the file or directory at ``path`` in an app to ``target``.
 
     Names in the archive are relative to the directory, whose own entry is ".".  Sockets, and
-    filesystems mounted below the directory, are left out.  With ``follow``, a symbolic link
-    ``path`` is followed.  Raises PodError.
+    filesystems mounted below the directory, are left out.  With ``follow``, a symbolic link at
+    ``path`` is followed.  Raises PodError if a file cannot be read, or if ``path`` is a device,
+    socket or FIFO.
     """
     with _resolved(root, path, "copy", follow=follow) as file:
         budget = Budget(root.limits, _any_room)
@@ -296,7 +298,8 @@ def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> li
 
     If ``name`` is not "", it replaces the first component of each name in the archive.  Existing
     files are replaced; files in the archive are added to existing directories.  Returns warnings
-    for the user.  Raises PodError.
+    for the user.  Raises PodError if the archive is invalid, a file cannot be written, or the pod
+    has a user namespace.
     """
     if root.shift:
         raise PodError(
@@ -442,7 +445,7 @@ def guarded(lock: int, app: str, init: int = -1) -> Iterator[None]:
 
     If this process is killed, the child holds the lock until the mounts of this process are gone.
     ``init`` is the pidfd of the app's init, or -1; when the init exits, the child kills this
-    process.  Raises HostError.
+    process.  Raises HostError if the child cannot be started.
     """
     try:
         us = os.pidfd_open(os.getpid())
@@ -561,7 +564,7 @@ def _mount_point(source: int, root: int, path: str, limits: Limits | None) -> in
 def _make_read_only(source: int, root: int, path: str) -> None:
     """Make the bind mount of ``source`` at ``path`` below ``root`` read-only.
 
-    Raises HostError, also if something other than ``source`` is mounted there.
+    Raises HostError if this fails, or if something other than ``source`` is mounted at ``path``.
     """
     action = f'mount a volume read-only at "{path}"'
     try:

@@ -41,7 +41,7 @@ _MOUNTED_FILES = ("etc/hosts", "etc/resolv.conf", "etc/hostname")
 
 
 class BlobsAndNew(Blobs):
-    """The blobs in the image store, and the new blobs of an export, in unlinked temporary files."""
+    """The blobs in the image store, plus an export's new blobs in unlinked temporary files."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -160,7 +160,7 @@ def _base(store: Store, known: dict[str, Any]) -> Image:
     except ImageError as error:
         raise ImageError(
             f"export an app: its image is no longer in the store: {error}",
-            "use --squash, which does not need it",
+            "use --squash, which does not need the image",
         ) from error
 
 

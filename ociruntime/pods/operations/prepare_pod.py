@@ -172,7 +172,9 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
         warn=request.warn,
     )
     if image.has_healthcheck:
-        request.warn(f'image "{image.name or image.id}": its HEALTHCHECK is not run')
+        request.warn(
+            f'image "{image.name or image.id}": ignoring HEALTHCHECK: ocipod runs no health checks'
+        )
     return image
 
 
@@ -246,7 +248,8 @@ def _image_settings(host: Host) -> Settings:
 def render(host: Host, image: Image) -> tuple[str, str]:
     """Unpack the image to the tree store, unless the store has it already.
 
-    Returns (id of the unpacked tree, path of its root directory).  Raises ImageError, HostError.
+    Returns (id of the unpacked tree, path of its root directory).  Raises ImageError if the image
+    cannot be unpacked, HostError if a file cannot be written.
     """
     from ociruntime.images.unpack.tree_store import TreeStore
 
@@ -292,7 +295,8 @@ def add_files(
     ``entry`` is the app's entry in the pod's manifest, ``tree`` the result of ``render``.  If an
     overlay cannot be mounted, sets ``settings["overlay"]`` to False and copies the image's files.
     With ``docker_environment``, the app's environment has only the defaults that docker sets.
-    Raises PodError for invalid settings, ImageError if a limit is exceeded, HostError.
+    Raises PodError for invalid settings, ImageError if a limit is exceeded, HostError if a file
+    cannot be created.
     """
     from ociruntime.pods.bundle.overlay import mount_error
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts

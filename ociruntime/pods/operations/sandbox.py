@@ -50,7 +50,7 @@ from ociruntime.pods.store.remove_tree import remove_tree
 if TYPE_CHECKING:
     from ociruntime.images.store.store import Store
 
-_MUTABLE_HINT = "only pods of `app sandbox` can be changed"
+_MUTABLE_HINT = "only pods made with `ocipod app sandbox` can be changed"
 
 
 def settings_of(host: Host, request: SandboxRequest, uuid: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def settings_of(host: Host, request: SandboxRequest, uuid: str) -> dict[str, Any
         settings["keep"] = True
     kind = flavour(request.flavor or "oci").name
     if kind != "oci":
-        raise UsageError(f"--flavor={kind}: mutable pods require flavour oci")
+        raise UsageError(f"--flavor={kind}: a sandbox requires flavour oci")
     if settings["interactive"]:
         raise UsageError("--interactive: not supported by `app sandbox`: the new pod has no apps")
     return settings
@@ -87,7 +87,7 @@ def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None
     """Create a sandbox with the apps in ``request``; return it, locked by this process.
 
     The sandbox is in the phase prepare.  ``warn`` is called with warnings for the user.  Raises
-    RuntimeFailure.
+    RuntimeFailure if the request is invalid or a file cannot be created.
     """
     from ociruntime.pods.store.phases import make_pod
 
@@ -119,7 +119,7 @@ def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None
 def save_uuid(path: str, pod: Pod) -> None:
     """Write the pod's UUID to ``path``, the file of --uuid-file-save, unless it is "".
 
-    Raises HostError.
+    Raises HostError if the file cannot be written.
     """
     if not path:
         return
@@ -236,7 +236,8 @@ def _make_files(
     """Create an app's files and volumes in the pod's directory.
 
     ``entry`` is the app's entry in the manifest of ``draft``, ``app_and_image`` are its request and
-    its image, ``settings`` is the pod's runtime-config.  Raises RuntimeFailure, OSError.
+    its image, ``settings`` is the pod's runtime-config.  Raises RuntimeFailure or OSError if a file
+    cannot be created.
     """
     app, image = app_and_image
     tree = render(request.host, image)
@@ -303,7 +304,7 @@ def remove_app(pod: Pod, app: str, seconds: float) -> None:
 def remove_files(pod: Pod, name: str, volumes: Sequence[str] = ()) -> None:
     """Remove the files and logs of the app ``name``, and the pod's ``volumes``, from disk.
 
-    The pod's manifest is not changed.  Raises HostError.
+    The pod's manifest is not changed.  Raises HostError if a file cannot be removed.
     """
     try:
         _remove(pod, "apps", lambda each: each == name)

@@ -39,7 +39,7 @@ def try_lock(fd: int, *, exclusive: bool) -> bool:
 
 
 def unlock(fd: int) -> None:
-    """Release the lock that ``fd`` holds, if any.  Raises HostError."""
+    """Release the lock that ``fd`` holds, if any; raise HostError if flock(2) fails."""
     _lock(fd, fcntl.LOCK_UN)
 
 
@@ -57,7 +57,10 @@ def is_locked(fd: int) -> bool:
 
 
 def wait_for_release(fd: int) -> None:
-    """Wait until no process holds an exclusive lock on the file ``fd``.  Raises HostError."""
+    """Wait until no process holds an exclusive lock on the file ``fd``.
+
+    Raises HostError if flock(2) fails.
+    """
     _lock(fd, fcntl.LOCK_SH)
     unlock(fd)
 

@@ -33,7 +33,7 @@ class Line:
 
 
 class Assembler:
-    """Joins entries of an app's log, which may be parts of lines, to the lines of its output."""
+    """Joins the entries of an app's log to lines of output; an entry can be a part of a line."""
 
     __slots__ = ("_app", "_open")
 
@@ -90,7 +90,7 @@ class LogReader:
         """Yield lists of the lines that have been completed since the last call.
 
         Each file is read up to its current size, because an app may write faster than this process
-        reads.  Raises HostError.
+        reads.  Raises HostError if a log file cannot be read.
         """
         try:
             if self._fd < 0:

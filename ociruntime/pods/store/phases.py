@@ -111,7 +111,7 @@ def adopt(directory: str, uuid: str, lock_fd: int) -> Pod:
 def open_pod(directory: str, uuid: str) -> Pod:
     """Open the pod with the given UUID or unique prefix of a UUID, and determine its state.
 
-    Raises NoSuchPod if no pod or several match, HostError if the pod cannot be opened.
+    Raises NoSuchPod if no pod or several pods match, HostError if the pod cannot be opened.
     """
     text = uuid.lower()
     if not is_uuid(text):
@@ -150,8 +150,8 @@ def is_uuid(text: str) -> bool:
 def names(directory: str, phases: Collection[str], problems: list[str]) -> list[str]:
     """Return the sorted UUIDs of the pods in ``phases``.
 
-    Appends a message to ``problems`` for each file in the phases' directories that is not a UUID.
-    Raises HostError if a directory cannot be listed.
+    Appends a message to ``problems`` for each file in the phases' directories whose name is not a
+    UUID.  Raises HostError if a directory cannot be listed.
     """
     uuids: set[str] = set()
     for phase in PHASES:
@@ -412,8 +412,7 @@ def make_pod(directory: str, fill: Callable[[Pod], None]) -> Pod:
     """Create a pod and call ``fill`` to write its files; return it, locked by this process.
 
     The pod is in the phase prepare.  If ``fill`` raises an exception, the pod is removed and the
-    exception raised again, an OSError as a HostError.  Raises PodError, HostError as ``new_pod``
-    does.
+    exception raised again, an OSError as a HostError.  Also raises the errors of ``new_pod``.
     """
     pod = new_pod(directory)
     try:

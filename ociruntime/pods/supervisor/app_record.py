@@ -65,7 +65,8 @@ def record_exit(record: Record, wait_status: int, oom_killed: bool) -> None:
 class RecordFile:
     """Writes an app's record to the file state.json, and its exit code to the file status.
 
-    A failed write, for example because the disk is full, does not stop the app: it is retried.
+    A failed write, for example because the disk is full, does not stop the app.  The write is
+    retried.
     """
 
     __slots__ = ("_code", "_directory", "_loop", "_record", "_timer")

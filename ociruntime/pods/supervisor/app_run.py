@@ -136,7 +136,7 @@ class AppRun:
         self._enqueue(lambda: self._remove(seconds, done))
 
     def save_late(self) -> None:
-        """Write the app's record now if an earlier write failed.  Raises HostError."""
+        """Write the app's record if an earlier write failed; raise HostError if it fails again."""
         self._file.save_late()
 
     def abandon(self) -> None:
@@ -372,7 +372,7 @@ class AppRun:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether the app has no queued request, late record or buffered input."""
+        """Return whether the app has no queued request, failed record write or buffered input."""
         if self._queue or self._cancelled or self._file.is_late or not self._is_settled():
             return False
         return not self.busy or (self.streams is not None and self.streams.is_quiet)

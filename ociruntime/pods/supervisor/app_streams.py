@@ -54,7 +54,8 @@ class AppStreams:
         """Create pipes for the app's streams; do nothing for an app with a ``terminal``.
 
         ``kinds`` is the object ``streams`` in the manifest: {stream name: "stream", "null",
-        "interactive" or "log"}.  Output is read only after ``read`` is called.  Raises HostError.
+        "interactive" or "log"}.  Output is read only after ``read`` is called.  Raises HostError if
+        a pipe cannot be created.
         """
         if terminal:
             return
@@ -80,8 +81,8 @@ class AppStreams:
     def read(self) -> None:
         """Start to read the app's output.
 
-        Call this once the runtime's ``create`` has succeeded: it writes error messages to the
-        same stdout and stderr.
+        Call this once the runtime's ``create`` has succeeded, because ``create`` writes its error
+        messages to the same stdout and stderr.
         """
         for reader in self._readers:
             self._watch(reader)
@@ -249,7 +250,10 @@ class ConsoleListener:
     __slots__ = ("_path", "_socket")
 
     def __init__(self, path: str) -> None:
-        """Create a listening socket at ``path``, replacing a stale one.  Raises HostError."""
+        """Create a listening socket at ``path``, replacing a stale one.
+
+        Raises HostError if the socket cannot be created.
+        """
         self._path = path
         try:
             remove_file(path)

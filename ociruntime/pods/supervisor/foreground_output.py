@@ -24,7 +24,7 @@ class LocalTerminal:
     __slots__ = ("_input", "_loop", "_output", "_streams", "_terminal")
 
     def __init__(self, loop: Loop) -> None:
-        """Open standard input, which must be a terminal.  Raises OSError."""
+        """Open standard input, which must be a terminal; raise OSError if this fails."""
         self._loop = loop
         self._terminal = Terminal(0, owned=False)
         self._output = ForegroundCopy(loop, 1)

@@ -80,7 +80,8 @@ def _execute_stub(
 ) -> None:
     """Write ``snapshot`` to a memory file, and replace this process by the hibernation stub.
 
-    The stub waits for an event on one of ``descriptors``.  Raises HostError.
+    The stub waits for an event on one of ``descriptors``.  Raises HostError if the stub cannot be
+    executed.
     """
     memory = -1
     try:
@@ -214,7 +215,7 @@ def take_snapshot(pod: Supervisor) -> Snapshot:
 def _descriptors(pod: Supervisor, snapshot: Snapshot) -> list[int]:
     """Return the descriptors that must stay open across execve(2).
 
-    These are the ones in ``snapshot``, and the one that holds the pod's lock.
+    These are the descriptors in ``snapshot``, and the descriptor that holds the pod's lock.
     """
     processes = snapshot["processes"]
     descriptors = {
@@ -243,7 +244,8 @@ def _command(pod: Supervisor) -> list[str]:
 def restore(pod: Supervisor, snapshot: Snapshot) -> None:
     """Restore the state of a monitor after hibernation in its new supervisor ``pod``.
 
-    ``snapshot`` is the result of ``take_snapshot``.  Raises RuntimeFailure.
+    ``snapshot`` is the result of ``take_snapshot``.  Raises RuntimeFailure if the state cannot be
+    restored.
     """
     restore_signal_mask(snapshot)
     pod.loop.reap_soon()  # children that exited during hibernation

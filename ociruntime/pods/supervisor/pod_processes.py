@@ -157,7 +157,8 @@ class PodProcesses:
     def _spawn(self, arguments: list[str], descriptors: tuple[int, ...]) -> None:
         """Start the lock holder with ``arguments``.
 
-        The process inherits only ``descriptors``, under the same numbers.  Raises HostError.
+        The process inherits only ``descriptors``, under the same numbers.  Raises HostError if it
+        cannot be executed.
         """
         close_inherited_on_exec()
         program = sealed_program(PROGRAM)

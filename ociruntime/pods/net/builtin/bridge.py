@@ -55,7 +55,7 @@ EVERYWHERE = {AF_INET: "0.0.0.0/0", 10: "::/0"}
 
 
 def validate(call: PluginCall) -> None:
-    """Check the configuration of a ``bridge`` network.  Raises NetworkError."""
+    """Check the configuration of a ``bridge`` network; raise NetworkError if it is invalid."""
     veth_pair.refuse_unknown(call, KNOWN)
     _name(call)
     ipam.validate(call)
@@ -64,7 +64,7 @@ def validate(call: PluginCall) -> None:
 def add(call: PluginCall) -> dict[str, Any]:
     """Connect a pod to the bridge; return the CNI result.
 
-    After a NetworkError, the caller must call ``delete`` to clean up.
+    If this raises NetworkError, the caller must call ``delete`` to clean up.
     """
     name = _name(call)
     addresses = ipam.assign(call)

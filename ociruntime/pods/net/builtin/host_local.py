@@ -141,7 +141,10 @@ def add(call: PluginCall) -> dict[str, Any]:
 
 
 def delete(call: PluginCall) -> None:
-    """Release the addresses that are assigned to the pod's interface.  Raises NetworkError."""
+    """Release the addresses that are assigned to the pod's interface.
+
+    Raises NetworkError if the directory of addresses cannot be locked.
+    """
     directory = _directory(call)
     if not os.access(directory, 0):
         return
@@ -161,7 +164,7 @@ def tags(call: PluginCall) -> list[tuple[str, int]]:
 
 
 def check(call: PluginCall) -> None:
-    """Check that the pod's interface has an assigned address.  Raises NetworkError if not."""
+    """Check that the pod's interface has an assigned address; if not, raise NetworkError."""
     if _owner(call) not in _leases(_directory(call)).values():
         raise NetworkError(
             f'network "{call.network}": pod {call.container} has no assigned address'

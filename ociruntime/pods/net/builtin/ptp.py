@@ -29,7 +29,7 @@ KNOWN = {"ipMasq", "mtu", "ipam", "dns"}
 
 
 def validate(call: PluginCall) -> None:
-    """Check the configuration of a ``ptp`` network.  Raises NetworkError."""
+    """Check the configuration of a ``ptp`` network; raise NetworkError if it is invalid."""
     veth_pair.refuse_unknown(call, KNOWN)
     ipam.validate(call)
 
@@ -37,7 +37,7 @@ def validate(call: PluginCall) -> None:
 def add(call: PluginCall) -> dict[str, Any]:
     """Connect a pod to the host with a veth pair; return the CNI result.
 
-    After a NetworkError, the caller must call ``delete`` to clean up.
+    If this raises NetworkError, the caller must call ``delete`` to clean up.
     """
     addresses = ipam.assign(call)
     fault("network.after-address")
