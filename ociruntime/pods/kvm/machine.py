@@ -189,7 +189,7 @@ class Machine(PodContext):
                 continue
             return
         raise PodError(
-            "start the virtual machine: move qemu to a cgroup of the pod: none of these is writable: "
+            "start the virtual machine: move qemu to a cgroup of the pod: not writable: "
             f"{', '.join(self.cgroups) or 'none'}"
         )
 

@@ -58,7 +58,7 @@ KNOWN = frozenset(
         PRIVILEGED,
     )
 )
-# Isolators that ``update`` can change.
+# Isolators that can be changed while the app runs (``ocictl update``).
 LIMITS = (
     *(MEMORY, MEMORY_SWAP, MEMORY_RESERVATION, CPU, CPU_QUOTA, CPU_SHARES, CPUSET_CPUS),
     *(CPUSET_MEMS, PIDS),

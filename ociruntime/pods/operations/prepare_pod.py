@@ -172,9 +172,7 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
         warn=request.warn,
     )
     if image.has_healthcheck:
-        request.warn(
-            f'image "{image.name or image.id}": ignoring HEALTHCHECK: ocipod runs no health checks'
-        )
+        request.warn(f'image "{image.name or image.id}": its HEALTHCHECK is ignored')
     return image
 
 

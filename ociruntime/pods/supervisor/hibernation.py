@@ -157,8 +157,8 @@ def hibernate_when_idle(pod: Supervisor, timeout: float = 0) -> None:
     0 means the default timeout.  The monitor of a kvm pod, and a monitor that is connected to a
     terminal, never hibernate.
     """
-    # Never while a user is attached to the terminal, nor for kvm pods: the machine is large anyway,
-    # and its state (a child with a result to be read) is not worth serialising.
+    # A virtual machine needs much more memory than its monitor, and the state of the child process
+    # that runs it (its result is still to be read) is not worth serialising.
     if pod.terminal is None and pod.context.can_hibernate:
         pod.loop.idle_timeout = timeout or first_timeout()
         pod.loop.on_quiet = lambda: _hibernate(pod)

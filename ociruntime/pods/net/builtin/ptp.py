@@ -61,7 +61,7 @@ def _configure_inside(links: Rtnetlink, index: int, addresses: Addresses) -> Non
     links.set_up(index)
     for one in addresses.assigned:
         give_address(links, index, one.network)
-    # Add them before the subnet's own route, which makes gateways reachable, is removed below.
+    # Add these before the subnet's own route, which makes gateways reachable, is removed.
     veth_pair.add_routes(links, index, addresses)
     for one in addresses.assigned:
         remove_subnet_route(links, one.network, index)
