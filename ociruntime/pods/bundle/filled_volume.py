@@ -140,7 +140,7 @@ def _is_named(parent_fd: int, name: str, fd: int) -> bool:
 
 
 def _finish_other(parent_fd: int, volume_fd: int, name: str) -> None:
-    """Finish the move to the volume ``name`` that a killed process has left.
+    """Finish moving a complete copy, which a killed process has left, to the volume ``name``.
 
     Does nothing if there is no complete copy.
     """

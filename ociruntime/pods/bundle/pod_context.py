@@ -73,10 +73,10 @@ class PodContext:
         """
 
     def end(self, then: Callable[[], None]) -> None:
-        """Call ``then`` once everything that the apps needed has ended: here at once.
+        """Release what the apps of the pod used, then call ``then``.
 
-        Called when the last app has exited.  For kvm pods, the override first stops the virtual
-        machine.
+        Called when the last app has exited.  This class has nothing to release, and calls ``then``
+        at once.  For kvm pods, the override first stops the virtual machine.
         """
         then()
 

@@ -76,7 +76,7 @@ class RuntimeCalls:
     def become(self, log: str, arguments: Sequence[str], streams: Sequence[int]) -> NoReturn:
         """Replace this process by the OCI runtime; raise HostError if execve(2) fails.
 
-        ``log`` and ``arguments`` are those of ``command``.  ``streams`` are the descriptors of the
+        ``log`` and ``arguments`` are passed to ``command``.  ``streams`` are the descriptors of the
         runtime's stdin, stdout and stderr, -1 for a null device.  The null device is a private one,
         because crun before 1.9 changes the owner of its standard streams to the container's user.
         """
@@ -100,7 +100,7 @@ def _is_null(fd: int) -> bool:
 def _open_null() -> int:
     """Return a descriptor of a private null device, or of /dev/null before Linux 5.2.
 
-    Raises HostError.
+    Raises HostError if the device cannot be opened.
     """
     from ociruntime._shim import lib
 

@@ -140,7 +140,7 @@ def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
 def _make_reachable(facts: AppFacts, app_name: str) -> None:
     """Bind-mount the host paths in ``facts`` where the pod's root user can open them.
 
-    Replaces the paths in ``facts`` by those of the bind mounts.  Raises HostError.
+    Replaces the paths in ``facts`` by those of the bind mounts.  Raises HostError if a mount fails.
     """
     facts.rootfs = reachable(f"app-{app_name}", facts.rootfs)
     for name, source in facts.volumes.items():
@@ -216,8 +216,8 @@ _MS_BIND, _MS_REC = 1 << 12, 1 << 14
 def reachable(name: str, source: str) -> str:
     """Bind-mount ``source``, a file or directory, at REACHABLE/``name``; return the new path.
 
-    The pod's root user can open the new path, even if it has no access to the parent directories
-    of ``source``.  Raises HostError.
+    The pod's root user can open the new path, even if it has no access to the parent directories of
+    ``source``.  Raises HostError if the mount fails.
     """
     target = f"{REACHABLE}/{name}"
     try:

@@ -294,7 +294,10 @@ def _has_containers(uuid: str) -> bool:
 
 
 def _entries(path: str) -> list[str]:
-    """Return the sorted names in the directory ``path``; [] if it is missing.  Raises HostError."""
+    """Return the sorted names in the directory ``path``; [] if the directory is missing.
+
+    Raises HostError if it cannot be read.
+    """
     try:
         return sorted(os.listdir(path))
     except FileNotFoundError:

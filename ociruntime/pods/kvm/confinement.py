@@ -92,7 +92,7 @@ def _add_system_path(root: str, path: str) -> None:
 def _bind_mount(root: str, path: str, flags: int, name: str = "") -> None:
     """Bind-mount the host's ``path`` at the same path below ``root``, or at ``name`` if given.
 
-    ``flags`` are MS_* flags of the mount.  Raises HostError.
+    ``flags`` are MS_* flags of the mount.  Raises HostError if the mount fails.
     """
     target = root + (name or path)
     if os.path.exists(target):
@@ -127,7 +127,10 @@ def _mount_proc(target: str) -> None:
 
 
 def _enter(root: str) -> None:
-    """Make ``root``, a mount point, the root directory of this process.  Raises HostError."""
+    """Make ``root``, a mount point, the root directory of this process.
+
+    Raises HostError if this fails.
+    """
     try:
         os.chdir(root)
         mount(".", "/", "", MOVE)

@@ -195,7 +195,10 @@ class Machine(PodContext):
 
 
 def _make_directory(directory: str) -> list[str]:
-    """Create ``directory`` if missing; return the names of its entries.  Raises HostError."""
+    """Create ``directory`` if it is missing; return the names of its entries.
+
+    Raises HostError if it cannot be created.
+    """
     try:
         os.mkdir(directory, 0o700)
     except FileExistsError:

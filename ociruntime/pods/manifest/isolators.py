@@ -281,7 +281,8 @@ def _within(number: int, least: int, most: int, where: str) -> int:
 def byte_count(text: str, where: str) -> int:
     """Convert ``text``, a size such as 50M or 1.5GiB, to bytes.
 
-    Raises UsageError, whose message begins with ``where``, the option or isolator.
+    If ``text`` is invalid, raises UsageError, whose message begins with ``where``, the option or
+    isolator.
     """
     try:
         return parse_size(text)

@@ -81,7 +81,7 @@ def check_owned(sysctls: dict[str, str], shared: dict[str, str], where: str) -> 
 
     ``sysctls`` maps the names of parameters to values, ``shared`` maps the types of shared
     namespaces to the options that share them.  Raises UsageError, whose message begins with
-    ``where``.
+    ``where``, if a parameter belongs to a shared namespace.
     """
     for name in sysctls:
         option = shared.get(namespace_of(name))

@@ -80,7 +80,7 @@ def _seccomp(text: str, where: str) -> Json:
     """Parse ``text``, a --seccomp option: ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``.
 
     Returns ``{"mode", "errno", "set": [...]}``, without the members that ``text`` lacks.  Raises
-    UsageError.
+    UsageError for any other form.
     """
     form = "mode=retain|remove[,errno=EPERM],NAME,..."
     made: Json = {"set": []}

@@ -134,7 +134,8 @@ def ignore_advertisements(name: str) -> None:
     """Make the host ignore IPv6 router advertisements and redirects on the interface ``name``.
 
     Otherwise a container with CAP_NET_RAW could give the host an address and a default route by
-    sending a router advertisement (CVE-2020-10749, CVE-2020-13401).  Raises NetworkError.
+    sending a router advertisement (CVE-2020-10749, CVE-2020-13401).  Raises NetworkError if a
+    sysctl cannot be set.
     """
     for setting in (ACCEPT_RA, ACCEPT_REDIRECTS):
         set_sysctl_if_known(setting.format(name), "0")

@@ -259,7 +259,7 @@ def refuse_used(ports: list[dict[str, Any]]) -> None:
 def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
     """Apply the packet filter ``rules`` of a pod, and enable forwarding from 127.0.0.1.
 
-    Raises NetworkError.
+    Raises NetworkError if the packet filter tool fails or a sysctl cannot be set.
     """
     firewall.apply(info["firewall"], rules)
     fault("network.after-rules")

@@ -318,7 +318,7 @@ def remove_files(pod: Pod, name: str, volumes: Sequence[str] = ()) -> None:
 def _remove(pod: Pod, part: str, matches: Callable[[str], bool]) -> None:
     """Remove the entries of the pod's subdirectory ``part`` whose names ``matches`` accepts.
 
-    Raises OSError.
+    Raises OSError if an entry cannot be removed.
     """
     fd = open_directory(part, pod.fd)
     try:

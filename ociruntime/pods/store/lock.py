@@ -17,7 +17,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def open_directory(name: str | bytes, within: int | None = None) -> int:
-    """Open the directory ``name`` and return its descriptor.  Raises OSError.
+    """Open the directory ``name`` and return its descriptor; raise OSError if this fails.
 
     ``name`` is relative to the directory ``within``, a descriptor; None means the working
     directory.  The last component must not be a symbolic link.
@@ -95,7 +95,10 @@ def prepare_lock(directory: str, exclusive: bool) -> FileLock:
 
 
 def make_directories(path: str) -> None:
-    """Create the directory ``path`` and its missing parents, with mode 0750.  Raises OSError."""
+    """Create the directory ``path`` and its missing parents, with mode 0750.
+
+    Raises OSError if a directory cannot be created.
+    """
     try:
         os.mkdir(path, 0o750)
     except FileExistsError:

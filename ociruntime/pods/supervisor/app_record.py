@@ -79,7 +79,7 @@ class RecordFile:
         self._timer: Timer | None = None  # set while a failed write waits to be retried
 
     def save(self) -> None:
-        """Write the record before an action, such as the start of the app.
+        """Write the app's record to state.json before an action, such as the start of the app.
 
         Raises HostError if a write fails; the caller must not perform the action then.
         """

@@ -212,7 +212,8 @@ def _is_socket(fd: int) -> bool:
 def _send(fd: int, data: bytes) -> int:
     """Send ``data`` on the socket ``fd`` without blocking; return the number of bytes sent.
 
-    Uses MSG_DONTWAIT, because a socket cannot be reopened with O_NONBLOCK.  Raises OSError.
+    Uses MSG_DONTWAIT, because a socket cannot be reopened with O_NONBLOCK.  Raises OSError if
+    send(2) fails.
     """
     sock = socket.socket(fileno=fd)
     try:
