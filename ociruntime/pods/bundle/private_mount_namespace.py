@@ -21,7 +21,7 @@ def enter_own_mounts() -> None:
     process or an ancestor has called this function before.  Raises HostError if the namespace
     cannot be created.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     if not _left:
         check_call(lib.oci_own_mounts(), "create a mount namespace")
@@ -33,7 +33,7 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
     ``kind`` is the filesystem type, ``flags`` are MS_* flags, ``data`` the filesystem's options.
     """
-    from ociruntime._shim import ffi, lib
+    from ociruntime._system_calls import ffi, lib
 
     texts = [
         ffi.from_buffer(text.encode("utf-8", "surrogateescape") + b"\0")
@@ -64,7 +64,7 @@ def unmount(path: str) -> None:
 
     Raises HostError if umount2(2) fails.
     """
-    from ociruntime._shim import ffi, lib
+    from ociruntime._system_calls import ffi, lib
 
     result = lib.oci_detach_mount(ffi.from_buffer(path.encode("utf-8", "surrogateescape") + b"\0"))
     if result != -EINVAL:  # EINVAL: nothing is mounted there

@@ -102,7 +102,7 @@ def _open_null() -> int:
 
     Raises HostError if the device cannot be opened.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     fd: int = lib.oci_own_null()
     if fd >= 0:

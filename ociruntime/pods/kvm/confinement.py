@@ -46,7 +46,7 @@ def confine(machine: Hardware) -> None:
     The working directory must be the pod's directory.  Raises HostError if a namespace or mount
     cannot be created.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     check_call(
         lib.oci_unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS),

@@ -87,7 +87,7 @@ def connect_taps(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[i
     device, MAC address).  Raises NetworkError if the namespace cannot be opened or a sysctl cannot
     be set, HostError if another step fails.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     fd = devices.open_namespace(namespace)
     result = lib.oci_setns(fd, CLONE_NEWNET)
