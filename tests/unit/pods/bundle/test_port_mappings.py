@@ -64,7 +64,7 @@ def test_names_that_say_it_themselves() -> None:
         (
             [wish("a", 80)],
             [[port("a", 1)], [port("a", 2)]],
-            "define different ports of this name",
+            "define different ports",
         ),
         ([wish("a", 80), wish("b", 80)], [[port("a", 1), port("b", 2)]], "80/tcp.* twice"),
         ([wish("a", 65535)], [[port("a", 1, count=2)]], 'forward port "a": '),
