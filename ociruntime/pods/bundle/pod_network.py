@@ -8,8 +8,6 @@ from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import is_there, read_file
 
-HIGHEST = 65535
-PROTOCOLS = ("tcp", "udp", "sctp")
 INFO = "net-info.json"
 HOST = "host"  # mode of resolv.conf and hosts: the host's own file
 # Lists the servers to which systemd-resolved forwards.  /etc/resolv.conf names its stub resolver,
@@ -48,6 +46,7 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
     """
     from ociruntime.pods.net import connect_pod
     from ociruntime.pods.net.network_configs import net_directories
+    from ociruntime.pods.net.port_mappings import forwarded
 
     manifest = json_files.read(f"{path}/pod")
     request = connect_pod.NetworkRequest(
@@ -162,72 +161,3 @@ def take_down(path: str) -> dict[str, Any]:
     from ociruntime.pods.net.connect_pod import tear_down
 
     return {"problems": tear_down(info)}
-
-
-def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return CNI port mappings for the host ports that a pod's manifest forwards.
-
-    Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError for a port
-    that no app defines or apps define differently, or for a host port that is forwarded twice.
-    """
-    named: dict[str, list[dict[str, Any]]] = {}
-    for app in manifest.get("apps") or ():
-        for port in app.get("app", {}).get("ports") or ():
-            named.setdefault(port["name"], []).append(port)
-    mappings: list[dict[str, Any]] = []
-    for wish in manifest.get("ports") or ():
-        name = wish["name"]
-        owners = named.get(name, [])
-        # The apps share the network, so one name must mean one port.
-        if any(_place(one) != _place(owners[0]) for one in owners):
-            raise PodError(f'forward port "{name}": the apps define different ports of this name')
-        port = owners[0] if owners else _port_of_name(name)
-        if not port and not wish.get("podPort"):
-            raise PodError(
-                f'forward port "{name}": no app defines it',
-                f"ports of the apps: {', '.join(named) or 'none'}",
-            )
-        mappings += _mappings(wish, port)
-    taken = set()
-    for one in mappings:
-        key = (one["protocol"], one["hostIP"], one["hostPort"])
-        if key in taken:
-            raise PodError(
-                f"forward host port {one['hostPort']}/{one['protocol']}: the port is used twice"
-            )
-        taken.add(key)
-    return mappings
-
-
-def _place(port: dict[str, Any]) -> tuple[object, ...]:
-    return port.get("protocol"), port.get("port"), port.get("count")
-
-
-def _port_of_name(name: str) -> dict[str, Any]:
-    """Parse ``name``, such as ``80-tcp``, to ``{"port", "protocol"}``; return {} for other names.
-
-    A port with such a name can be forwarded even if no app defines it.
-    """
-    number, _, protocol = name.partition("-")
-    if not (number.isascii() and number.isdigit()) or protocol not in PROTOCOLS:
-        return {}
-    return {"port": int(number), "protocol": protocol}
-
-
-def _mappings(wish: dict[str, Any], port: dict[str, Any]) -> list[dict[str, Any]]:
-    inside = wish.get("podPort") or port["port"]
-    count = port.get("count") or 1
-    if not wish.get("hostPort") or max(wish["hostPort"], inside) + count - 1 > HIGHEST:
-        raise PodError(
-            f'forward port "{wish["name"]}": it must have a host port, and both port numbers must '
-            f"be at most {HIGHEST}"
-        )
-    return [
-        {
-            "hostPort": wish["hostPort"] + i,
-            "containerPort": inside + i,
-            "protocol": port.get("protocol") or "tcp",
-            "hostIP": wish.get("hostIP") or "",
-        }
-        for i in range(count)
-    ]

@@ -39,7 +39,7 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         key = (one["protocol"], one["hostIP"], one["hostPort"])
         if key in taken:
             raise PodError(
-                f"forward host port {one['hostPort']}/{one['protocol']}: it is forwarded twice"
+                f"forward host port {one['hostPort']}/{one['protocol']}: the port is used twice"
             )
         taken.add(key)
     return mappings
@@ -68,8 +68,8 @@ def _mappings(publication: dict[str, Any], port: dict[str, Any]) -> list[dict[st
         or max(publication["hostPort"], inside) + count - 1 > HIGHEST
     ):
         raise PodError(
-            f'forward port "{publication["name"]}": it needs a host port, and port numbers must be '
-            f"at most {HIGHEST}"
+            f'forward port "{publication["name"]}": it must have a host port, and both port '
+            f"numbers must be at most {HIGHEST}"
         )
     return [
         {
