@@ -193,7 +193,10 @@ class TreeStore:
             return None
 
     def _read_hash(self, tree: str) -> Any:  # noqa: ANN401 - a JSON document
-        """Return the JSON document in a tree's file ``hash``.  Raises OSError, ValueError."""
+        """Return the JSON document in a tree's file ``hash``.
+
+        Raises OSError if the file cannot be read, ValueError if it is not JSON.
+        """
         with open(f"{self._directory(tree)}/hash", "rb") as file:
             return load(file.read())
 

@@ -27,7 +27,8 @@ async def _files(
     """Context manager: yield the arguments for ``ocipod app COMMAND`` on the request's container.
 
     The request's query has ``path`` and ``follow``.  Within the context, a stopped container cannot
-    be started, because its files would be mounted twice.  Raises NotFound, BadRequest.
+    be started, because its files would be mounted twice.  Raises NotFound if there is no such
+    container, BadRequest for an invalid query.
     """
     container = manager.find(request.match_info["ref"])
     path = request.query.get("path", "")

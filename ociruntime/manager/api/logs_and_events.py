@@ -142,7 +142,10 @@ class _Log:
     """A container's log; it stays readable if the pod is removed, because the pod is open."""
 
     def __init__(self, directory: str, uuid: str, app: str) -> None:
-        """Open the pod and its log.  Raises PodError, HostError."""
+        """Open the pod and its log.
+
+        Raises PodError if the pod does not exist, HostError if a file cannot be opened.
+        """
         self._pod = open_pod(directory, uuid)
         self._app = app
         self._reader = LogReader(f"/proc/self/fd/{self._pod.fd}/logs", app)

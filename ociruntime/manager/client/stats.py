@@ -45,7 +45,7 @@ class Meter:
         """Return ocid's ``stats`` of each container, with ``cpu_percent`` since the last sample.
 
         Omits containers that were removed meanwhile; in the ``first`` sample, a missing container
-        is an error.  Raises DaemonError, HostError.
+        is an error.  Raises the errors of ``Connection``.
         """
         connection = self._connection
         refs = self._refs or [one["id"] for one in connection.get(resource("containers"))]

@@ -23,7 +23,7 @@ class Clients:
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Context manager: count one more client as attached."""
+        """Context manager: one more client counts as attached until the context ends."""
         self._attached += 1
         try:
             yield

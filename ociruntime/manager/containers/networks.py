@@ -229,7 +229,8 @@ class Networks:
     async def prune(self) -> Answer:
         """Remove the unused networks that clients have created; return ``{"removed": [names]}``.
 
-        Raises Conflict if a container's record is corrupt, HostError.
+        Raises Conflict if a container's record is corrupt, HostError if a network's file cannot be
+        removed.
         """
         self._refuse_unknown_users("prune networks")
         users = list(self._users())

@@ -23,7 +23,7 @@ class Watcher:
     """An inotify(7) instance; it calls ``on_overflow`` when the kernel has dropped events."""
 
     def __init__(self, on_overflow: Callable[[], None]) -> None:
-        """Create the inotify instance.  Raises HostError."""
+        """Create the inotify instance.  Raises HostError if the kernel refuses it."""
         self._fd = _check(lib.oci_inotify(), "watch directories")
         self._calls: dict[int, Callable[[], None]] = {}
         self._on_overflow = on_overflow

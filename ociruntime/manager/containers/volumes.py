@@ -177,7 +177,7 @@ class Volumes:
             raise HostError(f'remove volumes in "{self.directory}"', error) from None
 
     def settle(self) -> None:
-        """Clean up after a killed daemon: complete removals, and undo incomplete copies.
+        """Clean up after a killed daemon: complete removals of volumes, undo incomplete fills.
 
         Raises HostError if a file cannot be removed.
         """
