@@ -409,7 +409,7 @@ def test_refresh_does_not_wait_for_another_maker(made: Path, runtime: Runtime) -
 
 
 def test_remove_waits_for_another_maker(made: Path, runtime: Runtime) -> None:
-    """Whoever uninstalls the program right after its first command finds nothing left later."""
+    """Uninstalling the program right after its first command leaves no snapshot behind."""
     unfinished = made.rename(f"{made}.new")
     with unfinished.open("r+") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
