@@ -229,24 +229,26 @@ def _subdirectories(directory: int) -> list[str]:
 def mode_of(path: str) -> int:
     """Return the type and permissions of the file at ``path`` (st_mode), 0 if there is none.
 
-    Raises OSError.
+    An error does not count as "there is none".  Raises HostError.
     """
     try:
         return posix.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return 0
-
-
-def is_there(path: str) -> bool:
-    """Return whether ``path`` exists; an error does not count as "no".  Raises HostError."""
-    try:
-        return mode_of(path) != 0
     except OSError as error:
         raise HostError(f'find "{path}"', error) from None
 
 
+def is_there(path: str) -> bool:
+    """Return whether ``path`` exists; an error does not count as "no".  Raises HostError."""
+    return mode_of(path) != 0
+
+
 def exists(path: str) -> bool:
-    """Return whether ``path`` exists, even if it is a dangling symbolic link."""
+    """Return whether ``path`` exists, even if it is a dangling symbolic link.
+
+    An error counts as "no"; see ``is_there``.
+    """
     try:
         posix.lstat(path)
     except OSError:

@@ -7,15 +7,15 @@ from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell
 from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.cli.context import Context
+from ociruntime.pods.monitor.hibernation import load_snapshot
+from ociruntime.pods.monitor.monitor import Monitor
 from ociruntime.pods.store.pod import RUN, phase_path
-from ociruntime.pods.supervisor.hibernation import load_snapshot
-from ociruntime.pods.supervisor.monitor import Supervisor
 
 
 def run(context: Context, arguments: Arguments) -> int:
     """Resume the pod's monitor in this process; return the pod's exit code.
 
-    Raises RuntimeFailure; the pod then ends with this process.
+    Raises RuntimeFailure if the monitor cannot be resumed; the pod then ends with this process.
     """
     lock, state_fd = arguments.number("lock-fd", -1), arguments.number("resume-fd", -1)
     if lock < 0 or state_fd < 0:
@@ -24,7 +24,7 @@ def run(context: Context, arguments: Arguments) -> int:
     snapshot = load_snapshot(state_fd)
     uuid = arguments.positional[0]
     path = phase_path(context.directory, RUN, uuid)
-    return Supervisor(path, uuid, lock, _warn, snapshot).run()
+    return Monitor(path, uuid, lock, _warn, snapshot).run()
 
 
 def _warn(text: str) -> None:

@@ -23,9 +23,16 @@ from ociruntime.commandline import container_values
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE, milli_cpus
-from ociruntime.pods.manifest import isolators, kernel_settings, tmpfs_and_devices, volumes
+from ociruntime.pods.manifest import (
+    isolators,
+    kernel_settings,
+    ports,
+    tmpfs_and_devices,
+    user_ids,
+    volumes,
+)
 from ociruntime.pods.manifest.app_names import is_name
-from ociruntime.pods.net import net_option, resolv_conf
+from ociruntime.pods.net import hosts_entries, net_option, resolv_conf
 
 Json = dict[str, Any]
 Parse = Callable[[Any, str], Any]
@@ -58,7 +65,7 @@ def _integer(text: str, where: str) -> int:
 def pairs(texts: list[str], where: str) -> dict[str, str]:
     """Parse ``texts``, ``NAME=VALUE`` strings, to {name: value}; later ones override earlier ones.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if one lacks a name or "=".
     """
     split = [text.partition("=") for text in texts]
     for text, (name, equals, _) in zip(texts, split, strict=True):
@@ -68,7 +75,7 @@ def pairs(texts: list[str], where: str) -> dict[str, str]:
 
 
 def _ids(text: str, where: str) -> list[int]:
-    return [volumes.id_number(where, word) for word in text.split(",")]
+    return [user_ids.id_number(where, word) for word in text.split(",")]
 
 
 def _capabilities(texts: list[str], where: str) -> list[str]:
@@ -80,7 +87,7 @@ def _seccomp(text: str, where: str) -> Json:
     """Parse ``text``, a --seccomp option: ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``.
 
     Returns ``{"mode", "errno", "set": [...]}``, without the members that ``text`` lacks.  Raises
-    UsageError.
+    UsageError for any other form.
     """
     form = "mode=retain|remove[,errno=EPERM],NAME,..."
     made: Json = {"set": []}
@@ -111,7 +118,7 @@ def _words(texts: list[str], where: str) -> list[str]:
 
 
 def size(where: str, value: object) -> None:
-    """Check that ``value`` is a size in bytes that can be a memory limit.  Raises BadRequest."""
+    """Check that ``value`` is in bytes and can be a memory limit; if not, raise BadRequest."""
     if type(value) is int and value < isolators.LEAST_MEMORY:
         hint = f"must be at least {isolators.LEAST_MEMORY} bytes"
         raise BadRequest(where, f"{value} is too small", hint)
@@ -121,14 +128,14 @@ def size(where: str, value: object) -> None:
 def swap_size(where: str, value: object) -> None:
     """Check that ``value`` is a limit of memory plus swap in bytes, or -1 for unlimited.
 
-    Raises BadRequest.
+    Raises BadRequest for any other value.
     """
     if value != -1:
         size(where, value)
 
 
 def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    """Check that ``value`` is the name or number of a signal.  Raises BadRequest."""
+    """Check that ``value`` is the name or number of a signal; if not, raise BadRequest."""
     nonempty(where, value)
     try:
         signal_name(value)
@@ -137,7 +144,7 @@ def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
 
 
 def host_name(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check that ``value`` is a hostname of at most 64 characters.  Raises BadRequest."""
+    """Check that ``value`` is a hostname of at most 64 characters; if not, raise BadRequest."""
     nonempty(where, value)
     parts = value.rstrip("-").split(".")
     if len(value) > 64 or not all(
@@ -154,7 +161,7 @@ def host_name(where: str, value: Any) -> None:  # noqa: ANN401
 def networks(where: str, value: list[str]) -> None:
     """Check that ``value`` is a list of network names, each with optional arguments.
 
-    Raises BadRequest.
+    Raises BadRequest, whose message begins with ``where``, if it is not.
     """
     list_of(nonempty)(where, value)
     net_option.parse(value, where)
@@ -163,11 +170,11 @@ def networks(where: str, value: list[str]) -> None:
 def network_name(where: str, value: Any) -> None:  # noqa: ANN401
     """Check that ``value`` is a valid name for a pod on its networks.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     nonempty(where, value)
-    if not resolv_conf.is_pod_name(value):
-        longest = resolv_conf.LONGEST_POD_NAME
+    if not hosts_entries.is_pod_name(value):
+        longest = hosts_entries.LONGEST_POD_NAME
         hint = f"letters, digits, dashes and dots, at most {longest}, not localhost"
         raise BadRequest(where, f'invalid name "{value}" for a pod on its networks', hint)
 
@@ -175,7 +182,7 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
 def network_names(where: str, value: list[str]) -> None:
     """Check that ``value`` lists valid names for a pod on its networks.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     list_of(nonempty)(where, value)
     for name in value:
@@ -183,9 +190,9 @@ def network_names(where: str, value: list[str]) -> None:
 
 
 def name_servers(where: str, value: list[str]) -> None:
-    """Check that ``value`` is a list of DNS servers' addresses, or ``host`` or ``none`` alone.
+    """Check that ``value`` is a list of IP addresses of DNS servers, or ``host`` or ``none`` alone.
 
-    Raises BadRequest.
+    Raises BadRequest, whose message begins with ``where``, if it is not.
     """
     list_of(string)(where, value)
     resolv_conf.check_servers(where, value)
@@ -264,10 +271,10 @@ class BaseRequest:
     user_label: dict[str, str] = _table()
 
     def where(self, name: str) -> str:
-        """Return the name of the setting ``name`` for messages.
+        """Return how error messages name the setting ``name``.
 
-        It is the member, such as ``cpu_shares``, for a JSON request, otherwise the option, such as
-        ``--cpu-shares``.
+        Return the JSON member, such as ``cpu_shares``, if the request comes from JSON.  Otherwise
+        return the option, such as ``--cpu-shares``.
         """
         return name if self.is_document else f"--{name.replace('_', '-')}"
 
@@ -288,7 +295,7 @@ class AppRequest(BaseRequest):
     working_dir: str = _setting(_or_empty(checks.absolute_path))
     user: str | None = _setting(string, default=None)
     group: str = _setting(string)
-    supplementary_gids: list[int] = _setting(list_of(volumes.ID), _ids, list)
+    supplementary_gids: list[int] = _setting(list_of(user_ids.ID), _ids, list)
     readonly_rootfs: bool = _flag()
     environment: dict[str, str] = _table()
     caps_retain: list[str] | None = _setting(list_of(_capability), _capabilities, None)
@@ -328,7 +335,7 @@ class PodRequest(BaseRequest):
     """A request to prepare a pod, to run a prepared pod, or both."""
 
     apps: list[AppRequest] = field(default_factory=list)
-    port: list[Json] = _setting(list_of(volumes.check_port), _each(volumes.port), list)
+    port: list[Json] = _setting(list_of(ports.check_port), _each(ports.port), list)
     volume: list[Json] = _setting(list_of(volumes.check_volume), _each(volumes.volume), list)
     no_overlay: bool = _flag()
     set_env: dict[str, str] = _table()
@@ -370,7 +377,7 @@ class SandboxRequest(PodRequest):
     ``prepare``, the pod is created but not run.
     """
 
-    port: list[Json] = _setting(list_of(volumes.check_port), _each(volumes.sandbox_port), list)
+    port: list[Json] = _setting(list_of(ports.check_port), _each(ports.sandbox_port), list)
     on_failure: str = _setting(one_of("keep", "halt"), default="keep")
     on_exit: str = _setting(one_of("keep", "halt"), default="keep")
     keep: bool = _flag()
@@ -432,7 +439,7 @@ def from_document(kind: type[R], document: object) -> R:
 
 
 def document_of(request: BaseRequest) -> Json:
-    """Convert a request to a JSON document, from which ``from_document`` makes the same request.
+    """Convert a request to a JSON document, which ``from_document`` converts back to the request.
 
     Settings with default values are left out.
     """

@@ -37,7 +37,7 @@ def is_plugin_name(text: object) -> bool:
 
 
 def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
-    """Return the path of the CNI plugin ``kind``, or "" if only a built-in one exists.
+    """Return the path of the CNI plugin ``kind``, or "" if there is only a built-in plugin.
 
     Raises NetworkError if the plugin is not found.
     """
@@ -55,9 +55,10 @@ def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
 
 
 def validate(program: str, call: PluginCall) -> None:
-    """Check the configuration of a call to a built-in plugin.  Raises NetworkError.
+    """Check the configuration of a call to a built-in plugin; raise NetworkError if it is invalid.
 
-    Does nothing if ``program`` is the path of an installed plugin, which checks it itself.
+    Does nothing if ``program`` is the path of an installed plugin, which checks its configuration
+    itself.
     """
     if not program:
         _builtin(call).validate(call)
@@ -66,19 +67,22 @@ def validate(program: str, call: PluginCall) -> None:
 def add(program: str, call: PluginCall) -> dict[str, Any]:
     """Connect the pod to the network by calling ADD of a CNI plugin; return the CNI result.
 
-    ``program`` is the plugin's path, "" for a built-in one.  Raises NetworkError.
+    ``program`` is the plugin's path, "" for a built-in plugin.  Raises NetworkError if the plugin
+    fails.
     """
     if not program:
         result: dict[str, Any] = _builtin(call).add(call)
         return result
     output = _ask(program, call, "ADD")
-    return check_result(_parse(output, program), program)
+    where = _where(program, call)
+    return check_result(_parse(output, where), where)
 
 
 def delete(program: str, call: PluginCall) -> None:
     """Undo ``add`` by calling DEL of a CNI plugin, even if ``add`` has failed halfway.
 
-    ``program`` is the plugin's path, "" for a built-in one.  Raises NetworkError.
+    ``program`` is the plugin's path, "" for a built-in plugin.  Raises NetworkError if the plugin
+    fails.
     """
     if not program:
         _builtin(call).delete(call)
@@ -109,13 +113,13 @@ def check(program: str, call: PluginCall) -> None:
 def versions(program: str) -> list[str]:
     """Return the CNI versions that the installed plugin ``program`` (a path) supports.
 
-    Raises NetworkError.
+    Raises NetworkError if the plugin fails or lists no versions.
     """
     from ociruntime.pods.net.run_program import run_program
 
     environment = {"CNI_COMMAND": "VERSION", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     code, output, _ = run_program([program], b'{"cniVersion":"1.0.0"}', TIMEOUT, environment)
-    answer = _parse(output, program)
+    answer = _parse(output, f'network plugin "{program}"')
     supported = answer.get("supportedVersions") if isinstance(answer, dict) else None
     if code or not isinstance(supported, list):
         raise NetworkError(
@@ -147,9 +151,9 @@ def _ask(program: str, call: PluginCall, command: str) -> bytes:
 def _failure(
     program: str, call: PluginCall, command: str, code: int, output: bytes, errors: bytes
 ) -> NetworkError:
-    action = f'network "{call.network}": plugin "{program}": {command}'
+    action = f"{_where(program, call)}: {command}"
     try:
-        answer = _parse(output, program)
+        answer = _parse(output, action)
     except NetworkError:
         answer = None
     if not isinstance(answer, dict) or not isinstance(answer.get("msg"), str):
@@ -168,15 +172,19 @@ def _failure(
     return NetworkError(f"{action}: {' '.join(message.split())}", hint)
 
 
-def _parse(output: bytes, program: str) -> object:
+def _where(program: str, call: PluginCall) -> str:
+    """Return the beginning of an error message about a call to a plugin."""
+    return f'network "{call.network}": plugin "{program}"'
+
+
+def _parse(output: bytes, where: str) -> object:
     import json
 
     try:
         value: object = json.loads(output)
     except (ValueError, RecursionError):
         raise NetworkError(
-            f'network plugin "{program}": invalid JSON in its output: '
-            f"{_quoted(output) or '(empty)'}"
+            f"{where}: invalid JSON in its output: {_quoted(output) or '(empty)'}"
         ) from None
     return value
 

@@ -6,10 +6,10 @@
      "private_users", "debug", "directory", "local_config", "user_config", "system_config",
      "kvm_kernel"}
 
-``dns`` and ``hosts`` are documented in ``pods/net/resolv_conf.py``.  ``private_users`` is null or
-``{"shift", "count"}``: first host id and number of ids.  ``kvm_kernel`` is optional; ``keep``
-(true) marks a pod that gc must not remove.  ``prepare`` writes the members that its files depend
-on (``prepared_settings``), ``run`` adds the others.
+``dns`` is documented in ``pods/net/resolv_conf.py``, ``hosts`` in ``pods/net/hosts_entries.py``.
+``private_users`` is null or ``{"shift", "count"}``: first host id and number of ids.
+``kvm_kernel`` is optional; ``keep`` (true) marks a pod that gc must not remove.  ``prepare`` writes
+the members that its files depend on (``prepared_settings``), ``run`` adds the others.
 """
 
 from __future__ import annotations
@@ -65,15 +65,16 @@ def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str
 def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]:
     """Return the members of runtime-config that are set when a pod is run.
 
-    To check only the request, pass "" as ``uuid``.  Raises UsageError.
+    To check only the request, pass "" as ``uuid``.  Raises UsageError for an invalid or unsupported
+    option, or for options that contradict each other.
     """
-    from ociruntime.pods.net import net_option, resolv_conf
+    from ociruntime.pods.net import hosts_entries, net_option, resolv_conf
 
     networks = net_option.parse(request.net, request.where("net"))
     dns = resolv_conf.parse_dns(
         request.dns, request.dns_search, request.dns_opt, request.dns_domain
     )
-    hosts = resolv_conf.parse_hosts_entries(request.hosts_entry)
+    hosts = hosts_entries.parse_hosts_entries(request.hosts_entry)
     if request.mds_register:
         raise UsageError("--mds-register: a metadata service is not supported")
     if request.shm_size is not None and request.ipc == "parent":
@@ -104,9 +105,9 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
 
 
 def _check_namespaces(request: PodRequest) -> None:
-    """Raise UsageError if ``request`` sets something in a namespace that it shares with the host.
+    """Raise UsageError if ``request`` changes a namespace that the pod shares with the host.
 
-    An example is the hostname.
+    For example, --hostname contradicts --uts=parent.
     """
     if request.private_users and "parent" in (request.pid, request.uts):
         name = "pid" if request.pid == "parent" else "uts"

@@ -7,19 +7,18 @@ from collections.abc import Iterable, Iterator
 
 from ociruntime.base.errors import HostError, PodError
 
-OLDER = 9  # highest number of a rotated file
+FILES = 3  # log files of an app: NAME, and the older NAME.1 and NAME.2
 CHUNK = 1 << 20
 LONGEST_LINE = 1 << 20  # bytes; a longer line is returned in several parts
-LONGEST_ENTRY = (
-    1 << 16
-)  # bytes; the writer's limit is lower (LONGEST in pods/supervisor/log_writer.py)
+# Bytes of an entry; the writer's limit is lower (LONGEST in pods/monitor/log_writer.py).
+LONGEST_ENTRY = 1 << 16
 
 
 class Line:
     """A line of an app's output, written at ``time`` (RFC 3339).
 
     ``stream`` is "stdout" or "stderr".  ``ended`` is False if the line is not complete yet, or if
-    it is longer than LONGEST_LINE and this is only a part of it.
+    the line is longer than LONGEST_LINE and ``text`` is only a part of it.
     """
 
     __slots__ = ("app", "ended", "stream", "text", "time")
@@ -33,7 +32,7 @@ class Line:
 
 
 class Assembler:
-    """Joins entries of an app's log, which may be parts of lines, to the lines of its output."""
+    """Joins the entries of an app's log to lines of output; an entry can be a part of a line."""
 
     __slots__ = ("_app", "_open")
 
@@ -90,11 +89,11 @@ class LogReader:
         """Yield lists of the lines that have been completed since the last call.
 
         Each file is read up to its current size, because an app may write faster than this process
-        reads.  Raises HostError.
+        reads.  Raises HostError if a log file cannot be read.
         """
         try:
             if self._fd < 0:
-                for number in range(OLDER, 0, -1):
+                for number in range(FILES - 1, 0, -1):
                     yield from self._read_file(f"{self._name}.{number}")
                 self._open()
             if self._fd < 0:
@@ -173,7 +172,7 @@ def form(line: Line, with_app: bool, with_time: bool) -> bytes:
 
 
 def check_app(names: list[str], app: str) -> list[str]:
-    """Return [``app``], or ``names`` if ``app`` is "".
+    """Return the apps whose logs are to be read: [``app``], or ``names`` if ``app`` is "".
 
     ``names`` are the names of all apps of a pod.  Raises PodError if ``app`` is not among them.
     """
