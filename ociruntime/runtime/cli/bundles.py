@@ -36,9 +36,10 @@ def run_spec(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - a
 
 
 def write_file(path: str, text: str, how: int) -> None:
-    """Write ``text`` to a file; ``how`` is O_EXCL (it must not exist) or O_TRUNC (overwrite it).
+    """Write ``text`` to the file ``path``.
 
-    If writing fails, a newly created file is removed.  Raises RuntimeFailure, HostError.
+    ``how`` is O_EXCL (the file must not exist) or O_TRUNC (overwrite it).  Removes a newly created
+    file if writing fails.  Raises RuntimeFailure and HostError.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | how
     try:
@@ -60,7 +61,7 @@ def write_file(path: str, text: str, how: int) -> None:
 
 
 def run_plan(context: Context, arguments: Arguments) -> int:
-    """Print the steps that `create` would take; change nothing."""
+    """Print the operations that `create` would carry out, without creating a container."""
     take_bundle_argument(arguments)
     container_id = arguments.text("id", "plan")
     check_id(container_id)
@@ -72,7 +73,10 @@ def run_plan(context: Context, arguments: Arguments) -> int:
 
 
 def run_features(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Print the features as JSON, but no warnings: some callers merge stdout and stderr."""
+    """Print the Features Structure (runtime-spec, features.md) as JSON; return 0.
+
+    Prints no warnings: some callers merge stdout and stderr.
+    """
     return write(dump(features(arguments.text("criu")), 2) + "\n")
 
 

@@ -15,7 +15,7 @@ from ociruntime.runtime.lifecycle.list import list_containers
 
 
 def run_events(context: Context, arguments: Arguments) -> int:
-    """Print each event as a line of JSON until the container exits or the pipe is closed."""
+    """Print each event as a line of JSON until the container exits or the reader closes stdout."""
     container_id = arguments.positional[0]
     seconds = interval(arguments.text("interval", "5s"), "interval")
     if arguments.flag("stats"):
@@ -36,8 +36,8 @@ _GAP = 3
 def run_list(context: Context, arguments: Arguments) -> int:
     """Print all containers; ``--quiet`` overrides ``--format``, as in runc.
 
-    Without containers the JSON is ``[]``, where runc prints ``null``: readers written in Go accept
-    both, others expect a list.
+    Without containers the JSON is ``[]``. runc prints ``null``: programs in Go accept both,
+    programs in other languages expect a list.
     """
     containers = list_containers(context)
     if arguments.flag("quiet"):

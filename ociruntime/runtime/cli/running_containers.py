@@ -23,8 +23,8 @@ def run_ps(context: Context, arguments: Arguments) -> int:
     container_id, *ps_arguments = arguments.positional
     if arguments.text("format") == "json":
         return write(dump(process_ids(context, container_id)) + "\n")
-    # Processes choose their names and arguments: write_lines escapes control characters that ps
-    # leaves, such as U+202E.
+    # A process chooses its name and arguments: write_lines escapes control characters that ps
+    # does not escape, such as U+202E.
     return write_lines(process_table(context, container_id, ps_arguments))
 
 
@@ -57,7 +57,7 @@ _MEMBERS = {
     "memory-swap": ("memory", "swap"),
     "pids-limit": ("pids", "limit"),
 }
-_LISTS = ("cpuset-cpus", "cpuset-mems")  # passed as text; other texts are sizes
+_LISTS = ("cpuset-cpus", "cpuset-mems")  # values are passed unchanged; other text values are sizes
 _IGNORED = ("kernel-memory", "kernel-memory-tcp")
 
 
@@ -85,7 +85,10 @@ def run_update(context: Context, arguments: Arguments) -> int:
 
 
 def _document(arguments: Arguments) -> object:
-    """Return the JSON document in the file of ``--resources``.  Raises ConfigError, HostError."""
+    """Parse the JSON file that ``--resources`` names; return its value.
+
+    Raises ConfigError and HostError.
+    """
     if arguments.text("resources") == "-":
         return parse(_standard_input(), "standard input")
     path = caller_path(arguments, "resources")
@@ -93,7 +96,7 @@ def _document(arguments: Arguments) -> object:
 
 
 def _standard_input() -> bytes:
-    """Return all of standard input.  Raises HostError, and UsageError if it is too large."""
+    """Read all of standard input.  Raises HostError, and UsageError if it is too large."""
     pieces = []
     try:
         while piece := posix.read(0, 1 << 20):
@@ -109,7 +112,7 @@ def _standard_input() -> bytes:
 
 
 def _from_flags(arguments: Arguments) -> dict[str, dict[str, int | str]]:
-    """Return a LinuxResources object made of the options' limits.  Raises UsageError."""
+    """Convert the options for single limits to a LinuxResources object.  Raises UsageError."""
     resources: dict[str, dict[str, int | str]] = {}
     for flag, (section, member) in _MEMBERS.items():
         value: int | str
@@ -126,7 +129,7 @@ def _from_flags(arguments: Arguments) -> dict[str, dict[str, int | str]]:
 
 
 def _name_the_flag(failure: RuntimeFailure) -> None:
-    """Replace the JSON path at the beginning of an error message with the option that set it."""
+    """Replace the JSON path at the beginning of an error message by the option that set it."""
     for flag, (section, member) in _MEMBERS.items():
         path = f"{WHERE}.{section}.{member}"
         if failure.message.startswith(f"{path}: "):
@@ -138,7 +141,7 @@ def run_mounts(context: Context, arguments: Arguments) -> int:
     action, container_id, file = arguments.positional
     if action not in ("add", "remove"):
         raise UsageError(f'mounts: unknown action "{action}"', "use add or remove")
-    # Import it here: the command is rare, and this module is part of the snapshot.
+    # Imported here to keep it out of the snapshot, which contains this module: the command is rare.
     from ociruntime.runtime.lifecycle.mounts_add_remove import change_mounts
 
     change_mounts(context, container_id, absolute(file), remove=action == "remove")

@@ -1,7 +1,8 @@
 """Convert the executor's FAILURE messages to error messages for the user.
 
-A failure consists of operation, system call, errno, argument and the kernel's text.  The error
-names the setting in config.json first, then the attempted action, the kernel's error, and a remedy.
+A FAILURE message has an operation, a system call, an errno, an argument and the kernel's text.  The
+error names the setting in config.json first, then the attempted action, the kernel's error, and a
+remedy.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from ociruntime.runtime.plan.plan import Operation, field, operation_name
 
 E2BIG = 7
 
-# (operation or system call, errno) -> the probable cause, and what to do.
+# (operation or system call, errno) -> the probable cause and the remedy.
 HINTS: dict[tuple[str, int], str] = {
     ("fsopen", ENODEV): "the kernel does not know this filesystem type",
     ("open_tree", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids its mount"
@@ -126,10 +127,10 @@ MOUNT_PERMISSIONS = {
 
 
 def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
-    """Return the error for a FAILURE message; ``operation`` is the failed one, None if unknown.
+    """Return the error for a FAILURE message of the executor.
 
-    For an operation of `start`, only the code and JSON path recorded in state.json are known;
-    everything else is in the message.
+    ``operation`` is the operation that failed, None if unknown.  For an operation of `start`, only
+    the code and JSON path recorded in state.json are known; the message contains everything else.
     """
     reason = _strerror(message.error)
     if (message.call, message.argument) == ("read", "plan"):
@@ -145,7 +146,7 @@ def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
 
 
 def _step(operation: Operation, name: str, message: Message) -> StepError:
-    """Return the error for an operation without a formatter of its own."""
+    """Return the error for an operation that has no formatter."""
     text = f"{describe(operation)}: {_kernel(message)}"
     if operation.where:
         text = f"{operation.where}: {text}"
@@ -154,7 +155,7 @@ def _step(operation: Operation, name: str, message: Message) -> StepError:
 
 
 def _kernel(message: Message) -> str:
-    """Return the errno's text, with the kernel's messages from a filesystem context (fsopen(2))."""
+    """Return the errno's text, followed by the kernel's messages from fsopen(2), if any."""
     error = _strerror(message.error)
     # "e tmpfs: Unknown parameter 'roo'": the first letter is the severity.
     details = [line[2:].strip() for line in message.detail.splitlines() if line[1:2] == " "]
@@ -167,7 +168,7 @@ def _strerror(errno: int) -> str:
 
 
 def _mount(operation: Operation, message: Message) -> StepError | None:
-    """Return the error for a failed ``mount``, with a hint at the cause; None without a hint."""
+    """Return the error for a failed ``mount`` with its probable cause; None if that is unknown."""
     fstype = str(field(operation, "fstype"))
     hint = ""
     if message.error == EPERM:

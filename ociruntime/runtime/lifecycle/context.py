@@ -1,4 +1,4 @@
-"""The parsed options of a command (``CreateOptions``, ``Context``), and the choice of state root.
+"""The options of a command (``CreateOptions``, ``Context``), and the choice of the state root.
 
 The default state root follows runc's rule (its libcontainer/userns, man runc(8)):
 ``/run/ociruntime`` for real root, ``$XDG_RUNTIME_DIR/ociruntime`` for other users.  Callers such as
@@ -88,11 +88,12 @@ class CreateOptions:
 class Context:
     """The settings that all commands share.
 
-    ``root`` is the absolute path of the state root; ``root_given`` is true if the user has chosen
+    ``root`` is the absolute path of the state root; ``root_given`` is True if the user has chosen
     it. ``cgroup_manager`` is ``cgroupfs``, ``systemd`` or ``disabled``. ``rootless``: continue
     without cgroups that this user may not create. ``user_manager``: use the user's systemd for
-    units. ``alone``: this process runs one command; otherwise it is another program (``api.py``),
-    whose signal handlers, children and service manager settings must not be changed.
+    units. ``alone``: this process runs one command and nothing else. Without ``alone``, the process
+    is another program that uses ``api.py``: its signal handlers, children and service manager
+    settings must not be changed.
     """
 
     __slots__ = (
@@ -128,16 +129,16 @@ class Context:
         self._begun = monotonic()
 
     def mark(self, phase: str) -> None:
-        """Record in the timeline and the debug log that the phase with this name begins."""
+        """Record in the timeline and the debug log that the phase named ``phase`` begins."""
         if self.log.debugging:
             self.log.debug(f"phase: {phase} (after {(monotonic() - self._begun) * 1000:.1f} ms)")
         if self.timeline is not None:
             self.timeline.mark(phase)
 
     def times_of(self, plan: Plan) -> int:
-        """Return a descriptor of a memfd in which the executor records when operations began.
+        """Return a memfd in which the executor records the start times of ``plan``'s operations.
 
-        The result is -1 unless ``--timeline`` or ``--debug`` is given.
+        Returns -1 unless ``--timeline`` or ``--debug`` is given.
         """
         if self.timeline is None and self.log.debugging:
             from ociruntime.runtime.lifecycle.timeline import Timeline
@@ -162,10 +163,10 @@ def open_context(
     rootless: str = "auto",
     alone: bool = True,
 ) -> Context:
-    """Return the context of a command, from its options and the environment; create nothing.
+    """Return the context of a command, from its options and the environment; create no files.
 
     ``root`` "" selects the default; ``rootless`` is ``true``, ``false`` or ``auto``.  Raises
-    UsageError, HostError.
+    UsageError and HostError.
     """
     environ, euid = posix.environ, posix.geteuid()
     user = is_rootless(environ, euid)
@@ -181,9 +182,10 @@ def open_context(
 
 
 def state_root(root_option: str, environ: Mapping[bytes, bytes], euid: int) -> str:
-    """Return the absolute state root: ``root_option``, or if that is "", the default for ``euid``.
+    """Return the absolute path of the state root: ``root_option``, or if "" the default.
 
-    Raises UsageError for ``/``: a container called ``bin`` would be stored in ``/bin``.
+    ``euid`` and ``environ`` determine the default.  Raises UsageError for ``/``: the state of a
+    container called ``bin`` would be stored in ``/bin``.
     """
     if root_option:
         root = absolute_path(root_option)
@@ -199,7 +201,7 @@ def state_root(root_option: str, environ: Mapping[bytes, bytes], euid: int) -> s
 
 
 def is_rootless(environ: Mapping[bytes, bytes], euid: int) -> bool:
-    """Return whether this user is not root, or is root in another user's user namespace."""
+    """Return whether this user is unprivileged, or is root in a user namespace of another user."""
     if euid != 0:
         return True
     return environ.get(b"USER") != b"root" and in_user_namespace()
@@ -220,7 +222,7 @@ def absolute_path(path: str) -> str:
 
 
 def make_root(context: Context) -> None:
-    """Create the state root, mode 0700, if it is missing.
+    """Create the state root with mode 0700 if it is missing.
 
     Raises HostError, also if another user can write to it (trusted_directories.py).
     """
@@ -236,8 +238,8 @@ def make_root(context: Context) -> None:
             number = errno.EROFS if read_only else errno.EACCES
             raise OSError(number, posix.strerror(number))
         if created and not context.root_given and context.root != f"/run/{NAME}":
-            # The XDG base directory specification lets anything without the sticky bit be
-            # pruned from XDG_RUNTIME_DIR when it has not been touched for hours.
+            # The sticky bit prevents the removal of the directory, which XDG_RUNTIME_DIR allows for
+            # files not used for six hours (XDG base directory specification).
             posix.chmod(context.root, 0o1700)
     except OSError as error:
         raise HostError(f'use the {STATE_DIRECTORY} "{context.root}"', error, hint) from None

@@ -1,4 +1,4 @@
-"""`plan`: show what `create` would do, without doing it."""
+"""`plan`: list the steps of `create`, without carrying them out."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ HostSteps = list[tuple[str, str]]  # (JSON path or "", text), in order
 
 
 def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]], Plan]:
-    """Return `create`'s steps on the host as (JSON path or "", text), and the executor's plan.
+    """Return the steps of `create` for a bundle: (steps on the host, the executor's plan).
 
-    Raises the errors of ``prepare``.
+    A step on the host is (JSON path or "", text).  Raises the errors of ``prepare``.
     """
     prepared = prepare(context, options)
     return host_part(context, options, prepared), prepared.plan
@@ -24,7 +24,7 @@ def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]
 def host_part(
     context: Context, options: CreateOptions, prepared: Preparation
 ) -> list[tuple[str, str]]:
-    """Return `create`'s steps outside the container as (JSON path or "", text), in order."""
+    """Return the steps of `create` outside the container, in order, as (JSON path or "", text)."""
     steps = [("", f"make {context.root}/.creating-{options.id}, locked")]
     unit = prepared.cgroup.unit
     for directory in prepared.cgroup.paths.values():
@@ -53,7 +53,7 @@ def host_part(
     return steps
 
 
-# The width of an operation's line (runtime/plan/explain.py), so that all remarks are aligned.
+# The width of an operation's line (runtime/plan/explain.py), to align the JSON paths.
 _WIDTH = 73
 
 
@@ -69,7 +69,7 @@ def plan_text(host: HostSteps, plan: Plan) -> str:
 def plan_values(host: HostSteps, plan: Plan) -> dict[str, object]:
     """Return the plan as a JSON object.
 
-    ``host`` lists the steps on the host; the other members come from ``plan_document``.
+    ``host`` lists the steps on the host; ``plan_document`` supplies the other members.
     """
     steps = [{"step": step, "where": where} if where else {"step": step} for where, step in host]
     return {"host": steps, **plan_document(plan)}
