@@ -244,7 +244,8 @@ def load(root: str, container_id: str) -> Container:
         raise ContainerError(
             f'read the state of container "{container_id}": {directory}/{STATE} was written by'
             " another runtime, or another version of ociruntime",
-            "use that one, or remove the directory once the container's processes have exited",
+            "use the runtime that wrote it, or remove the directory once the container's"
+            " processes have exited",
         )
     check_record(facts, _MEMBERS, f"{directory}/{STATE}")
     match facts["seccompAgent"]:

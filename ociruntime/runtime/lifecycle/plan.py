@@ -25,31 +25,35 @@ def host_part(
     context: Context, options: CreateOptions, prepared: Preparation
 ) -> list[tuple[str, str]]:
     """Return the steps of `create` outside the container, in order, as (JSON path or "", text)."""
-    steps = [("", f"make {context.root}/.creating-{options.id}, locked")]
+    steps = [("", f"create and lock the state directory {context.root}/.creating-{options.id}")]
     unit = prepared.cgroup.unit
     for directory in prepared.cgroup.paths.values():
-        maker = f"have systemd make {unit} with" if unit else "make"
+        maker = f"let systemd create {unit} with" if unit else "create"
         steps.append(("linux.cgroupsPath", f"{maker} cgroup {directory}"))
     owner = cgroup_owner(prepared.config)
     if owner != NOBODY_ELSE and prepared.layout.mode == "v2":
-        steps.append(("", f"make user {owner} the owner of the delegatable files in it"))
+        steps.append(("", f"delegate the cgroup to uid {owner} (change its owner)"))
     for setting in prepared.cgroup.settings(prepared.resources):
         file, value = setting.files[0]
         steps.append((setting.where, f"write {value} to {file}"))
     if prepared.rdt:
-        steps += [("linux.intelRdt", f"make group {made}") for made in prepared.rdt.made]
+        steps += [("linux.intelRdt", f"create resctrl group {made}") for made in prepared.rdt.made]
         steps += [(where, f"write {line} to {file}") for where, file, line in prepared.rdt.lines]
-        steps += [("linux.intelRdt", f"write its pid to {file}") for file in prepared.rdt.tasks]
+        steps += [
+            ("linux.intelRdt", f"write the init's pid to {file}") for file in prepared.rdt.tasks
+        ]
     for name in (prepared.config.get("linux") or {}).get("netDevices") or ():
-        steps.append((f'linux.netDevices["{name}"]', f"move network device {name} inside"))
+        steps.append(
+            (f'linux.netDevices["{name}"]', f"move network device {name} into the container")
+        )
     for kind in ("prestart", "createRuntime"):
         for index, hook in enumerate(prepared.hooks(kind)):
             steps.append((f"hooks.{kind}[{index}]", f"run {hook['path']}"))
     if options.console_socket:
         steps.append(("process.terminal", f"send the terminal to {options.console_socket}"))
     if options.pid_file:
-        steps.append(("", f"write the pid to {options.pid_file}"))
-    steps.append(("", f"rename to {context.root}/{options.id}"))
+        steps.append(("", f"write the init's pid to {options.pid_file}"))
+    steps.append(("", f"rename the state directory to {context.root}/{options.id}"))
     return steps
 
 

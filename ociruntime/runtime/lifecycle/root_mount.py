@@ -271,7 +271,7 @@ def _unmount(
             return True
         raise StepError(
             f'unmount "{root.target}": another mount covers it',
-            "unmount that one and delete the container again",
+            "unmount the covering mount, then delete the container again",
         )
 
     try:

@@ -40,7 +40,7 @@ def loads_early(
     if late_policy:
         reason = "a fork would reset the scheduling policy, which must be set first"
     elif request.seccomp_flags & SECCOMP_FILTER_FLAG_NEW_LISTENER:
-        reason = "it has an agent (SCMP_ACT_NOTIFY)"
+        reason = "it notifies an agent (SCMP_ACT_NOTIFY)"
     else:
         missing = _needed_calls(job, process, waits, forks) - request.seccomp_calls
         if not missing:

@@ -200,7 +200,7 @@ def _id_mapped(mount: Mount, where: str, namespaces: dict[str, str], warnings: l
     uids, gids = mount.get("uidMappings", []), mount.get("gidMappings", [])
     if bool(uids) != bool(gids):
         absent, present = ("gid", "uid") if uids else ("uid", "gid")
-        hint = f"{present}Mappings requires it"
+        hint = f"set both or none: {present}Mappings is set"
         raise ConfigError(f"{where}.{absent}Mappings", "is missing", hint)
     validate_mappings(uids, f"{where}.uidMappings")
     validate_mappings(gids, f"{where}.gidMappings")

@@ -54,7 +54,11 @@ def _device(device: Device, where: str) -> None:
         return
     for number in ("major", "minor"):
         if number not in device:  # LNX-DEV-04
-            raise ConfigError(f"{where}.{number}", "is missing", f'type "{kind}" needs it')
+            raise ConfigError(
+                f"{where}.{number}",
+                "is missing",
+                f'a device of type "{kind}" needs major and minor',
+            )
     # config-linux.md, Default Devices: a container always has these devices, so no other device can
     # have their paths.
     fixed = DEFAULT_DEVICES.get(device["path"])
@@ -124,7 +128,11 @@ def validate_seccomp(seccomp: Seccomp) -> None:
             notified = f"{where}.syscalls[{index}].action"
     path = seccomp.get("listenerPath", "")
     if notified and not path:  # A-78
-        raise ConfigError(f"{where}.listenerPath", "is missing", f"{notified} is SCMP_ACT_NOTIFY")
+        raise ConfigError(
+            f"{where}.listenerPath",
+            "is missing",
+            f"{notified} is SCMP_ACT_NOTIFY, which needs the socket of an agent",
+        )
     if notified and not path.startswith("/"):
         raise ConfigError(f"{where}.listenerPath", f'must be an absolute path, got "{path}"')
     if seccomp.get("listenerMetadata") and not path:  # LNX-SECN-08
