@@ -32,10 +32,10 @@ from setuptools.errors import CompileError
 EXECUTOR_SOURCES = sorted(glob("csrc/executor/*.c"))
 LIBC_SOURCES = sorted(glob("csrc/libc/*.c"))
 EXECUTOR = "ociruntime/runtime/executor/_executor"
-INIT_SOURCES = sorted(glob("csrc/init/*.c"))
-INIT = "ociruntime/pods/supervisor/_init"
+POD_INIT_SOURCES = sorted(glob("csrc/pod_init/*.c"))
+POD_INIT = "ociruntime/pods/monitor/_pod_init"
 HIBERNATION_SOURCES = ["csrc/hibernation/stub.c"]
-HIBERNATION = "ociruntime/pods/supervisor/_hibernation"
+HIBERNATION = "ociruntime/pods/monitor/_hibernation"
 GUEST_SOURCES = sorted(glob("csrc/guest/*.c"))
 GUEST = "ociruntime/pods/kvm/_guest"
 # What `--pod-manifest` is checked against.
@@ -53,7 +53,10 @@ LAUNCHERS = {
 LAUNCHER_SOURCES = [
     *("csrc/launcher/interpreter.c", "csrc/snapshot/thaw.c", "csrc/executor/text.c"),
 ]
-EXTENSIONS = ["csrc/shim_build.py:ffibuilder", "csrc/seccomp_build.py:ffibuilder"]
+EXTENSIONS = [
+    "csrc/extension_modules/system_calls_build.py:ffibuilder",
+    "csrc/extension_modules/seccomp_build.py:ffibuilder",
+]
 INCLUDES = ["csrc/executor", "csrc"]
 # Programs and where below share/ each writes.
 MADE_FROM_TABLES = {"tools/build_man_pages.py": "man", "tools/build_completions.py": ""}
@@ -117,7 +120,11 @@ def counting(profiles: str) -> list[str]:
 
 def compile_small(directory: str, flags: list[str]) -> None:
     """Compile what stays with containers and pods: outside of virtual machines without libc."""
-    small = ((EXECUTOR, EXECUTOR_SOURCES), (INIT, INIT_SOURCES), (HIBERNATION, HIBERNATION_SOURCES))
+    small = (
+        (EXECUTOR, EXECUTOR_SOURCES),
+        (POD_INIT, POD_INIT_SOURCES),
+        (HIBERNATION, HIBERNATION_SOURCES),
+    )
     for name, sources in small:
         compile_with_own_libc(sources, os.path.join(directory, name), flags)
     compile_program(GUEST_SOURCES, os.path.join(directory, GUEST), flags)

@@ -36,10 +36,10 @@ NEEDED = {
         pods.net.net_option
         pods.net.network_configs pods.net.resolv_conf images.store.store images.fetch
         images.model.config_files images.unpack.tree_store pods.store.lock pods.store.manifest_file
-        pods.bundle.overlay pods.bundle.private_mount_namespace pods.supervisor.monitor
+        pods.bundle.overlay pods.bundle.private_mount_namespace pods.monitor.monitor
         pods.bundle.write_bundle
     """,
-    "ocipod monitor": "pods.cli.main pods.cli.monitor pods.supervisor.hibernation",
+    "ocipod monitor": "pods.cli.main pods.cli.monitor pods.monitor.hibernation",
 }
 # Program that prints the names of these modules and of all that they import, in the order in which
 # their execution completes: each after the modules that it imports. They come from the archive, as

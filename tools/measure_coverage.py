@@ -43,8 +43,8 @@ PURE = "unit"  # runs beside the others, as in ./dev test
 HOOK = "exec(compile(open({path!r}).read(), {path!r}, 'exec'), {{'__file__': {path!r}}})\n"
 PROGRAMS = (
     "ociruntime/runtime/executor/_executor",
-    "ociruntime/pods/supervisor/_init",
-    "ociruntime/pods/supervisor/_hibernation",
+    "ociruntime/pods/monitor/_pod_init",
+    "ociruntime/pods/monitor/_hibernation",
     "ociruntime/pods/kvm/_guest",
     *(f".venv/bin/{name}" for name in ("ociruntime", "ocipod", "ocictl", "ocid")),
 )

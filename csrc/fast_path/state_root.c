@@ -1,4 +1,4 @@
-/* Find the state root, by the rule in ociruntime/runtime/lifecycle/context.py. */
+/* Find the state root, by the rule in ociruntime/runtime/lifecycle/state_root.py. */
 #include "fast_path.h"
 #include "text.h"
 

@@ -231,24 +231,26 @@ def _subdirectories(directory: int) -> list[str]:
 def mode_of(path: str) -> int:
     """Return the type and permissions of the file at ``path`` (st_mode); 0 if it does not exist.
 
-    Raises OSError.
+    Raises HostError for any other error of stat(2), such as EACCES.
     """
     try:
         return posix.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return 0
-
-
-def is_there(path: str) -> bool:
-    """Return whether ``path`` exists.  Raises HostError if that cannot be determined."""
-    try:
-        return mode_of(path) != 0
     except OSError as error:
         raise HostError(f'find "{path}"', error) from None
 
 
+def is_there(path: str) -> bool:
+    """Return whether ``path`` exists.  Raises HostError if that cannot be determined."""
+    return mode_of(path) != 0
+
+
 def exists(path: str) -> bool:
-    """Return whether ``path`` exists, even if it is a dangling symbolic link."""
+    """Return whether ``path`` exists, even if it is a dangling symbolic link.
+
+    Returns False if that cannot be determined; ``is_there`` raises an error instead.
+    """
     try:
         posix.lstat(path)
     except OSError:

@@ -311,7 +311,7 @@ def die_with(parent: int) -> None:
 
     ``parent`` is the parent's pid; if the parent has exited already, this process exits at once.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     lib.oci_prctl(PR_SET_PDEATHSIG, SIGKILL)
     if posix.getppid() != parent:
@@ -323,7 +323,7 @@ def become_subreaper() -> None:
 
     An error is ignored: kernels without subreapers reparent orphans to pid 1.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     lib.oci_prctl(PR_SET_CHILD_SUBREAPER, 1)
 

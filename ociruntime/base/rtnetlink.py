@@ -226,13 +226,13 @@ def _elsewhere(leave: Callable[[], None], act: Callable[[], Made]) -> Made:
 
 
 def _enter(namespace: int) -> None:
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     _check(lib.oci_setns(namespace, CLONE_NEWNET))
 
 
 def _unshare() -> None:
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     _check(lib.oci_unshare(CLONE_NEWNET))
 

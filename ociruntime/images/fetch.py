@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Set
 
 from ociruntime.base.errors import ImageError, RuntimeFailure
+from ociruntime.base.files import is_there
 from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image, Progress, Record, silent
 from ociruntime.images.model.platforms import fits, parse_platform
@@ -153,7 +154,7 @@ def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Refe
 
     Raises HostError, ImageError.
     """
-    if not _kind(reference.path):
+    if not is_there(reference.path):
         for kind in LOCAL_KINDS:
             before = dataclasses.replace(reference, kind=kind)
             try:
@@ -165,12 +166,6 @@ def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Refe
     from ociruntime.images.model.image_limits import Budget
 
     return recognized(reference, Budget.at(store.path, settings.limits()))
-
-
-def _kind(path: str) -> int:
-    from ociruntime.images.tar.archives import kind_of
-
-    return kind_of(path)
 
 
 def _verifier_for(
@@ -195,7 +190,7 @@ def _reads_source(reference: Reference, policy: str) -> bool:
     Local files are read again with ``new`` too: that is cheap, and they may have been rebuilt.
     """
     return policy == "update" or (
-        policy == "new" and reference.is_local and bool(_kind(reference.path))
+        policy == "new" and reference.is_local and is_there(reference.path)
     )
 
 

@@ -39,13 +39,14 @@ from ociruntime.base.log import Log, plain
 from ociruntime.base.process import await_end, end_status, open_child
 from ociruntime.runtime.lifecycle.container import load
 from ociruntime.runtime.lifecycle.container_id import check_id
-from ociruntime.runtime.lifecycle.context import Context, CreateOptions, make_root, open_context
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions, open_context
 from ociruntime.runtime.lifecycle.create import begin
 from ociruntime.runtime.lifecycle.delete import delete
 from ociruntime.runtime.lifecycle.kill import kill
 from ociruntime.runtime.lifecycle.list import list_containers
 from ociruntime.runtime.lifecycle.start import start
 from ociruntime.runtime.lifecycle.state import state
+from ociruntime.runtime.lifecycle.state_root import make_root
 
 __all__ = [
     "ConfigError",
@@ -511,7 +512,7 @@ def in_own_thread(work: Callable[[], Result]) -> Result:
 
 
 def _leave_shared_directory() -> None:
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     result = lib.oci_unshare_fs()
     if result < 0:

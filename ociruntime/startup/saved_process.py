@@ -58,7 +58,7 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
     watched = _watched(directory, archive, began)
     if archive is not None:
         archive.close()
-    from ociruntime._shim import ffi, lib
+    from ociruntime._system_calls import ffi, lib
 
     texts = [ffi.new("char[]", path.encode("utf-8", "surrogateescape")) for path in watched]
     main = ffi.new("char[]", snapshot.own_program(program).encode("utf-8", "surrogateescape"))
@@ -104,7 +104,7 @@ def main_of(program: str) -> Callable[[], int]:
 
 def _load(program: str) -> None:
     """Import all modules of a program's snapshot."""
-    from ociruntime import _shim  # noqa: F401 - adopt() needs it
+    from ociruntime import _system_calls  # noqa: F401 - adopt() needs it
 
     chosen = PROGRAMS[program]
     if chosen.prepare:
@@ -198,7 +198,7 @@ def adopt(program: str) -> None:
     """Initialise a process started from a snapshot: arguments, environment, signals and streams."""
     import gc
 
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     gc.enable()
     snapshot.thawed = True
@@ -217,7 +217,7 @@ def adopt(program: str) -> None:
 
 def _adopt_environment() -> None:
     """Replace the snapshot's environment variables by those of this process."""
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     environ: dict[bytes, bytes] = {}
     for entry in _strings(lib.oci_thawed_environment()):
@@ -289,7 +289,7 @@ def _decoded(word: bytes) -> str:
 
 def _strings(array: object) -> Iterator[bytes]:
     """Yield the strings of a C array that ends with NULL."""
-    from ociruntime._shim import ffi
+    from ociruntime._system_calls import ffi
 
     index = 0
     while array[index]:  # type: ignore[index]

@@ -48,8 +48,8 @@ PROGRAMS = {
         "__main__",
         """
         runtime.cli.main runtime.cli.create runtime.cli.run runtime.cli.exec runtime.cli.start
-        runtime.cli.state runtime.cli.kill runtime.cli.delete runtime.cli.events_and_list
-        runtime.cli.running_containers
+        runtime.cli.state runtime.cli.kill runtime.cli.delete runtime.cli.events runtime.cli.list
+        runtime.cli.ps runtime.cli.pause runtime.cli.update runtime.cli.mounts
         commandline.output runtime.spec.check_shape runtime.spec.shape runtime.spec.validate_linux
         runtime.cgroups.resources runtime.cgroups.device_policy runtime.cgroups.device_enforcement
         runtime.cgroups.settings_v1 runtime.cgroups.settings_v2 runtime.cgroups.device_program
@@ -64,7 +64,7 @@ PROGRAMS = {
         """
         pods.cli.main pods.cli.run_pods pods.cli.monitor pods.cli.pods pods.cli.logs pods.cli.apps
         pods.cli.fetch pods.cli.images commandline.help
-        pods.supervisor.monitor pods.supervisor.hibernation pods.bundle.write_bundle
+        pods.monitor.monitor pods.monitor.hibernation pods.bundle.write_bundle
         pods.manifest.oci_resources pods.operations.sandbox pods.operations.sandbox
         pods.operations.app_exec pods.operations.attach_client pods.store.control_client
         pods.bundle.copy_files
@@ -72,7 +72,7 @@ PROGRAMS = {
         pods.garbage.clean_up pods.garbage.clean_up pods.store.manifest_file
         pods.operations.stop_pod pods.garbage.clean_up pods.bundle.pod_network pods.bundle.overlay
         pods.bundle.users images.fetch images.store.database
-        pods.net.networks pods.net.links pods.net.ipam pods.net.firewall_rules pods.net.nft_rules
+        pods.net.connect_pod pods.net.links pods.net.ipam pods.net.firewall_rules pods.net.nft_rules
         pods.net.builtin.bridge pods.net.builtin.loopback pods.net.firewall
         commandline.progress commandline.formats
         base.foreground base.terminal
@@ -83,10 +83,9 @@ PROGRAMS = {
         "manager.client.__main__",
         """
         manager.client.main manager.client.run_and_attach manager.client.containers
-        manager.client.ps
-        manager.client.inspection manager.client.logs manager.client.events manager.client.images
-        manager.client.image_files manager.client.system
-        manager.client.container_subcommands commandline.help
+        manager.client.ps manager.client.inspect manager.client.logs manager.client.events
+        manager.client.images manager.client.system manager.client.container_subcommands
+        commandline.help
         commandline.progress commandline.signal_names
         commandline.formats base.terminal base.foreground
         """,

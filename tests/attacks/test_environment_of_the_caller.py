@@ -24,7 +24,7 @@ CALL = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from ociruntime.base.fault_injection import fault
-from ociruntime.pods.supervisor.hibernation import first_timeout
+from ociruntime.pods.monitor.hibernation import first_timeout
 fault("point")
 print(first_timeout())
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ociruntime.pods.supervisor.pod_processes import PROGRAM
+from ociruntime.pods.monitor.pod_processes import PROGRAM
 from tests.support import processes
 from tests.support.ocipod import Ocipod
 from tests.support.peers import judge_by

@@ -25,7 +25,7 @@ static off_t look_again(int fd, off_t offset, int whence)
 }
 
 #define lseek look_again
-#include "../../csrc/init/lock_holder.c"
+#include "../../csrc/pod_init/lock_holder.c"
 #undef lseek
 
 static int survives(const char *second)

@@ -13,8 +13,8 @@ from tests.support import project
 
 SMALL = (
     "ociruntime/runtime/executor/_executor",
-    "ociruntime/pods/supervisor/_init",
-    "ociruntime/pods/supervisor/_hibernation",
+    "ociruntime/pods/monitor/_pod_init",
+    "ociruntime/pods/monitor/_hibernation",
 )
 LAUNCHERS = (".venv/bin/ociruntime", ".venv/bin/ocipod", ".venv/bin/ocictl", ".venv/bin/ocid")
 LARGE = "ociruntime/pods/kvm/_guest"
@@ -56,7 +56,7 @@ def test_overflows_are_noticed(name: str) -> None:
     assert b"buffer overflow detected" in data
 
 
-@pytest.mark.parametrize("name", ["_shim", "_seccomp"])
+@pytest.mark.parametrize("name", ["_system_calls", "_seccomp"])
 def test_extension_modules_are_bound_at_once(name: str) -> None:
     """Then the table of functions is read-only before the first call."""
     (module,) = (project.ROOT / "ociruntime").glob(f"{name}.*.so")

@@ -15,7 +15,7 @@ from tests.support.plugin import TAG
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> str:
     built = str(tmp_path_factory.mktemp("lock_holder") / "check_lock_holder")
-    flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Icsrc/init"]
+    flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Icsrc/pod_init"]
     command = ["gcc", *flags, "-o", built, "tests/executor/check_lock_holder.c"]
     subprocess.run(command, cwd=project.ROOT, check=True)
     return built

@@ -13,7 +13,7 @@ from pathlib import Path
 from struct import unpack_from
 
 import pytest
-from ociruntime._shim import lib
+from ociruntime._system_calls import lib
 
 from ociruntime.base.linux import (
     CLONE_NEWNET,

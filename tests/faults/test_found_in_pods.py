@@ -21,7 +21,7 @@ pytestmark = [judge_by("ociruntime"), pytest.mark.slow]
 WORKER = "0.2"  # the child of the monitor that writes the bundle
 FOUND = [
     # a monitor that waited for ever for an init whose pid it did not know
-    Found("pod-run", "read", errno.EIO, behind="/supervisor/_init", process="0"),
+    Found("pod-run", "read", errno.EIO, behind="/monitor/_pod_init", process="0"),
     # "internal error"
     Found("pod-run", "openat", errno.EMFILE, "/apps/busybox/work", process=WORKER),
     Found("pod-run", "newfstatat", errno.ENOMEM, "pods/busybox"),

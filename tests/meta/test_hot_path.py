@@ -51,12 +51,14 @@ COMMON = """
     commandline.parser runtime.cli.main commandline.options runtime.cli.options base.errors
     base.files base.locks runtime.host.start_gate base.process base.log runtime.host.state_directory
     base.paths runtime.lifecycle.container runtime.lifecycle.container_id runtime.lifecycle.context
-    base.json_text runtime.spec.state_document base.trusted_directories startup.archive
+    base.json_text runtime.spec.state_document runtime.lifecycle.state_root
+    base.trusted_directories startup.archive
 """
 OWN = {
     "create": """
-        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_enforcement
-        runtime.cgroups.device_policy runtime.cgroups.cgroup runtime.cgroups.hierarchies
+        base.mountinfo _system_calls runtime.cgroups.control_files
+        runtime.cgroups.device_enforcement runtime.cgroups.device_policy
+        runtime.cgroups.cgroup runtime.cgroups.hierarchies
         runtime.cgroups.cgroup_directory runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.protocol runtime.executor.spawn base.sealed_program
         runtime.host.gather_facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
@@ -67,13 +69,14 @@ OWN = {
         runtime.plan.security_labels
         runtime.plan.scheduling runtime.lifecycle.join_cgroup runtime.lifecycle.create
         runtime.lifecycle.create_steps runtime.lifecycle.fast_path_record
-        runtime.lifecycle.prepare_create runtime.lifecycle.descriptors_and_terminal
-        runtime.lifecycle.rollback startup.snapshot startup.snapshot_modules runtime.spec.bundle
+        runtime.lifecycle.prepare_create runtime.lifecycle.passed_descriptors
+        runtime.lifecycle.terminal_options runtime.lifecycle.rollback startup.snapshot
+        startup.snapshot_modules runtime.spec.bundle
         runtime.spec.check_shape runtime.spec.load_config runtime.spec.shape
         runtime.spec.validate runtime.spec.validate_linux runtime.spec.validate_process
     """,
     "exec": """
-        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.cgroup
+        base.mountinfo _system_calls runtime.cgroups.control_files runtime.cgroups.cgroup
         runtime.cgroups.hierarchies runtime.cgroups.cgroup_directory runtime.cli.container_options
         runtime.cli.exec runtime.executor.spawn runtime.executor.protocol runtime.host.gather_facts
         base.sealed_program base.foreground runtime.host.namespaces base.linux runtime.plan.plan
@@ -82,7 +85,8 @@ OWN = {
         runtime.plan.process runtime.plan.scheduling runtime.plan.security_labels
         runtime.lifecycle.join_cgroup
         runtime.lifecycle.exec runtime.lifecycle.exec_steps
-        runtime.lifecycle.descriptors_and_terminal runtime.spec.validate_process
+        runtime.lifecycle.passed_descriptors runtime.lifecycle.terminal_options
+        runtime.spec.validate_process
     """,
     "start": """
         runtime.cli.start runtime.executor.protocol runtime.plan.operation_table
@@ -108,7 +112,7 @@ BY_HOST = {
 
 
 # Written in C, so not in the archive.
-COMPILED = {"_shim"}
+COMPILED = {"_system_calls"}
 
 
 def loaded(arguments: list[str], log: Path) -> set[str]:

@@ -15,7 +15,7 @@ from tools.build_archive import ForRunning
 
 # A room here is a package (a folder of modules); those of the four products contain others.
 PRODUCTS = ("runtime", "images", "pods", "manager")
-BASE = {"base", "_shim"}
+BASE = {"base", "_system_calls"}
 RUNTIME_HOST = BASE | {"runtime.spec", "_seccomp"}
 IMAGES = {"images.model", "images.tar", "images.unpack", "images.store"}
 PODS = BASE | {"pods.net", "pods.loop", "pods.store", "pods.manifest", "pods.bundle"}
@@ -23,7 +23,7 @@ PROGRAM = BASE | {"commandline", "startup"}
 # Package -> the packages that its modules may import, besides itself; each is above those.
 ALLOWED: dict[str, set[str]] = {
     "ociruntime": {"runtime"},
-    "base": {"_shim"},
+    "base": {"_system_calls"},
     "startup": BASE,
     "commandline": BASE,
     "runtime.spec": BASE,
@@ -35,11 +35,11 @@ ALLOWED: dict[str, set[str]] = {
     "runtime.lifecycle": RUNTIME_HOST
     | {f"runtime.{room}" for room in ("plan", "executor", "host", "cgroups", "handlers")},
     "runtime.engines": BASE | {"runtime.executor"},
-    "runtime.doctor": RUNTIME_HOST
+    "runtime.check": RUNTIME_HOST
     | {f"runtime.{room}" for room in ("plan", "executor", "host", "cgroups", "lifecycle")}
     | {"runtime.engines"},
     "runtime.cli": PROGRAM
-    | {"runtime.spec", "runtime.lifecycle", "runtime.doctor", "runtime.engines"},
+    | {"runtime.spec", "runtime.lifecycle", "runtime.check", "runtime.engines"},
     "runtime": BASE | {"runtime.lifecycle", "runtime.host"},
     "images.model": BASE,
     "images.tar": BASE | {"images.model"},
@@ -57,12 +57,12 @@ ALLOWED: dict[str, set[str]] = {
     "pods.garbage": PODS,
     "pods.kvm": PODS | {"pods.garbage", "commandline"},
     "pods.operations": PODS | IMAGES | {"images", "pods.kvm", "commandline"},
-    "pods.supervisor": PODS | {"pods.kvm", "commandline"},
+    "pods.monitor": PODS | {"pods.kvm", "commandline"},
     "pods.cli": PROGRAM
     | PODS
     | IMAGES
     | {"images", "images.registry", "images.trust", "images.formats"}
-    | {"pods.garbage", "pods.kvm", "pods.operations", "pods.supervisor"},
+    | {"pods.garbage", "pods.kvm", "pods.operations", "pods.monitor"},
     "pods": set(),
     "manager.containers": PODS | IMAGES | {"commandline", "images"},
     "manager.api": PODS | {"manager.containers"},

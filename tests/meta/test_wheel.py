@@ -161,7 +161,7 @@ def test_contents(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     data = {
         *("runtime/executor/_executor", "pods/kvm/_guest"),
-        *("pods/supervisor/_init", "pods/supervisor/_hibernation"),
+        *("pods/monitor/_pod_init", "pods/monitor/_hibernation"),
     }
     data |= {"py.typed", "pods/bundle/seccomp.json"}
     data |= {"schemas/pod-manifest.schema.json"}
@@ -184,13 +184,13 @@ def test_glibc_of_every_file(wheel: Path) -> None:
     assert [*check_baseline.faults(wheel, (2, 28))] == []
     linked = {name for name, elf in files.items() if elf.libraries}
     assert {name.rpartition("/")[2] for name in linked} == {
-        *("_shim.abi3.so", "_seccomp.abi3.so", "libseccomp.so.2")
+        *("_system_calls.abi3.so", "_seccomp.abi3.so", "libseccomp.so.2")
     }
 
 
 def test_newer_glibc_is_refused(wheel: Path) -> None:
     (fault,) = [*check_baseline.faults(wheel, (2, 27))]
-    assert "_shim.abi3.so: needs glibc 2.28" in fault
+    assert "_system_calls.abi3.so: needs glibc 2.28" in fault
 
 
 def test_bundled_library_is_used(environment: Path) -> None:

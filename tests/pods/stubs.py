@@ -45,7 +45,7 @@ def prepared(ocipod: Ocipod) -> str:
 
 
 def running(ocipod: Ocipod, *args: str) -> tuple[str, Process]:
-    """UUID of a new pod that runs, and its supervision."""
+    """UUID of a new pod that runs, and its monitor."""
     process = start(ocipod, *(args or ("run",)))
     assert process.stdout is not None
     uuid = process.stdout.readline().decode().strip()

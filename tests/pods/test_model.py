@@ -79,7 +79,7 @@ class Removal:
 
 
 class Pods(RuleBasedStateMachine):
-    """``states``: what each pod that was ever made is; ``runners``: supervisions of those that
+    """``states``: what each pod that was ever made is; ``runners``: monitors of those that
     run; ``orderly``: those whose app's code was written."""
 
     def __init__(self) -> None:

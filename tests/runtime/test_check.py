@@ -139,7 +139,7 @@ def test_program_that_the_user_may_not_execute(
 INTERRUPTED_TRIAL = """
 import os, signal, sys, tempfile
 from ociruntime.runtime.cli.main import run_program
-from ociruntime.runtime.doctor import trial
+from ociruntime.runtime.check import trial
 tempfile.tempdir = sys.argv[1]
 trial.build = lambda *_: os.kill(os.getpid(), signal.SIGINT)
 sys.exit(run_program(["check"]))

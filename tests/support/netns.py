@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ociruntime._shim import lib
+from ociruntime._system_calls import lib
 
 from ociruntime.base.linux import CLONE_NEWNET
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.pods.net.networks import NetworkRequest, set_up, tear_down
+from ociruntime.pods.net.connect_pod import NetworkRequest, set_up, tear_down
 from tests.support.netns import NetworkNamespace
 
 

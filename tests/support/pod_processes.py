@@ -104,7 +104,7 @@ class Command:
             os.kill(self.pid, signal.SIGCONT)
 
     def end(self, *, orderly: bool) -> None:
-        """Ends a pod's supervision."""
+        """End a pod's monitor."""
         if orderly:
             os.write(self._end, b"x")
         else:
@@ -124,7 +124,7 @@ def prepare(directory: str, fault: str = "") -> Command:
 
 
 def run_prepared(directory: str, uuid: str, fault: str = "") -> Command:
-    """Says ``running`` and is the pod's supervision then."""
+    """Say ``running``, then be the pod's monitor."""
 
     def work(command: Command) -> int:
         with phases.open_pod(directory, uuid) as pod:

@@ -44,7 +44,7 @@ def fill(pod: Pod) -> None:
 
 
 def begin(pod: Pod) -> None:
-    """The first step of a pod's supervision; prints the UUID."""
+    """The first step of a pod's monitor; prints the UUID."""
     started = datetime.now(UTC).isoformat()
     manifest_file.write_object(pod, "monitor.json", {"started": started})
     print(pod.uuid, flush=True)
@@ -56,7 +56,7 @@ def end(pod: Pod, code: str) -> None:
 
 
 def end_with_input(pod: Pod, code: str) -> None:
-    """A substitute for the supervision of a pod: runs until our standard input is closed."""
+    """A substitute for the monitor of a pod: runs until our standard input is closed."""
     begin(pod)
     sys.stdin.read()
     end(pod, code)

@@ -60,7 +60,7 @@ LONG_INTEGRATION = Run(
         "tests/runtime/test_seccomp.py",
         "tests/runtime/test_shared_pids.py",
         "tests/pods/test_runtimes.py",
-        "tests/pods/test_supervision.py",
+        "tests/pods/test_monitor.py",
         "tests/engines/test_podman.py::test_states",
         "tests/engines/test_podman.py::test_log",
         "tests/engines/test_podman.py::test_kill",

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from ociruntime.base.errors import HostError, ImageError
+from ociruntime.base.files import mode_of
 from ociruntime.images.formats.docker_archive import full_name, listing
 from ociruntime.images.formats.oci_layout import Layout, is_layout, names_of
 from ociruntime.images.model.config_files import Settings
@@ -23,7 +24,6 @@ from ociruntime.images.tar.archives import (
     ArchiveFiles,
     DirectoryFiles,
     compression_of_file,
-    kind_of,
     member_name,
     members,
     open_file,
@@ -42,7 +42,7 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
     Raises HostError, ImageError.
     """
     path = reference.path
-    if kind_of(path) == stat.S_IFDIR:
+    if stat.S_ISDIR(mode_of(path)):
         kind = "oci" if is_layout(DirectoryFiles(path).has) else "dir"
         return replace(reference, kind=kind)
     with open_file(path) as file:

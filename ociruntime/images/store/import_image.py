@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.base.files import mode_of, sync_directory, write_all
+from ociruntime.base.files import is_there, sync_directory, write_all
 from ociruntime.images.model.blobs import CHUNK
 from ociruntime.images.model.digest import check_digest, digest_of, hasher
 from ociruntime.images.model.image import Descriptor, Image, Progress, silent
@@ -57,7 +57,7 @@ class Incoming:
         try:
             os.link(self.store.blobs.path_of(digest), self._file(digest))
         except FileNotFoundError:
-            return bool(mode_of(self._file(digest)))
+            return is_there(self._file(digest))
         except FileExistsError:
             return True
         except OSError as error:

@@ -184,17 +184,6 @@ def member_name(name: str | bytes) -> str:
     return "/".join(part for part in text.split("/") if part not in ("", "."))
 
 
-def kind_of(path: str) -> int:
-    """Return the type of the file at ``path`` (``stat.S_IFDIR`` ...), 0 if there is none.
-
-    Raises HostError.
-    """
-    try:
-        return stat.S_IFMT(mode_of(path))
-    except OSError as error:
-        raise HostError(f'open "{path}"', error) from None
-
-
 class DirectoryFiles:
     """Access to the files below a directory by relative path; like ``ArchiveFiles``."""
 
@@ -206,7 +195,7 @@ class DirectoryFiles:
 
     def has(self, name: str) -> bool:
         """Return whether there is a file ``name``.  Raises HostError."""
-        return kind_of(f"{self.path}/{name}") == stat.S_IFREG
+        return stat.S_ISREG(mode_of(f"{self.path}/{name}"))
 
     def open(self, name: str) -> tuple[Reading, int]:
         """Open a file; return (stream, size in bytes).  Raises HostError, ImageError."""

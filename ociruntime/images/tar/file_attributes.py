@@ -14,11 +14,11 @@ ACL = ("system.posix_acl_access", "system.posix_acl_default")
 _USER = "user."
 # overlayfs interprets these attributes, so an image could use them to change how it is mounted.
 _OVERLAY = ("user.overlay.", "trusted.overlay.")
-_MOST_NOTES = 100
+_MOST_WARNINGS = 100
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EPERM)  # by the filesystem, or in a user namespace
 
 
-class Notes:
+class AttributeWarnings:
     """Warnings about attributes that could not be set: one line per attribute and reason.
 
     An image can have any number of attribute names; beyond a limit, they are only counted.
@@ -29,7 +29,7 @@ class Notes:
 
     def add(self, what: str, why: str, name: str) -> None:
         """Record a warning: the attribute ``what`` of the file ``name`` was not set, and why."""
-        if len(self._files) >= _MOST_NOTES and (what, why) not in self._files:
+        if len(self._files) >= _MOST_WARNINGS and (what, why) not in self._files:
             what, why = "further extended attributes", "too many to list"
         first, count = self._files.get((what, why), (name, 0))
         self._files[what, why] = (first, count + 1)
@@ -62,24 +62,26 @@ def is_text(attribute: str) -> bool:
     return True
 
 
-def set_of_open(fd: int, header: Header, notes: Notes) -> None:
+def set_of_open(fd: int, header: Header, warnings: AttributeWarnings) -> None:
     """Set owner, mode and extended attributes of an open file or directory.  Raises OSError.
 
     The order matters: chown(2) clears setuid bits and capabilities.
     """
     os.fchown(fd, header.uid, header.gid)
-    _set_attributes(fd, header, notes)
+    _set_attributes(fd, header, warnings)
     os.fchmod(fd, header.mode)
 
 
-def set_by_name(directory: int, name: bytes, header: Header, notes: Notes, *, link: bool) -> None:
+def set_by_name(
+    directory: int, name: bytes, header: Header, warnings: AttributeWarnings, *, link: bool
+) -> None:
     """Set owner, mode, attributes and times of a device, a FIFO or (``link``) a symbolic link.
 
     Raises OSError.
     """
     os.chown(name, header.uid, header.gid, dir_fd=directory, follow_symlinks=False)
     if header.xattrs:
-        _set_attributes(b"/proc/self/fd/%d/%s" % (directory, name), header, notes)
+        _set_attributes(b"/proc/self/fd/%d/%s" % (directory, name), header, warnings)
     if not link:
         _chmod(directory, name, header.mode)
     set_time(directory, name, header.mtime)
@@ -101,7 +103,7 @@ def set_time(directory: int, name: bytes, mtime: int) -> None:
     os.utime(name, ns=(mtime, mtime), dir_fd=directory, follow_symlinks=False)
 
 
-def _set_attributes(file: int | bytes, header: Header, notes: Notes) -> None:
+def _set_attributes(file: int | bytes, header: Header, warnings: AttributeWarnings) -> None:
     """Set the header's extended attributes on a file; remove all others that images may set.
 
     Such others come from a directory of a lower layer, or from the parent's default ACL.
@@ -126,4 +128,4 @@ def _set_attributes(file: int | bytes, header: Header, notes: Notes) -> None:
                     raise
                 why = reason(error)
         if why:
-            notes.add(f"the extended attribute {name}", why, header.shown())
+            warnings.add(f"the extended attribute {name}", why, header.shown())

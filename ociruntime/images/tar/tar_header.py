@@ -150,17 +150,17 @@ def apply_records(header: Header, records: list[Record]) -> None:
         elif key == b"linkpath":
             header.link = whole(value)
         elif key == b"size":
-            header.size = header.stored = _decimal(value)
+            header.size = header.stored = _decimal(header, key, value)
         elif key == b"uid":
-            header.uid = _decimal(value)
+            header.uid = _decimal(header, key, value)
         elif key == b"gid":
-            header.gid = _decimal(value)
+            header.gid = _decimal(header, key, value)
         elif key == b"uname":
             header.user = value
         elif key == b"gname":
             header.group = value
         elif key == b"mtime":
-            header.mtime = _nanoseconds(value)
+            header.mtime = _nanoseconds(header, key, value)
 
 
 def check_values(header: Header) -> None:
@@ -204,17 +204,23 @@ def quoted(value: bytes) -> str:
     return repr(value[:99])[1:]
 
 
-def _decimal(value: bytes) -> int:
+def _decimal(header: Header, key: bytes, value: bytes) -> int:
     if not value.isdigit() or len(value) > 18:
-        raise ImageError(f"invalid number {quoted(value)} in a pax header")
+        raise _invalid(header, key, value)
     return int(value)
 
 
-def _nanoseconds(value: bytes) -> int:
+def _nanoseconds(header: Header, key: bytes, value: bytes) -> int:
     """Convert a time in a pax header (decimal seconds) to nanoseconds, without rounding errors."""
     seconds, _, fraction = value.partition(b".")
     digits = seconds.removeprefix(b"-")
     if not digits.isdigit() or len(digits) > 18 or (fraction and not fraction.isdigit()):
-        raise ImageError(f"invalid time {quoted(value)} in a pax header")
+        raise _invalid(header, key, value)
     total = int(digits) * 1_000_000_000 + int(fraction[:9].ljust(9, b"0"))
     return -total if seconds.startswith(b"-") else total
+
+
+def _invalid(header: Header, key: bytes, value: bytes) -> ImageError:
+    """Return the error for a value that a pax record must not have."""
+    shown = f'invalid "{key.decode()}" {quoted(value)} in a pax header'
+    return ImageError(f'"{header.shown()}": {shown}')

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.fault_injection import fault
-from ociruntime.base.files import mode_of, sync_directory
+from ociruntime.base.files import is_there, sync_directory
 from ociruntime.base.json_text import dump, load
 from ociruntime.base.locks import FileLock, forget_lock
 from ociruntime.base.trusted_directories import make_directory
@@ -59,7 +59,7 @@ class TreeStore:
     """The trees below the data directory ``directory``, unpacked from the image store there.
 
     ``limits`` returns the limits for unpacking, like ``Settings.limits``; None means the default
-    limits.  ``notes`` are warnings of the last ``render``.  Every method raises HostError.
+    limits.  ``warnings`` are those of the last ``render``.  Every method raises HostError.
     """
 
     def __init__(self, directory: str, limits: Callable[[], Limits] | None = None) -> None:
@@ -67,7 +67,7 @@ class TreeStore:
         self.locks = f"{directory}/cas/locks"
         self.blobs = Blobs(f"{directory}/cas/blobs")
         self.limits = limits
-        self.notes: list[str] = []
+        self.warnings: list[str] = []
         for path in (f"{directory}/cas", self.path, self.locks):
             make_directory(os.path.abspath(path), 0o700, "image store")
 
@@ -80,11 +80,7 @@ class TreeStore:
 
         An error must not count as "no": the tree would be unpacked again under running pods.
         """
-        path = f"{self._directory(tree)}/rendered"
-        try:
-            return bool(mode_of(path))
-        except OSError as error:
-            raise HostError(f'find "{path}"', error) from None
+        return is_there(f"{self._directory(tree)}/rendered")
 
     def render(self, image: Image, progress: Progress = silent) -> str:
         """Unpack an image's tree unless it exists; return the tree's id.
@@ -202,7 +198,7 @@ class TreeStore:
                 try:
                     os.fchmod(root, 0o755)
                     limits = self.limits() if self.limits else None
-                    self.notes = unpack(self.blobs, image.layers, root, limits, progress)
+                    self.warnings = unpack(self.blobs, image.layers, root, limits, progress)
                 finally:
                     os.close(root)
                 self._finish(directory, hash_tree(f"{directory}/rootfs", progress))
@@ -247,7 +243,7 @@ def _is_id(text: str) -> bool:
 
 
 def _sync_file_system(path: str) -> None:
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

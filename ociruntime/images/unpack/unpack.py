@@ -20,7 +20,12 @@ from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Layer, Progress, silent
 from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.tar.decompression import CHUNK, Counted, Readable, decompressed
-from ociruntime.images.tar.file_attributes import Notes, set_by_name, set_of_open, set_time
+from ociruntime.images.tar.file_attributes import (
+    AttributeWarnings,
+    set_by_name,
+    set_of_open,
+    set_time,
+)
 from ociruntime.images.tar.tar_header import (
     BLOCK_DEVICE,
     CHARACTER_DEVICE,
@@ -77,13 +82,15 @@ class Checked:
             raise ImageError(f"digest mismatch of the uncompressed layer: {message}")
 
 
-def unpack_layer(stream: Readable, layer: Layer, root: int, budget: Budget, notes: Notes) -> None:
+def unpack_layer(
+    stream: Readable, layer: Layer, root: int, budget: Budget, warnings: AttributeWarnings
+) -> None:
     """Unpack a layer from the stream of its blob into the directory ``root`` (a descriptor).
 
     Raises ImageError for faults of the layer, HostError for those of the host; ``root`` is then
     incomplete.
     """
-    _unpack(stream, layer, root, budget, notes, silent, "unpacking")
+    _unpack(stream, layer, root, budget, warnings, silent, "unpacking")
 
 
 def unpack(
@@ -98,13 +105,13 @@ def unpack(
     Requires root privileges, for owners and devices.  Raises ImageError, HostError; the caller then
     removes what has been created.
     """
-    notes = Notes()
+    warnings = AttributeWarnings()
     budget = Budget.at(root, limits or Limits())
     for number, layer in enumerate(layers, 1):
         kind = f"unpacking layer {number} of {len(layers)}"
         with blobs.open(layer.digest) as stream:
-            _unpack(stream, layer, root, budget, notes, progress, kind)
-    return notes.lines()
+            _unpack(stream, layer, root, budget, warnings, progress, kind)
+    return warnings.lines()
 
 
 def _unpack(
@@ -112,13 +119,13 @@ def _unpack(
     layer: Layer,
     root: int,
     budget: Budget,
-    notes: Notes,
+    warnings: AttributeWarnings,
     progress: Progress,
     kind: str,
 ) -> None:
     try:
         checked = Checked(Counted(stream), layer, budget, progress, kind)
-        LayerUnpacker(TarReader(checked), root, budget, notes).apply()
+        LayerUnpacker(TarReader(checked), root, budget, warnings).apply()
         checked.finish()
     except ImageError as error:
         raise ImageError(f"unpack layer {layer.digest}: {error.message}", error.hint) from None
@@ -142,11 +149,13 @@ class LayerUnpacker:
     files of lower layers, even if it comes after files of its own layer.
     """
 
-    def __init__(self, reader: TarReader, root: int, budget: Budget, notes: Notes) -> None:
+    def __init__(
+        self, reader: TarReader, root: int, budget: Budget, warnings: AttributeWarnings
+    ) -> None:
         self.reader = reader
         self.root = root
         self.budget = budget
-        self.notes = notes
+        self.warnings = warnings
         self.inside = Inside(root, budget)
         self.made = Made(budget)
         self.hidden: set[bytes] = set()  # directories whose lower content has been removed
@@ -190,7 +199,7 @@ class LayerUnpacker:
     def _set_root(self, header: Header) -> None:
         if header.type != DIRECTORY:
             raise ImageError(f'the root "{header.shown()}" is not a directory')
-        set_of_open(self.root, header, self.notes)
+        set_of_open(self.root, header, self.warnings)
         self.directory_times[b""] = header.mtime
 
     # Create files
@@ -230,7 +239,7 @@ class LayerUnpacker:
             os.mkdir(name, 0o700, dir_fd=fd)
         made = os.open(name, _DIRECTORY, dir_fd=fd)
         try:
-            set_of_open(made, header, self.notes)
+            set_of_open(made, header, self.warnings)
         finally:
             os.close(made)
         # Creating files in it changes its mtime, so that is set at the end.
@@ -243,7 +252,7 @@ class LayerUnpacker:
         file = os.open(name, _NEW_FILE, 0o600, dir_fd=fd)
         try:
             self._write(header, file)
-            set_of_open(file, header, self.notes)
+            set_of_open(file, header, self.warnings)
             os.utime(file, ns=(header.mtime, header.mtime))
         finally:
             os.close(file)
@@ -267,17 +276,17 @@ class LayerUnpacker:
         if not header.link:
             raise ImageError(f'symbolic link "{header.shown()}": empty target')
         os.symlink(header.link, name, dir_fd=fd)
-        set_by_name(fd, name, header, self.notes, link=True)
+        set_by_name(fd, name, header, self.warnings, link=True)
 
     def _device(self, header: Header, fd: int, name: bytes) -> None:
         kind = stat.S_IFCHR if header.type == CHARACTER_DEVICE else stat.S_IFBLK
         device = os.makedev(header.major, header.minor)
         os.mknod(name, kind | 0o600, device, dir_fd=fd)
-        set_by_name(fd, name, header, self.notes, link=False)
+        set_by_name(fd, name, header, self.warnings, link=False)
 
     def _fifo(self, header: Header, fd: int, name: bytes) -> None:
         os.mkfifo(name, 0o600, dir_fd=fd)
-        set_by_name(fd, name, header, self.notes, link=False)
+        set_by_name(fd, name, header, self.warnings, link=False)
 
     def _hard_link(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
         """Create a hard link to an existing file of this or a lower layer, never to a directory."""

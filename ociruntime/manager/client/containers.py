@@ -1,4 +1,4 @@
-"""Commands on existing containers: ``start``, ``stop``, ``kill``, ``wait``, ``rm`` ..."""
+"""Commands on existing containers: ``start``, ``stop``, ``kill``, ``wait``, ``rm``, ``top`` ..."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
+from ociruntime.base.log import plain
+from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.manager.client.connection import Connection, DaemonError, container, resource
+from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import SPEC_OPTIONS, spec_of
 from ociruntime.manager.client.option_names_in_errors import with_option
 from ociruntime.manager.client.options import (
     DETACH_KEYS_OPTION,
+    FORMAT,
     START_STATUS,
     TIME,
     TIMEOUT,
 )
+from ociruntime.manager.client.ps import open_ports, outside
 from ociruntime.manager.client.refused_options import refused
 
 FAILED = 1
@@ -193,6 +198,47 @@ def run_prune(connection: Connection, arguments: Arguments) -> int:
     return status
 
 
+_TOP_COLUMNS = ("pid", "ppid", "user", "cpu_seconds", "memory", "command")
+
+
+def run_top(connection: Connection, arguments: Arguments) -> int:
+    """Print a table of a container's processes, with PIDs of the host.  Raises UsageError."""
+    processes = connection.get(container(arguments.positional[0], "top"))["processes"]
+    if form := chosen(arguments):
+        return write(formatted(processes, form))
+    rows = [[name.replace("_", " ").upper() for name in _TOP_COLUMNS]]
+    for process in processes:
+        cells = [str(process[name]) for name in ("pid", "ppid", "user")]
+        rows.append(
+            [
+                *cells,
+                f"{process['cpu_seconds']:.2f}",
+                amount(process["memory"]),
+                plain(process["command"]),
+            ]
+        )
+    return write(tabbed(rows))
+
+
+def run_port(connection: Connection, arguments: Arguments) -> int:
+    """Print a container's published ports, as in ``80/tcp -> 0.0.0.0:8080``.
+
+    With a port as second argument, print only its addresses on the host; raises RuntimeFailure if
+    the port is not published.
+    """
+    ref, *selected = arguments.positional
+    ports = open_ports(connection.get(container(ref)))
+    if not selected:
+        lines = [f"{port['port']}/{port['protocol']} -> {outside(port)}\n" for port in ports]
+        return write("".join(lines))
+    number, _, protocol = selected[0].partition("/")
+    key = (number, protocol or "tcp")
+    places = [outside(port) for port in ports if (str(port["port"]), port["protocol"]) == key]
+    if not places:
+        raise RuntimeFailure(f'container "{ref}": port {"/".join(key)} is not published')
+    return write("".join(f"{place}\n" for place in places))
+
+
 _CHANGEABLE = (
     *("memory", "memory-swap", "memory-reservation", "cpus", "cpu-quota", "cpu-period"),
     *("cpu-shares", "cpuset-cpus", "cpuset-mems", "pids-limit", "restart"),
@@ -279,5 +325,9 @@ COMMANDS = (
         run_prune,
         options=(Option("force", short="f"), *refused("prune")),
         details="Includes containers that were never started, but no paused ones.",
+    ),
+    Command("top CONTAINER", "list the processes of a container", run_top, options=(FORMAT,)),
+    Command(
+        "port CONTAINER [PORT[/PROTOCOL]]", "list the published ports of a container", run_port
     ),
 )

@@ -19,7 +19,7 @@ from ociruntime.commandline.output import tell, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, DaemonError, container
 from ociruntime.manager.client.http import Answer, ChunkedBody
-from ociruntime.manager.client.image_files import save_stream
+from ociruntime.manager.client.images import save_stream
 
 _PIECE = 1 << 16
 _STREAM = "-"

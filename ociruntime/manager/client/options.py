@@ -65,7 +65,8 @@ GROUPS: Groups = {
     },
     "inspection": {
         "ps": ("ps",),
-        "inspection": ("inspect", "top", "port"),
+        "inspect": ("inspect",),
+        "containers": ("top", "port"),
         "stats": ("stats",),
         "logs": ("logs",),
         "events": ("events",),
@@ -91,11 +92,12 @@ GROUPS: Groups = {
         ),
     },
     "images, pods and the daemon": {
-        "images": ("images", "pull", "rmi", "image ls", "image pull", "image rm"),
+        "images": (
+            *("images", "pull", "rmi", "image ls", "image pull", "image rm"),
+            *("image inspect", "tag", "save", "load", "history", "image prune"),
+        ),
         "login": ("login", "logout"),
-        "image_files": ("image inspect", "tag", "save", "load", "history"),
         "system": (
-            "image prune",
             "system prune",
             "pod ls",
             "pod stop",

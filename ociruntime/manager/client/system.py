@@ -1,4 +1,4 @@
-"""Commands on the daemon: ``info``, ``version``, ``system``, ``image prune``; on pods: ``pod``."""
+"""Commands on the daemon: ``info``, ``version``, ``system``; on pods: ``pod``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from ociruntime.manager.client.containers import (
     stop_timeout,
 )
 from ociruntime.manager.client.format_option import chosen, formatted
+from ociruntime.manager.client.images import UNNAMED, UNUSED
 from ociruntime.manager.client.options import FORCE, FORMAT, INSPECT_FORMAT, NO_LEGEND, QUIET
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape, displayed
 
-_UNNAMED = "images without a name"
-_UNUSED = "images that no container uses"
 _TITLES = ["UUID", "STATE", "CREATED", "APPS", "CONTAINER"]
 
 
@@ -144,23 +143,13 @@ def run_version(connection: Connection, arguments: Arguments) -> int:
 _FORMAT = (INSPECT_FORMAT,)
 
 
-def run_image_prune(connection: Connection, arguments: Arguments) -> int:
-    """Remove unused images; print their ids and the freed disk space."""
-    whole = arguments.flag("all")
-    if not is_confirmed(arguments, f"Remove all {_UNUSED if whole else _UNNAMED}?"):
-        return 0
-    answer = _prune(connection, "images", {"all": whole})
-    lines = "".join(f"{image_id}\n" for image_id in answer["removed"])
-    return write(f"{lines}Total reclaimed space: {amount(answer['freed'])}\n")
-
-
 def run_system_prune(connection: Connection, arguments: Arguments) -> int:
     """Remove stopped containers, unused networks and images; print what was removed.
 
     With ``--volumes``, also remove anonymous volumes.
     """
     whole, volumes = arguments.flag("all"), arguments.flag("volumes")
-    kinds = ["stopped containers", "unused networks", _UNUSED if whole else _UNNAMED]
+    kinds = ["stopped containers", "unused networks", UNUSED if whole else UNNAMED]
     kinds += ["anonymous volumes that no container uses"] if volumes else []
     if not is_confirmed(arguments, f"Remove all {', all '.join(kinds)}?"):
         return 0
@@ -218,21 +207,6 @@ COMMANDS = (
     ),
     Command(
         "version", "print the versions of ocictl and ocid", run_version, options=(INSPECT_FORMAT,)
-    ),
-    Command(
-        "image prune",
-        "remove images without a name that nothing uses",
-        run_image_prune,
-        options=(
-            Option("all", "remove images with a name, too", short="a"),
-            FORCE,
-            *refused("image prune"),
-        ),
-        details=(
-            "An image that a container or a pod uses, running or not, is kept. `ocipod\n"
-            "image gc` also removes interrupted downloads."
-        ),
-        examples=(("Remove every image that no container uses", "ocictl image prune --all"),),
     ),
     Command(
         "system prune",

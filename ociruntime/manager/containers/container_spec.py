@@ -40,8 +40,8 @@ from ociruntime.manager.containers.container_names import check_name
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
 from ociruntime.pods.bundle.host_devices import check_source
+from ociruntime.pods.manifest import ports, user_ids, volumes
 from ociruntime.pods.manifest import request as requests
-from ociruntime.pods.manifest import volumes
 from ociruntime.pods.manifest.build_manifest import limits_of
 from ociruntime.pods.manifest.isolators import (
     PERIOD_RANGE,
@@ -58,7 +58,7 @@ from ociruntime.pods.manifest.kernel_settings import (
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.seccomp_isolators import EMPTY
 from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
-from ociruntime.pods.net import net_option, resolv_conf
+from ociruntime.pods.net import hosts_entries, net_option
 
 Spec = dict[str, Any]
 
@@ -272,7 +272,7 @@ def _name_servers(where: str, value: Any) -> None:  # noqa: ANN401
 
 
 def _host(where: str, value: Any) -> None:  # noqa: ANN401
-    members = {"name": requests.host_name, "address": volumes.address}
+    members = {"name": requests.host_name, "address": ports.address}
     checks.object_of(members, "name", "address")(where, value)
 
 
@@ -352,9 +352,9 @@ _MEMBERS: checks.Members = {
     "ports": checks.list_of(
         checks.object_of(
             {
-                "host_ip": volumes.address,
-                "host_port": volumes.PORT,
-                "port": volumes.PORT,
+                "host_ip": ports.address,
+                "host_port": ports.PORT,
+                "port": ports.PORT,
                 "protocol": checks.one_of("tcp", "udp"),
             },
             "host_port",
@@ -379,7 +379,7 @@ _MEMBERS: checks.Members = {
     "cpu_shares": checks.number(*SHARES_RANGE),
     "pids_limit": requests.PIDS,
     "oom_score_adj": checks.number(-1000, 1000),
-    "group_add": checks.list_of(volumes.ID),
+    "group_add": checks.list_of(user_ids.ID),
     "cap_add": checks.list_of(_capability),
     "cap_drop": checks.list_of(_capability),
     "no_new_privileges": checks.flag,
@@ -543,7 +543,7 @@ def names_on_networks(spec: Spec, container_id: str) -> list[str]:
     if networks_of(spec) in WITHOUT_NAMES:
         return []
     name = spec.get("name") or ""
-    own = [name] if resolv_conf.is_pod_name(name) else []
+    own = [name] if hosts_entries.is_pod_name(name) else []
     return list(dict.fromkeys([*own, container_id[:_SHORT], *spec.get("network_aliases", ())]))
 
 

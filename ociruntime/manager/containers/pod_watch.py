@@ -7,7 +7,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 
-from ociruntime._shim import ffi, lib
+from ociruntime._system_calls import ffi, lib
 from ociruntime.base.errors import HostError
 
 CLOSE_NOWRITE = 0x10  # a directory was closed, which may have released a flock(2) on it

@@ -86,7 +86,7 @@ def _fill(
     users: PrivateUsers,
     budget: Callable[[os.stat_result], None] | None,
 ) -> None:
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     copying = _COPYING + name
     copy = _locked(parent_fd, copying)
@@ -161,7 +161,7 @@ def _finish(parent_fd: int, volume_fd: int, name: str, copy: int) -> None:
 
     ``copy`` is a descriptor of the directory ``.filling-NAME``, beside the volume.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     # By path and not by descriptor: only then does listdir() return names as bytes.
     for entry in os.listdir(b"/proc/self/fd/%d" % copy):

@@ -80,7 +80,7 @@ def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -
 
 
 def _clone(tree: str, user_namespace: int) -> int:
-    from ociruntime._shim import ffi, lib
+    from ociruntime._system_calls import ffi, lib
 
     fd: int = lib.oci_clone_mount(ffi.from_buffer(os.fsencode(tree) + b"\0"), user_namespace)
     if fd < 0:
@@ -162,7 +162,7 @@ def unshare(kinds: int) -> None:
 
     ``kinds`` is a combination of flags ``CLONE_NEW*``.  Raises OSError.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     result = lib.oci_unshare(kinds)
     if result < 0:

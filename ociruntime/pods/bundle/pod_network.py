@@ -45,11 +45,11 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
     network namespace.  Writes net-info.json before it creates an interface, so that ``take_down``
     can clean up after a crash.  Raises RuntimeFailure.
     """
-    from ociruntime.pods.net import networks
+    from ociruntime.pods.net import connect_pod
     from ociruntime.pods.net.network_configs import net_directories
 
     manifest = json_files.read(f"{path}/pod")
-    request = networks.NetworkRequest(
+    request = connect_pod.NetworkRequest(
         uuid=uuid,
         namespace_path=namespace,
         networks=networks_of(config),
@@ -63,16 +63,16 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
         ),
         hostname=config.get("hostname") or "",
     )
-    info = networks.plan(request)
+    info = connect_pod.plan(request)
     json_files.replace(f"{path}/{INFO}", info)
-    info = networks.carry_out(info)
+    info = connect_pod.carry_out(info)
     json_files.replace(f"{path}/{INFO}", info)
     named = any(network["names"] for network in info["networks"])
     write_files(path, config, info["dns"], named=named)
     if named:
         is_host_file = (config.get("hosts") or {}).get("mode") == HOST
         hosts = "" if is_host_file else f"{path}/hosts"
-        networks.give_names(info, names_of(config, manifest), hosts)
+        connect_pod.give_names(info, names_of(config, manifest), hosts)
 
 
 def has_names(path: str) -> bool:
@@ -107,7 +107,7 @@ def write_files(
     ``dns`` is the member ``dns`` of the CNI results.  With ``named``, the hosts file does not
     contain the hostname: ``give_names`` adds it later, with the pod's address.  Raises HostError.
     """
-    from ociruntime.pods.net import resolv_conf
+    from ociruntime.pods.net import hosts_entries, resolv_conf
 
     hostname = str(config.get("hostname") or "")
     if hostname:
@@ -118,7 +118,7 @@ def write_files(
     host_dns = _host_dns(is_host_network(config))
     texts = {
         "resolv.conf": resolv_conf.resolv_conf(names["resolv.conf"], dns, host_dns),
-        "hosts": resolv_conf.hosts(names["hosts"], "" if named else " ".join(own), False),
+        "hosts": hosts_entries.hosts(names["hosts"], "" if named else " ".join(own), False),
     }
     for name, text in texts.items():
         if names[name].get("mode") == HOST:
@@ -157,7 +157,7 @@ def take_down(path: str) -> dict[str, Any]:
     if not is_there(f"{path}/{INFO}"):
         return {"problems": []}  # no networks were joined
     info = json_files.read(f"{path}/{INFO}")
-    from ociruntime.pods.net.networks import tear_down
+    from ociruntime.pods.net.connect_pod import tear_down
 
     return {"problems": tear_down(info)}
 

@@ -20,7 +20,7 @@ def enter_own_mounts() -> None:
     Mounts of the host propagate to the new namespace, but not vice versa.  Does nothing if this
     process or an ancestor has called it before.  Raises HostError.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     if not _left:
         check_call(lib.oci_own_mounts(), "create a mount namespace")
@@ -32,7 +32,7 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
     ``kind`` is the filesystem type, ``flags`` are MS_* flags, ``data`` the filesystem's options.
     """
-    from ociruntime._shim import ffi, lib
+    from ociruntime._system_calls import ffi, lib
 
     texts = [
         ffi.from_buffer(text.encode("utf-8", "surrogateescape") + b"\0")
@@ -59,7 +59,7 @@ def share_memory(path: str, size: int, owner: int) -> None:
 
 def unmount(path: str) -> None:
     """Unmount ``path`` lazily; do nothing if it is not a mount point.  Raises HostError."""
-    from ociruntime._shim import ffi, lib
+    from ociruntime._system_calls import ffi, lib
 
     result = lib.oci_detach_mount(ffi.from_buffer(path.encode("utf-8", "surrogateescape") + b"\0"))
     if result != -EINVAL:  # EINVAL: nothing is mounted there

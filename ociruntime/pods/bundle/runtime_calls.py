@@ -102,7 +102,7 @@ def _open_null() -> int:
 
     Raises HostError.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     fd: int = lib.oci_own_null()
     if fd >= 0:

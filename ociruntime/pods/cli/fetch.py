@@ -85,7 +85,7 @@ def _fetch(
     finally:  # the warnings may explain the failure
         for warning in warnings:
             tell("ocipod", warning)
-    for warning in trees.notes:
+    for warning in trees.warnings:
         context.log.warning(warning)
     return image
 

@@ -7,9 +7,9 @@ from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell
 from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.cli.context import Context
+from ociruntime.pods.monitor.hibernation import load_snapshot
+from ociruntime.pods.monitor.monitor import Monitor
 from ociruntime.pods.store.pod import RUN, phase_path
-from ociruntime.pods.supervisor.hibernation import load_snapshot
-from ociruntime.pods.supervisor.monitor import Supervisor
 
 
 def run(context: Context, arguments: Arguments) -> int:
@@ -24,7 +24,7 @@ def run(context: Context, arguments: Arguments) -> int:
     snapshot = load_snapshot(state_fd)
     uuid = arguments.positional[0]
     path = phase_path(context.directory, RUN, uuid)
-    return Supervisor(path, uuid, lock, _warn, snapshot).run()
+    return Monitor(path, uuid, lock, _warn, snapshot).run()
 
 
 def _warn(text: str) -> None:

@@ -40,6 +40,7 @@ from ociruntime.pods.manifest.request import (
     from_options,
     sandbox_from_document,
 )
+from ociruntime.pods.monitor.start_monitor import run_monitor, start_monitor
 from ociruntime.pods.net import net_option
 from ociruntime.pods.net.network_configs import net_directories
 from ociruntime.pods.operations.pod_settings import Host, run_settings
@@ -60,7 +61,6 @@ from ociruntime.pods.store.phases import (
 )
 from ociruntime.pods.store.pod import PREPARED, STATES, Pod
 from ociruntime.pods.store.remove_tree import discard
-from ociruntime.pods.supervisor.start_monitor import run_monitor, start_monitor
 
 
 def host_of(context: Context) -> Host:

@@ -155,7 +155,7 @@ def _unmount_below(path: str) -> None:
     Raises PodError if something is still mounted afterwards, HostError if the mounts cannot be
     listed.
     """
-    from ociruntime._shim import ffi, lib
+    from ociruntime._system_calls import ffi, lib
 
     for target in mounts_below(path, mountinfo()):
         lib.oci_detach_mount(ffi.new("char[]", target.encode("utf-8", "surrogateescape")))
@@ -181,7 +181,7 @@ def _leave_networks(pod: Pod) -> list[str]:
         return [str(failure)]
     if info is None:
         return []
-    from ociruntime.pods.net.networks import tear_down
+    from ociruntime.pods.net.connect_pod import tear_down
 
     return [
         f"disconnect pod {pod.uuid} from its networks: {problem}" for problem in tear_down(info)

@@ -45,7 +45,7 @@ def confine(machine: Hardware) -> None:
     The working directory must be the pod's directory; it becomes the root directory of this
     process.  Raises HostError.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     check_call(
         lib.oci_unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS),

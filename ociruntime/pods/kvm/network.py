@@ -86,7 +86,7 @@ def connect_taps(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[i
     ``networks`` is the member ``networks`` of net-info.json.  Returns pairs (descriptor of the tap
     device, MAC address).  Raises HostError, NetworkError.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     fd = devices.open_namespace(namespace)
     result = lib.oci_setns(fd, CLONE_NEWNET)

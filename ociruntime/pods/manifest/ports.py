@@ -1,12 +1,67 @@
-"""Add the host ports that are forwarded to a pod to its manifest, and check them."""
+"""Parse the option --port of a pod; add its host ports to the manifest, and check them.
+
+--port NAME:[IP:]PORT
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ociruntime.base.errors import UsageError
+from ociruntime.base import checks
+from ociruntime.base.errors import BadRequest, UsageError
+from ociruntime.pods.net.addresses import parse_address
 
 ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
+PORT = checks.number(1, 65535)
+_PORT_FORM = "NAME:[IP:]PORT, as in 80-tcp:8080 or 80/tcp:127.0.0.1:8080"
+_SANDBOX_PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:8080"
+
+
+def address(where: str, value: str) -> None:
+    """Check that ``value`` is an IP address, or "" for all addresses.  Raises BadRequest."""
+    checks.string(where, value)
+    try:
+        if value:
+            parse_address(value)
+    except ValueError:
+        raise BadRequest(where, f'invalid IP address "{value}"') from None
+
+
+check_port = checks.object_of(
+    {"name": checks.nonempty, "hostPort": PORT, "hostIP": address}, "name", "hostPort", "hostIP"
+)
+
+
+def port(text: str, where: str = "--port") -> dict[str, Any]:
+    """Parse ``text``, the value of a --port option, to ``{"name", "hostPort", "hostIP"}``.
+
+    Raises UsageError or BadRequest, whose message begins with ``where``.
+    """
+    name, _, rest = text.partition(":")
+    address, _, number = rest.rpartition(":")
+    if not name or not (number.isascii() and number.isdigit()) or not 0 < int(number[:6]) < 65536:
+        raise UsageError(f'{where}: invalid port "{text}"', _PORT_FORM)
+    address = address.removeprefix("[").removesuffix("]")
+    made = {"name": name.replace("/", "-"), "hostPort": int(number), "hostIP": address}
+    check_port(f"{where} {text}", made)
+    return made
+
+
+def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
+    """Parse ``text``, a --port option of ``ocipod app sandbox``, to a port as ``port`` returns it.
+
+    Accepts the forms of ``port``, and rkt's form NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT.  Raises
+    UsageError or BadRequest, whose message begins with ``where``.
+    """
+    fields = text.split(":", 3)
+    if len(fields) < 4:
+        return port(text, where)
+    _, protocol, inside, rest = fields
+    try:
+        name = port_of_name(f"{inside}-{protocol}")["name"]
+    except ValueError:
+        raise UsageError(f'{where}: invalid port "{text}"', _SANDBOX_PORT_FORM) from None
+    return port(f"{name}:{rest}", where)
 
 
 def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str = "--port") -> None:

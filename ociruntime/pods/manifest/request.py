@@ -23,9 +23,16 @@ from ociruntime.commandline import container_values
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE, milli_cpus
-from ociruntime.pods.manifest import isolators, kernel_settings, tmpfs_and_devices, volumes
+from ociruntime.pods.manifest import (
+    isolators,
+    kernel_settings,
+    ports,
+    tmpfs_and_devices,
+    user_ids,
+    volumes,
+)
 from ociruntime.pods.manifest.app_names import is_name
-from ociruntime.pods.net import net_option, resolv_conf
+from ociruntime.pods.net import hosts_entries, net_option, resolv_conf
 
 Json = dict[str, Any]
 Parse = Callable[[Any, str], Any]
@@ -68,7 +75,7 @@ def pairs(texts: list[str], where: str) -> dict[str, str]:
 
 
 def _ids(text: str, where: str) -> list[int]:
-    return [volumes.id_number(where, word) for word in text.split(",")]
+    return [user_ids.id_number(where, word) for word in text.split(",")]
 
 
 def _capabilities(texts: list[str], where: str) -> list[str]:
@@ -166,8 +173,8 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
     Raises BadRequest, whose message begins with ``where``.
     """
     nonempty(where, value)
-    if not resolv_conf.is_pod_name(value):
-        longest = resolv_conf.LONGEST_POD_NAME
+    if not hosts_entries.is_pod_name(value):
+        longest = hosts_entries.LONGEST_POD_NAME
         hint = f"letters, digits, dashes and dots, at most {longest}, not localhost"
         raise BadRequest(where, f'invalid name "{value}" for a pod on its networks', hint)
 
@@ -288,7 +295,7 @@ class AppRequest(BaseRequest):
     working_dir: str = _setting(_or_empty(checks.absolute_path))
     user: str | None = _setting(string, default=None)
     group: str = _setting(string)
-    supplementary_gids: list[int] = _setting(list_of(volumes.ID), _ids, list)
+    supplementary_gids: list[int] = _setting(list_of(user_ids.ID), _ids, list)
     readonly_rootfs: bool = _flag()
     environment: dict[str, str] = _table()
     caps_retain: list[str] | None = _setting(list_of(_capability), _capabilities, None)
@@ -328,7 +335,7 @@ class PodRequest(BaseRequest):
     """A request to prepare a pod, to run a prepared pod, or both."""
 
     apps: list[AppRequest] = field(default_factory=list)
-    port: list[Json] = _setting(list_of(volumes.check_port), _each(volumes.port), list)
+    port: list[Json] = _setting(list_of(ports.check_port), _each(ports.port), list)
     volume: list[Json] = _setting(list_of(volumes.check_volume), _each(volumes.volume), list)
     no_overlay: bool = _flag()
     set_env: dict[str, str] = _table()
@@ -370,7 +377,7 @@ class SandboxRequest(PodRequest):
     ``prepare``, the pod is created but not run.
     """
 
-    port: list[Json] = _setting(list_of(volumes.check_port), _each(volumes.sandbox_port), list)
+    port: list[Json] = _setting(list_of(ports.check_port), _each(ports.sandbox_port), list)
     on_failure: str = _setting(one_of("keep", "halt"), default="keep")
     on_exit: str = _setting(one_of("keep", "halt"), default="keep")
     keep: bool = _flag()

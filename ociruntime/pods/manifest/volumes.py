@@ -1,11 +1,10 @@
-"""Parse the options for volumes, mounts and ports, and check their values.
+"""Parse the options for volumes and mounts, and check their values.
 
 --volume NAME,kind=host,source=DIR[,readOnly=true][,recursive=false]
 --volume NAME,kind=empty[,mode=0755][,uid=N][,gid=N]
 --mount volume=NAME,target=DIR[,readOnly=true]
 --mnt-volume name=NAME,target=DIR,kind=...[,fill=true]: define a volume and mount it at ``target``;
     with ``fill``, for kind=host, an empty volume gets the image's files
---port NAME:[IP:]PORT
 """
 
 from __future__ import annotations
@@ -16,16 +15,12 @@ from typing import Any
 from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, UsageError
 from ociruntime.base.paths import clean
+from ociruntime.pods.manifest import user_ids
 from ociruntime.pods.manifest.app_names import is_name
-from ociruntime.pods.manifest.ports import port_of_name
-from ociruntime.pods.net.addresses import parse_address
 
-LAST_ID = (1 << 32) - 2  # the next one, -1, means "leave unchanged" to chown(2)
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _VOLUME_FORM = "NAME,kind=host,source=DIR[,readOnly=true] or NAME,kind=empty[,mode=0755]"
 _ADDED_FORM = "name=NAME,kind=host|empty,source=DIR,target=DIR[,readOnly=true]"
-_PORT_FORM = "NAME:[IP:]PORT, as in 80-tcp:8080 or 80/tcp:127.0.0.1:8080"
-_SANDBOX_PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:8080"
 
 
 def volume(text: str, where: str = "--volume") -> dict[str, Any]:
@@ -58,38 +53,6 @@ def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
     return made
 
 
-def port(text: str, where: str = "--port") -> dict[str, Any]:
-    """Parse ``text``, the value of a --port option, to ``{"name", "hostPort", "hostIP"}``.
-
-    Raises UsageError or BadRequest, whose message begins with ``where``.
-    """
-    name, _, rest = text.partition(":")
-    address, _, number = rest.rpartition(":")
-    if not name or not (number.isascii() and number.isdigit()) or not 0 < int(number[:6]) < 65536:
-        raise UsageError(f'{where}: invalid port "{text}"', _PORT_FORM)
-    address = address.removeprefix("[").removesuffix("]")
-    made = {"name": name.replace("/", "-"), "hostPort": int(number), "hostIP": address}
-    check_port(f"{where} {text}", made)
-    return made
-
-
-def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
-    """Parse ``text``, a --port option of ``ocipod app sandbox``, to a port as ``port`` returns it.
-
-    Accepts the forms of ``port``, and rkt's form NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT.  Raises
-    UsageError or BadRequest, whose message begins with ``where``.
-    """
-    fields = text.split(":", 3)
-    if len(fields) < 4:
-        return port(text, where)
-    _, protocol, inside, rest = fields
-    try:
-        name = port_of_name(f"{inside}-{protocol}")["name"]
-    except ValueError:
-        raise UsageError(f'{where}: invalid port "{text}"', _SANDBOX_PORT_FORM) from None
-    return port(f"{name}:{rest}", where)
-
-
 def _fields(where: str, text: str, form: str) -> dict[str, Any]:
     """Parse ``text``, the ``KEY=VALUE,...`` of a volume or mount, to {key: value}.
 
@@ -112,22 +75,12 @@ def _boolean(where: str, value: str) -> bool:
     return _BOOLEANS[value]
 
 
-def id_number(where: str, value: str) -> int:
-    """Convert ``value``, a numeric user or group id, to a number.
-
-    Raises BadRequest, whose message begins with ``where``.
-    """
-    if not (value.isascii() and value.isdigit()) or int(value[:11]) > LAST_ID:
-        raise BadRequest(where, f'invalid user or group id "{value}"', f"must be 0 to {LAST_ID}")
-    return int(value)
-
-
 _PARSED: dict[str, Callable[[str, str], object]] = {
     "readOnly": _boolean,
     "recursive": _boolean,
     "fill": _boolean,
-    "uid": id_number,
-    "gid": id_number,
+    "uid": user_ids.id_number,
+    "gid": user_ids.id_number,
 }
 
 # --- checks of values, from options and from JSON ---
@@ -155,18 +108,6 @@ def _mode(where: str, value: str) -> None:
         raise BadRequest(where, f'mode "{value}" must be octal', "for example mode=0755")
 
 
-def address(where: str, value: str) -> None:
-    """Check that ``value`` is an IP address, or "" for all addresses.  Raises BadRequest."""
-    checks.string(where, value)
-    try:
-        if value:
-            parse_address(value)
-    except ValueError:
-        raise BadRequest(where, f'invalid IP address "{value}"') from None
-
-
-ID = checks.number(0, LAST_ID)
-PORT = checks.number(1, 65535)
 _KIND = checks.one_of("host", "empty")
 # Mount propagation of a volume.  "shared" is missing: the pod's monitor has a mount namespace of
 # its own, from which mounts do not propagate to the host.
@@ -177,14 +118,11 @@ _VOLUME: dict[str, checks.Members] = {
         "recursive": checks.flag,
         "propagation": checks.one_of(*PROPAGATIONS),
     },
-    "empty": {"mode": _mode, "uid": ID, "gid": ID},
+    "empty": {"mode": _mode, "uid": user_ids.ID, "gid": user_ids.ID},
 }
 _REQUIRED = {"host": ("name", "source"), "empty": ("name",)}
 check_mount = checks.object_of(
     {"volume": _name, "target": target, "readOnly": checks.flag}, "volume", "target"
-)
-check_port = checks.object_of(
-    {"name": checks.nonempty, "hostPort": PORT, "hostIP": address}, "name", "hostPort", "hostIP"
 )
 
 

@@ -72,7 +72,8 @@ def add(program: str, call: PluginCall) -> dict[str, Any]:
         result: dict[str, Any] = _builtin(call).add(call)
         return result
     output = _ask(program, call, "ADD")
-    return check_result(_parse(output, program), program)
+    where = _where(program, call)
+    return check_result(_parse(output, where), where)
 
 
 def delete(program: str, call: PluginCall) -> None:
@@ -115,7 +116,7 @@ def versions(program: str) -> list[str]:
 
     environment = {"CNI_COMMAND": "VERSION", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     code, output, _ = run_program([program], b'{"cniVersion":"1.0.0"}', TIMEOUT, environment)
-    answer = _parse(output, program)
+    answer = _parse(output, f'network plugin "{program}"')
     supported = answer.get("supportedVersions") if isinstance(answer, dict) else None
     if code or not isinstance(supported, list):
         raise NetworkError(
@@ -147,9 +148,9 @@ def _ask(program: str, call: PluginCall, command: str) -> bytes:
 def _failure(
     program: str, call: PluginCall, command: str, code: int, output: bytes, errors: bytes
 ) -> NetworkError:
-    action = f'network "{call.network}": plugin "{program}": {command}'
+    action = f"{_where(program, call)}: {command}"
     try:
-        answer = _parse(output, program)
+        answer = _parse(output, action)
     except NetworkError:
         answer = None
     if not isinstance(answer, dict) or not isinstance(answer.get("msg"), str):
@@ -168,15 +169,19 @@ def _failure(
     return NetworkError(f"{action}: {' '.join(message.split())}", hint)
 
 
-def _parse(output: bytes, program: str) -> object:
+def _where(program: str, call: PluginCall) -> str:
+    """Return the beginning of an error message about a call to a plugin."""
+    return f'network "{call.network}": plugin "{program}"'
+
+
+def _parse(output: bytes, where: str) -> object:
     import json
 
     try:
         value: object = json.loads(output)
     except (ValueError, RecursionError):
         raise NetworkError(
-            f'network plugin "{program}": invalid JSON in its output: '
-            f"{_quoted(output) or '(empty)'}"
+            f"{where}: invalid JSON in its output: {_quoted(output) or '(empty)'}"
         ) from None
     return value
 

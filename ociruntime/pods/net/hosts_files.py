@@ -190,7 +190,7 @@ def _leave_own_mounts(state: str) -> None:
     If this process stayed in the mount namespace of a pod's monitor, it would keep the pod's mounts
     busy.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     try:
         before = os.stat(state)

@@ -97,33 +97,29 @@ WITH_FAMILY = ("0.3.1", "0.4.0")
 UNSAID = "0.4.0"
 
 
-def check_result(value: object, plugin: str) -> dict[str, Any]:
-    """Check ``value``, the output of the CNI plugin ``plugin``, and return it.
+def check_result(value: object, where: str) -> dict[str, Any]:
+    """Check ``value``, the output of a CNI plugin, and return it.
 
-    Raises NetworkError if it is not a valid CNI result.
+    Raises NetworkError, whose message begins with ``where``, if it is not a valid CNI result.
     """
     if not isinstance(value, dict):
-        raise NetworkError(f'network plugin "{plugin}": its result must be a JSON object')
+        raise NetworkError(f"{where}: its result must be a JSON object")
     for name in ("interfaces", "ips", "routes"):
         items = value.get(name)
         if items is not None and not (
             isinstance(items, list) and all(isinstance(item, dict) for item in items)
         ):
-            raise NetworkError(
-                f'network plugin "{plugin}": "{name}" of its result must be a list of JSON objects'
-            )
+            raise NetworkError(f'{where}: "{name}" of its result must be a list of JSON objects')
     for item in value.get("ips") or ():
         if not isinstance(item.get("address"), str):
-            raise NetworkError(
-                f'network plugin "{plugin}": each of "ips" in its result must have "address"'
-            )
-        _check_address(item["address"], plugin)
-    check_dns(value.get("dns"), f'network plugin "{plugin}": "dns" of its result')
+            raise NetworkError(f'{where}: each of "ips" in its result must have "address"')
+        _check_address(item["address"], where)
+    check_dns(value.get("dns"), f'{where}: "dns" of its result')
     return value
 
 
-def _check_address(address: str, plugin: str) -> None:
-    """Raise NetworkError if ``address``, from the result of ``plugin``, is invalid."""
+def _check_address(address: str, where: str) -> None:
+    """Raise NetworkError if ``address``, from a plugin's result, is invalid."""
     try:
         if "/" in address:
             parse_network(address)
@@ -131,9 +127,7 @@ def _check_address(address: str, plugin: str) -> None:
             parse_address(address)
     except ValueError:
         shown = ascii(address)
-        raise NetworkError(
-            f'network plugin "{plugin}": invalid address {shown} in its result'
-        ) from None
+        raise NetworkError(f"{where}: invalid address {shown} in its result") from None
 
 
 def check_dns(value: object, where: str) -> None:

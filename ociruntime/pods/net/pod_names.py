@@ -22,7 +22,7 @@ from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import is_there, remove_file
 from ociruntime.base.locks import FileLock
 from ociruntime.pods.net import hosts_files, pod_records
-from ociruntime.pods.net.resolv_conf import is_pod_name
+from ociruntime.pods.net.hosts_entries import is_pod_name
 
 TABLE = ".names"
 LOCK = ".names.lock"

@@ -41,7 +41,7 @@ from ociruntime.base.errors import HostError, ImageError, PodError, reason
 from ociruntime.base.open_below_root import open_inside
 from ociruntime.images.model.image_limits import MOST, Budget, Limits
 from ociruntime.images.tar.decompression import CHUNK
-from ociruntime.images.tar.file_attributes import Notes
+from ociruntime.images.tar.file_attributes import AttributeWarnings
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory, of_file
 from ociruntime.images.tar.tar_header import DIRECTORY, HARD_LINK, Header
 from ociruntime.images.tar.tar_reader import TarReader
@@ -301,18 +301,18 @@ def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> li
         raise PodError(
             f'copy files to app "{root.app}": not supported for pods with --private-users'
         )
-    notes = Notes()
+    warnings = AttributeWarnings()
     with _resolved(root, path, "copy to", follow=True) as file:
         fd = os.open(file.name or b".", _DIRECTORY, dir_fd=file.fd)
         try:
             budget = Budget.at(fd, root.limits)
             reader = TarReader(source)
-            _FileUnpacker(reader, fd, budget, notes, os.fsencode(name)).apply()
+            _FileUnpacker(reader, fd, budget, warnings, os.fsencode(name)).apply()
         except HostError as error:
             raise PodError(f'copy files to "{path}": {error}') from None
         finally:
             os.close(fd)
-    return notes.lines()
+    return warnings.lines()
 
 
 class _FileUnpacker(LayerUnpacker):
@@ -325,9 +325,9 @@ class _FileUnpacker(LayerUnpacker):
     """
 
     def __init__(
-        self, reader: TarReader, root: int, budget: Budget, notes: Notes, name: bytes
+        self, reader: TarReader, root: int, budget: Budget, warnings: AttributeWarnings, name: bytes
     ) -> None:
-        super().__init__(reader, root, budget, notes)
+        super().__init__(reader, root, budget, warnings)
         self._name = name
 
     def _apply(self, header: Header) -> None:

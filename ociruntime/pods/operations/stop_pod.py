@@ -1,7 +1,7 @@
 """Stop a pod: send the request ``halt`` to its monitor, and wait.
 
 On this request, the monitor sends the stop signal, waits, and kills the apps
-(``pods/supervisor/app_run.py``).
+(``pods/monitor/app_run.py``).
 """
 
 from __future__ import annotations

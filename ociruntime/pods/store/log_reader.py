@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from ociruntime.base.errors import HostError, PodError
 
-OLDER = 9  # highest number of a rotated file
+FILES = 3  # log files of an app: NAME, and the older NAME.1 and NAME.2
 CHUNK = 1 << 20
 LONGEST_LINE = 1 << 20  # bytes; a longer line is returned in several parts
-LONGEST_ENTRY = (
-    1 << 16
-)  # bytes; the writer's limit is lower (LONGEST in pods/supervisor/log_writer.py)
+# Bytes of an entry; the writer's limit is lower (LONGEST in pods/monitor/log_writer.py).
+LONGEST_ENTRY = 1 << 16
 
 
 class Line:
@@ -94,7 +93,7 @@ class LogReader:
         """
         try:
             if self._fd < 0:
-                for number in range(OLDER, 0, -1):
+                for number in range(FILES - 1, 0, -1):
                     yield from self._read_file(f"{self._name}.{number}")
                 self._open()
             if self._fd < 0:

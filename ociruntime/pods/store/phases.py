@@ -285,7 +285,7 @@ def to_prepared(pod: Pod) -> None:
 
     Raises HostError if a step fails, PodError if the pod was removed meanwhile.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     result = lib.oci_syncfs(pod.fd)
     if result < 0:

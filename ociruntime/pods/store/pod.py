@@ -159,7 +159,7 @@ def rename(directory: str, uuid: str, before: str, after: str, *, lasting: bool)
     With ``lasting``, the move survives a power failure.  Raises HostError, and PodError if a pod
     with the same UUID exists in the phase ``after``.
     """
-    from ociruntime._shim import ffi, lib
+    from ociruntime._system_calls import ffi, lib
 
     old, new = phase_path(directory, before, uuid), phase_path(directory, after, uuid)
     try:

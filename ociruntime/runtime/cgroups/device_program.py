@@ -121,10 +121,10 @@ def install(program: bytes, directory: str) -> None:
 
 def bpf_load(program: bytes) -> int:
     """Load an eBPF device program into the kernel; return its descriptor.  Raises OSError."""
-    import ociruntime._shim as shim
+    from ociruntime._system_calls import ffi
 
-    buffer = shim.ffi.from_buffer(program)
-    licence = shim.ffi.from_buffer(b"Apache-2.0\0")  # the program calls no GPL-only helper
+    buffer = ffi.from_buffer(program)
+    licence = ffi.from_buffer(b"Apache-2.0\0")  # the program calls no GPL-only helper
     attribute = bytearray(_ATTRIBUTE_SIZE)
     pack_into(
         "=IIQQ",
@@ -132,8 +132,8 @@ def bpf_load(program: bytes) -> int:
         0,
         _TYPE_CGROUP_DEVICE,
         len(program) // 8,
-        int(shim.ffi.cast("uintptr_t", buffer)),
-        int(shim.ffi.cast("uintptr_t", licence)),
+        int(ffi.cast("uintptr_t", buffer)),
+        int(ffi.cast("uintptr_t", licence)),
     )
     pack_into("=16s", attribute, 48, b"ociruntime")
     return _bpf(_PROG_LOAD, attribute)
@@ -151,11 +151,11 @@ def bpf_attach(cgroup: int, program: int) -> None:
 
 def _attached(cgroup: int) -> list[int]:
     """Return the ids of the device programs attached to this cgroup, not to its ancestors."""
-    import ociruntime._shim as shim
+    from ociruntime._system_calls import ffi
 
     numbers = bytearray(4 * _MOST_PROGRAMS)
     attribute = bytearray(_ATTRIBUTE_SIZE)
-    address = int(shim.ffi.cast("uintptr_t", shim.ffi.from_buffer(numbers)))
+    address = int(ffi.cast("uintptr_t", ffi.from_buffer(numbers)))
     pack_into("=IIIIQI", attribute, 0, cgroup, _ATTACH_CGROUP_DEVICE, 0, 0, address, _MOST_PROGRAMS)
     _bpf(_PROG_QUERY, attribute)
     (count,) = unpack_from("=I", attribute, 24)
@@ -175,9 +175,9 @@ def _detach(cgroup: int, number: int) -> None:
 
 
 def _bpf(command: int, attribute: bytearray) -> int:
-    import ociruntime._shim as shim
+    from ociruntime._system_calls import ffi, lib
 
-    result = int(shim.lib.oci_bpf(command, shim.ffi.from_buffer(attribute), len(attribute)))
+    result = int(lib.oci_bpf(command, ffi.from_buffer(attribute), len(attribute)))
     if result < 0:
         raise OSError(-result, posix.strerror(-result))
     return result

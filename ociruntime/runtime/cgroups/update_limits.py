@@ -83,6 +83,7 @@ _NO_LIMIT = "{} rbps=max wbps=max riops=max wiops=max"
 # (prefix of the file's name, line that resets a device); the first matching prefix counts.
 _BY_DEVICE = (
     ("io.max", _NO_LIMIT),
+    ("io.latency", "{} target=max"),
     ("io.weight", "{} default"),
     ("io.bfq.weight", "{} default"),
     ("blkio.weight_device", "{} 0"),

@@ -13,11 +13,10 @@ from ociruntime.base.process import end_on_signals
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import STDOUT, write
 from ociruntime.commandline.parser import Arguments
-from ociruntime.runtime.cli.container_options import container_options, take_bundle_argument
-from ociruntime.runtime.doctor.check_bundle import examine_bundle
-from ociruntime.runtime.doctor.engine_probes import ENGINES
-from ociruntime.runtime.doctor.environment_probes import CGROUPS, INSTALLATION, PRIVILEGES, USERS
-from ociruntime.runtime.doctor.finding import (
+from ociruntime.runtime.check.check_bundle import examine_bundle
+from ociruntime.runtime.check.engine_probes import ENGINES
+from ociruntime.runtime.check.environment_probes import CGROUPS, INSTALLATION, PRIVILEGES, USERS
+from ociruntime.runtime.check.finding import (
     LIMITED,
     MISSING,
     OK,
@@ -27,9 +26,11 @@ from ociruntime.runtime.doctor.finding import (
     can_run,
     run_probes,
 )
-from ociruntime.runtime.doctor.kernel_probes import KERNEL
-from ociruntime.runtime.doctor.trial import TRIAL
-from ociruntime.runtime.lifecycle.context import Context, CreateOptions, is_rootless
+from ociruntime.runtime.check.kernel_probes import KERNEL
+from ociruntime.runtime.check.trial import TRIAL
+from ociruntime.runtime.cli.container_options import container_options, take_bundle_argument
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
+from ociruntime.runtime.lifecycle.state_root import is_rootless
 
 TABLES = (
     ("kernel", KERNEL),

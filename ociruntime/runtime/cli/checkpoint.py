@@ -14,7 +14,8 @@ from ociruntime.runtime.cli.container_options import (
 from ociruntime.runtime.lifecycle.checkpoint.checkpoint import checkpoint
 from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
 from ociruntime.runtime.lifecycle.checkpoint.restore import restore
-from ociruntime.runtime.lifecycle.context import Context, make_root
+from ociruntime.runtime.lifecycle.context import Context
+from ociruntime.runtime.lifecycle.state_root import make_root
 
 # Options that set the field of the same name in CRIU's message criu_opts.
 SWITCHES = (

@@ -10,8 +10,9 @@ from ociruntime.runtime.cli.container_options import (
     container_options,
     open_timeline,
 )
-from ociruntime.runtime.lifecycle.context import Context, make_root
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.create import create
+from ociruntime.runtime.lifecycle.state_root import make_root
 from ociruntime.startup.snapshot import make_in_background
 
 

@@ -69,8 +69,7 @@ GLOBAL_OPTIONS = (
     Option("usage", short="?"),
 )
 
-# Title in the help -> module -> its commands.  Commands that engines call have modules of their
-# own.
+# Title in the help -> module -> its commands.
 GROUPS: Groups = {
     "lifecycle": {
         "create": ("create",),
@@ -82,11 +81,16 @@ GROUPS: Groups = {
     },
     "running containers": {
         "exec": ("exec",),
-        "running_containers": ("ps", "pause", "resume", "update", "mounts"),
+        "ps": ("ps",),
+        "pause": ("pause", "resume"),
+        "update": ("update",),
+        "mounts": ("mounts",),
     },
-    "inspection": {"state": ("state",), "events_and_list": ("events", "list")},
+    "inspection": {"state": ("state",), "events": ("events",), "list": ("list",)},
     "bundles and this host": {
-        "bundles": ("spec", "plan", "features"),
+        "spec": ("spec",),
+        "plan": ("plan",),
+        "features": ("features",),
         "check": ("check",),
         "setup": ("setup",),
         "snapshot": ("snapshot",),

@@ -185,7 +185,7 @@ def spawn(
 
 def _start(plan: Plan, settings: dict[str, object]) -> Executor:
     try:
-        from ociruntime._shim import ffi, lib
+        from ociruntime._system_calls import ffi, lib
     except ImportError as error:  # a lack of descriptors or memory is an ImportError, too
         raise RuntimeFailure(f"load the module that starts the executor: {error}") from None
 

@@ -23,7 +23,7 @@ def private_root(path: str) -> Iterator[None]:
 
     At its end, returns to the original mount namespace and working directory.  Raises HostError.
     """
-    from ociruntime._shim import ffi, lib
+    from ociruntime._system_calls import ffi, lib
 
     directory = os.getcwd()
     ours = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
@@ -64,7 +64,7 @@ class MountId:
 
 def mount_id(fd: int) -> MountId:
     """Return the ids of the mount that contains an open file.  Raises HostError."""
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     path = f"/proc/self/fdinfo/{fd}"
     try:

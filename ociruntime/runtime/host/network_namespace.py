@@ -110,7 +110,7 @@ def _open_devices() -> int:
 
     An existing sysfs mount may show the devices of another namespace.
     """
-    from ociruntime._shim import lib
+    from ociruntime._system_calls import lib
 
     sysfs: int = lib.oci_own_sysfs()
     if sysfs < 0:

@@ -10,8 +10,8 @@ from ociruntime.runtime.host.state_directory import FILTERS
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.create_steps import Creation
-from ociruntime.runtime.lifecycle.descriptors_and_terminal import check_terminal
 from ociruntime.runtime.lifecycle.prepare_create import prepare
+from ociruntime.runtime.lifecycle.terminal_options import check_terminal
 
 
 def create(context: Context, options: CreateOptions) -> None:

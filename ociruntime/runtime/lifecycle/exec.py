@@ -21,13 +21,13 @@ from ociruntime.runtime.host.namespaces import namespaces_apart
 from ociruntime.runtime.host.state_directory import FILTERS
 from ociruntime.runtime.lifecycle.container import PAUSED, STOPPED, load
 from ociruntime.runtime.lifecycle.container_id import check_id
-from ociruntime.runtime.lifecycle.descriptors_and_terminal import (
+from ociruntime.runtime.lifecycle.exec_steps import Execution
+from ociruntime.runtime.lifecycle.passed_descriptors import (
     activated,
-    check_terminal,
     occupy_closed,
     take_descriptors,
 )
-from ociruntime.runtime.lifecycle.exec_steps import Execution
+from ociruntime.runtime.lifecycle.terminal_options import check_terminal
 from ociruntime.runtime.plan.exec_plan import compile_exec_plan
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.spec.validate_process import validate_process

@@ -17,7 +17,7 @@ from ociruntime.runtime.cgroups.hierarchies import Layout, detect
 from ociruntime.runtime.host.gather_facts import gather
 from ociruntime.runtime.host.state_directory import CREATING
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
-from ociruntime.runtime.lifecycle.descriptors_and_terminal import take_descriptors
+from ociruntime.runtime.lifecycle.passed_descriptors import take_descriptors
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.intel_rdt import Placement

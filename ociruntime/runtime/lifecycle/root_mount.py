@@ -300,7 +300,7 @@ def _is_there(root_mount: RootMount, shown: list[ShownMount], *, joins: bool) ->
     if root is None:
         return False
     if root_mount.unique and not joins:
-        from ociruntime._shim import lib
+        from ociruntime._system_calls import lib
 
         number = lib.oci_mount_number(root_mount.unique)
         if number >= 0 or number == -errno.ENOENT:

@@ -132,21 +132,23 @@ def _await_exec(
     as end of file, and so does a timeout after the message EXEC (csrc/fast_path/start.c does the
     same).  Raises StepError and HostError.
     """
-    message = _next(connection, pidfd, None)
+    message = _next(container, connection, pidfd, None)
     if message is not None and message.kind == MESSAGE_LISTENER and agent is not None:
         _hand_on(container, agent, message)
         go(connection)
-        message = _next(connection, pidfd, None)
+        message = _next(container, connection, pidfd, None)
     if message is None:
         raise _ended_silently(container)
     if message.kind != MESSAGE_EXEC:
         return message
     # Read only one more message: a process that traces the init could send any number.
-    message = _next(connection, pidfd, EXEC_MILLISECONDS)
+    message = _next(container, connection, pidfd, EXEC_MILLISECONDS)
     return message if message is not None and message.kind == MESSAGE_FAILURE else None
 
 
-def _next(connection: socket, pidfd: int, milliseconds: int | None) -> Message | None:
+def _next(
+    container: Container, connection: socket, pidfd: int, milliseconds: int | None
+) -> Message | None:
     """Wait for a message; return None at end of file, on timeout, or when the init exits.
 
     Raises HostError.
@@ -157,7 +159,7 @@ def _next(connection: socket, pidfd: int, milliseconds: int | None) -> Message |
     try:
         ready = [fd for fd, _ in poller.poll(milliseconds)]
     except OSError as error:
-        raise HostError("wait for the container's init", error) from None
+        raise HostError(f'start container "{container.id}": wait for its init', error) from None
     return receive(connection) if connection.fileno() in ready else None
 
 

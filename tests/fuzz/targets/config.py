@@ -16,7 +16,7 @@ from ociruntime.runtime.cgroups.device_program import assemble
 from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 from ociruntime.runtime.cgroups.resources import settings
 from ociruntime.runtime.cgroups.systemd_properties import device_properties, limits
-from ociruntime.runtime.doctor.check_bundle import check_config
+from ociruntime.runtime.check.check_bundle import check_config
 from ociruntime.runtime.host.namespaces import check_settings
 from ociruntime.runtime.host.seccomp import compile_filter
 from ociruntime.runtime.host.seccomp_verdicts import CALLS, allowed_calls

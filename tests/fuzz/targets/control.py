@@ -15,7 +15,7 @@ from typing import Any
 
 from ociruntime.pods.loop.control_socket import Connection, answer_of
 from ociruntime.pods.loop.event_loop import READABLE
-from ociruntime.pods.supervisor.control_requests import Requests
+from ociruntime.pods.monitor.control_requests import Requests
 from tests.fuzz.mutation import json_mutator
 from tests.fuzz.target import Target, refusals
 
@@ -175,8 +175,8 @@ TARGET = Target(
     run,
     (
         "pods/loop/control_socket.py",
-        "pods/supervisor/control_requests.py",
-        "pods/supervisor/attachment.py",
+        "pods/monitor/control_requests.py",
+        "pods/monitor/attachment.py",
         "base/json_files.py",
     ),
     seeds,

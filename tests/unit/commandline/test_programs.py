@@ -21,7 +21,7 @@ from ociruntime.pods.cli import options as pod_options
 from ociruntime.pods.manifest.app_options import APP_OPTIONS
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.runtime.cli import help as runtime_help
-from ociruntime.runtime.lifecycle.context import state_root
+from ociruntime.runtime.lifecycle.state_root import state_root
 from tests.support import project
 
 RUNTIME = runtime_help.PROGRAM

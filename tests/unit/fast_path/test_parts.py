@@ -19,8 +19,8 @@ from ociruntime.commandline.signal_names import signal_number
 from ociruntime.runtime.cli.help import PROGRAM
 from ociruntime.runtime.cli.options import GLOBAL_OPTIONS
 from ociruntime.runtime.lifecycle.container_id import check_id
-from ociruntime.runtime.lifecycle.context import state_root
 from ociruntime.runtime.lifecycle.fast_path_record import Removal, entry_text
+from ociruntime.runtime.lifecycle.state_root import state_root
 from tests.support import project
 from tests.unit.runtime.lifecycle.test_fast_path_record import CGROUPS, FACTS, changed
 

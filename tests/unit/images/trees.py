@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ociruntime.images.model.image import Layer
 from ociruntime.images.model.image_limits import Budget, Limits
-from ociruntime.images.tar.file_attributes import Notes
+from ociruntime.images.tar.file_attributes import AttributeWarnings
 from ociruntime.images.unpack.unpack import unpack_layer
 from tests.support import images
 
@@ -25,7 +25,7 @@ def layer_of(plain: bytes, stored: bytes | None = None) -> Layer:
 
 
 def apply(root: Path, *layers: bytes, limits: Limits | None = None) -> list[str]:
-    """Unpacks plain tars into ``root``, made if need be; the notes."""
+    """Unpacks plain tars into ``root``, made if need be; the warnings."""
     return apply_stored(root, [(layer, layer) for layer in layers], limits)
 
 
@@ -34,14 +34,14 @@ def apply_stored(
 ) -> list[str]:
     """The same for pairs: the plain tar, and what is stored of it."""
     root.mkdir(exist_ok=True)
-    budget, notes = Budget(limits or Limits(), lambda: (FREE, FREE)), Notes()
+    budget, warnings = Budget(limits or Limits(), lambda: (FREE, FREE)), AttributeWarnings()
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for plain, stored in layers:
-            unpack_layer(io.BytesIO(stored), layer_of(plain, stored), fd, budget, notes)
+            unpack_layer(io.BytesIO(stored), layer_of(plain, stored), fd, budget, warnings)
     finally:
         os.close(fd)
-    return notes.lines()
+    return warnings.lines()
 
 
 def contents(root: Path) -> dict[str, str]:

@@ -146,7 +146,7 @@ def test_missing(copy: Path) -> None:
 def test_sources_to_watch() -> None:
     """A change counts where the archive compares times, and where it does not hold the source."""
     installed, checkout = "ociruntime.base.errors", "ociruntime.runtime.spec"
-    extension = "ociruntime._shim"
+    extension = "ociruntime._system_calls"
     for name in (installed, checkout, extension):
         importlib.import_module(name)
     index = {installed: (0, 0, False, 1, 0), checkout: (0, 0, True, 1, 1)}

@@ -67,10 +67,10 @@ from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.container_processes import descendants, signal_listed
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.create_steps import Creation
-from ociruntime.runtime.lifecycle.descriptors_and_terminal import check_terminal
 from ociruntime.runtime.lifecycle.mounts_add_remove import carry_out
 from ociruntime.runtime.lifecycle.prepare_create import prepare
 from ociruntime.runtime.lifecycle.run import delete_after_end
+from ociruntime.runtime.lifecycle.terminal_options import check_terminal
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.identity import BITS
 from ociruntime.runtime.plan.live_mounts import compile_restricting

@@ -9,7 +9,7 @@ import pytest
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image_limits import MIB, Budget, Limits
-from ociruntime.images.tar.file_attributes import Notes
+from ociruntime.images.tar.file_attributes import AttributeWarnings
 
 BLOCK = 4096
 
@@ -81,9 +81,9 @@ def test_holes_count_once_they_are_many() -> None:
 
 
 def test_notes_about_an_image_do_not_grow_with_it() -> None:
-    notes = Notes()
+    warnings = AttributeWarnings()
     for number in range(1000):
-        notes.add(f"the extended attribute {number}", "the host gives it to files itself", "a")
-    lines = notes.lines()
+        warnings.add(f"the extended attribute {number}", "the host gives it to files itself", "a")
+    lines = warnings.lines()
     assert len(lines) == 101
     assert lines[-1].startswith('left out further extended attributes of "a" and 899 others')

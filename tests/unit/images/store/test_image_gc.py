@@ -6,7 +6,7 @@ import pytest
 
 from ociruntime.images.model.image import Record
 from ociruntime.images.store.image_gc import garbage
-from ociruntime.images.tar.file_attributes import Notes, refusal
+from ociruntime.images.tar.file_attributes import AttributeWarnings, refusal
 from ociruntime.images.unpack.tree_store import Tree
 
 NOW = 1000.0
@@ -78,11 +78,11 @@ def test_attributes_that_they_may_not_have(name: str) -> None:
 
 
 def test_notes_are_one_line_a_reason() -> None:
-    notes = Notes()
+    warnings = AttributeWarnings()
     for name in ("a", "b", "c"):
-        notes.add("x", "why", name)
-    notes.add("y", "why", "d")
-    assert notes.lines() == [
+        warnings.add("x", "why", name)
+    warnings.add("y", "why", "d")
+    assert warnings.lines() == [
         'left out x of "a" and 2 others: why',
         'left out y of "d": why',
     ]

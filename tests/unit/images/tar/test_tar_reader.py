@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.tar.tar_header import Header, number, parse_records
+from ociruntime.images.tar.tar_header import Header, apply_records, number, parse_records
 from ociruntime.images.tar.tar_reader import TarReader
 from tests.support.images import member, pack
 from tests.unit.images.trees import apply
@@ -266,3 +266,12 @@ def sparse(pieces: str, size: int, content: bytes = b"ab") -> bytes:
 def test_wrong_lists_of_pieces(data: bytes, message: str) -> None:
     with pytest.raises(ImageError, match=message):
         read_all(data)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("size", "x"), ("uid", "-1"), ("gid", "9" * 19), ("mtime", "now")]
+)
+def test_a_wrong_value_names_file_and_key(key: str, value: str) -> None:
+    header = Header(b"etc/file", b"0", 0o644, 0, 0, 0, 0, 0)
+    with pytest.raises(ImageError, match=f'^"etc/file": .*"{key}" \'{value}\' '):
+        apply_records(header, [(key.encode(), value.encode())])

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.paths import clean
 from ociruntime.commandline.sizes import milli_cpus
-from ociruntime.pods.manifest import isolators, volumes
+from ociruntime.pods.manifest import isolators, ports, volumes
 from ociruntime.pods.manifest.app_arguments import PodArguments, parse_pod_arguments, pod_request
 from ociruntime.pods.manifest.app_names import is_name, name_of_image
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
@@ -74,7 +74,7 @@ def test_command_lines(words: list[str]) -> None:
 
 @given(some.text(max_size=30))
 def test_single_values(text: str) -> None:
-    for parse in (volumes.volume, volumes.mount, volumes.port, isolators.capability):
+    for parse in (volumes.volume, volumes.mount, ports.port, isolators.capability):
         with suppress(RuntimeFailure):
             parse(text)
     for measure in (isolators.byte_count, milli_cpus):

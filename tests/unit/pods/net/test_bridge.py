@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import NetworkError
-from ociruntime.pods.net import networks
+from ociruntime.pods.net import connect_pod
 from tests.support.netns import NetworkNamespace, seen_source
 from tests.support.network_host import NetworkHost
 
@@ -128,9 +128,11 @@ def test_coming_and_going_at_once(host: NetworkHost) -> None:
     configure(host)
     requests = [host.request(host.pod(), "lan") for _ in range(6)]
 
-    def come_and_go(request: networks.NetworkRequest) -> list[str]:
+    def come_and_go(request: connect_pod.NetworkRequest) -> list[str]:
         return [
-            problem for _ in range(3) for problem in networks.tear_down(networks.set_up(request))
+            problem
+            for _ in range(3)
+            for problem in connect_pod.tear_down(connect_pod.set_up(request))
         ]
 
     with host.namespace.entered(), ThreadPoolExecutor() as threads:

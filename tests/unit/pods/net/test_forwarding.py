@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import NetworkError
-from ociruntime.pods.net import conntrack, firewall, networks
+from ociruntime.pods.net import connect_pod, conntrack, firewall
 from ociruntime.pods.net.firewall_rules import Forward, Rules, tag
 from tests.support.netns import NetworkNamespace, seen_source
 from tests.support.network_host import NetworkHost, Pod
@@ -219,7 +219,7 @@ def test_removal_leaves_others_alone(tool: str, host: NetworkHost) -> None:
 
 def networks_check(host: NetworkHost, pod: Pod) -> list[str]:
     with host.namespace.entered():
-        return networks.check(pod.info)
+        return connect_pod.check(pod.info)
 
 
 def without_comments(text: str) -> list[str]:
@@ -311,9 +311,9 @@ def test_pods_at_once(tool: str, host: NetworkHost) -> None:
         host.request(pod, "default", ports=[mapping(8000 + i, 80)]) for i, pod in enumerate(pods)
     ]
     with host.namespace.entered(), ThreadPoolExecutor() as threads:
-        for pod, info in zip(pods, threads.map(networks.set_up, requests), strict=True):
+        for pod, info in zip(pods, threads.map(connect_pod.set_up, requests), strict=True):
             pod.info = info
-        assert list(threads.map(networks.tear_down, [pod.info for pod in pods])) == [[]] * 6
+        assert list(threads.map(connect_pod.tear_down, [pod.info for pod in pods])) == [[]] * 6
     host.assert_clean()
 
 
@@ -338,10 +338,10 @@ def test_flows_of_the_pod_that_has_the_port(
     forgotten: list[int] = []
     monkeypatch.setattr(conntrack, "forget", lambda _forwards, family: forgotten.append(family))
     with host.namespace.entered():
-        info = networks.plan(host.request(other, ports=ports))
+        info = connect_pod.plan(host.request(other, ports=ports))
         with pytest.raises(NetworkError, match=f"port is already allocated.*{pod.uuid}"):
-            networks.carry_out(info)
-        assert networks.tear_down(info) == []
+            connect_pod.carry_out(info)
+        assert connect_pod.tear_down(info) == []
     assert forgotten == []
     assert host.leave(pod) == []
     assert forgotten == [4]
@@ -355,10 +355,10 @@ def test_pods_whose_uuids_start_alike(tool: str, host: NetworkHost) -> None:
     host.join(pod, ports=[mapping(8080, 80)])
     before = host.links(), host.rules(), host.leases()
     with host.namespace.entered():
-        info = networks.plan(host.request(other, ports=[mapping(8081, 80)]))
+        info = connect_pod.plan(host.request(other, ports=[mapping(8081, 80)]))
         with pytest.raises(NetworkError, match=f"same 8 digits .*{pod.uuid}"):
-            networks.carry_out(info)
-        assert networks.tear_down(info) == []
+            connect_pod.carry_out(info)
+        assert connect_pod.tear_down(info) == []
     assert (host.links(), host.rules(), host.leases()) == before
     assert host.leave(pod) == []
     assert_clean(host)

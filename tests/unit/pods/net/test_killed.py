@@ -18,7 +18,7 @@ MAKE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from ociruntime.pods.net import network_configs
-from ociruntime.pods.net.networks import NetworkRequest, carry_out, plan
+from ociruntime.pods.net.connect_pod import NetworkRequest, carry_out, plan
 network_configs.PLUGIN_DIRECTORIES = ()
 words = json.load(sys.stdin)
 info = plan(NetworkRequest(*words))

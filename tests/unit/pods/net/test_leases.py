@@ -25,7 +25,7 @@ PODS = 10
 JOIN = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from ociruntime.pods.net.networks import NetworkRequest, set_up
+from ociruntime.pods.net.connect_pod import NetworkRequest, set_up
 ports = [{"hostPort": int(sys.argv[5]), "containerPort": 80, "protocol": "tcp", "hostIP": ""}]
 request = NetworkRequest(sys.argv[2], sys.argv[3], [("default", "")], ports, sys.argv[4], [])
 sys.stdin.read(1)

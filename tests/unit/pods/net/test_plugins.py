@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import NetworkError
-from ociruntime.pods.net import cni, networks
+from ociruntime.pods.net import cni, connect_pod
 from tests.support.descriptors import targets
 from tests.support.network_host import NetworkHost
 
@@ -250,18 +250,18 @@ def test_check(host: NetworkHost, fakes: Fakes) -> None:
     for status, count in ((0, 0), (3, 1)):
         (host.net_d / "status").write_text(str(status))
         with host.namespace.entered():
-            assert len(networks.check(pod.info)) == count
+            assert len(connect_pod.check(pod.info)) == count
     assert fakes.calls()[-1].configuration["prevResult"] == RESULT
     host.run("ip", "link", "delete", f"veth{pod.uuid[:8]}-1")
     with host.namespace.entered():
-        assert any("is missing" in problem for problem in networks.check(pod.info))
+        assert any("is missing" in problem for problem in connect_pod.check(pod.info))
     assert host.leave(pod) == []
     host.assert_clean()
 
 
 @pytest.mark.parametrize("info", [{}, {"networks": 5, "namespace": ""}, {"networks": [5]}])
 def test_damaged_records_are_told(info: dict[str, Any]) -> None:
-    (problem,) = networks.tear_down(info)
+    (problem,) = connect_pod.tear_down(info)
     assert "damaged" in problem
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ociruntime.base.errors import NetworkError
-from ociruntime.pods.net import ipam
+from ociruntime.pods.net import cni, ipam
 from ociruntime.pods.net.builtin.host_local import add, delete, ranges_of
 from ociruntime.pods.net.plugin_call import PluginCall, check_result, in_version
 
@@ -51,9 +52,9 @@ def test_addresses_that_are_none(result: dict[str, Any]) -> None:
 def test_addresses_that_forge_lines(address: str) -> None:
     """They are shown, recorded, and written into /etc/hosts."""
     with pytest.raises(
-        NetworkError, match=r"plugin \"x\": invalid address '.*' in its result"
+        NetworkError, match=r"plugin x: invalid address '.*' in its result"
     ) as caught:
-        check_result({"ips": [{"address": address}]}, "x")
+        check_result({"ips": [{"address": address}]}, "plugin x")
     assert str(caught.value).isprintable()
 
 
@@ -61,6 +62,15 @@ def test_addresses_that_forge_lines(address: str) -> None:
 def test_addresses_of_both_families(address: str) -> None:
     result = {"ips": [{"address": address}]}
     assert check_result(result, "x") == result
+
+
+@pytest.mark.parametrize("output", ["{", "5", '{"ips": 5}', '{"ips": [{}]}', '{"dns": 5}'])
+def test_a_wrong_result_names_network_and_plugin(tmp_path: Path, output: str) -> None:
+    program = tmp_path / "wrong"
+    program.write_text(f"#!/bin/sh\necho '{output}'\n")
+    program.chmod(0o755)
+    with pytest.raises(NetworkError, match=f'^network "net": plugin "{program}": '):
+        cni.add(str(program), call())
 
 
 @pytest.mark.parametrize("name", ["dataDir", "resolvConf"])

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ociruntime.base.errors import UsageError
 from ociruntime.pods.bundle.runtime_calls import failure_code
 from ociruntime.pods.cli.apps import status_of
-from ociruntime.pods.manifest.volumes import sandbox_port
 from ociruntime.pods.store.pod_status import state_of
 
 
@@ -53,12 +51,3 @@ def test_status_leaves_out_what_is_not_known() -> None:
         "exit_code": 0,
         "mounts": {"/d": "v"},
     }
-
-
-def test_ports_of_pods_without_apps() -> None:
-    made = {"name": "80-tcp", "hostPort": 8080, "hostIP": "127.0.0.1"}
-    assert sandbox_port("web:tcp:80:127.0.0.1:8080") == made
-    assert sandbox_port("80-tcp:127.0.0.1:8080") == made
-    for text in ("web:tcp:x:1.2.3.4:80", "web:icmp:80:1.2.3.4:80", "web"):
-        with pytest.raises(UsageError, match="--port"):
-            sandbox_port(text)

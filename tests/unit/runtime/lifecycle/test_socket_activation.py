@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import UsageError
-from ociruntime.runtime.lifecycle.descriptors_and_terminal import activated
+from ociruntime.runtime.lifecycle.passed_descriptors import activated
 
 
 @pytest.mark.parametrize(

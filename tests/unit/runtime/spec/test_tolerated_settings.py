@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.doctor.check_bundle import check_config
-from ociruntime.runtime.doctor.finding import Json
+from ociruntime.runtime.check.check_bundle import check_config
+from ociruntime.runtime.check.finding import Json
 from ociruntime.runtime.spec.default_config import default_config
 from ociruntime.runtime.spec.tolerated_settings import tolerate
 from tests.errors.broken_bundles import BROKEN_BUNDLES, BrokenBundle

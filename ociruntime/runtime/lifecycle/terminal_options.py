@@ -1,0 +1,29 @@
+"""Check process.terminal against ``--console-socket`` and ``--detach``."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError, UsageError
+from ociruntime.runtime.spec.config_types import Process
+
+
+def check_terminal(process: Process | None, console_socket: str, detach: bool) -> None:
+    """Check that process.terminal, --console-socket and --detach are consistent.
+
+    Raises UsageError, and ConfigError, also if a foreground command has no terminal.
+    """
+    terminal = bool(process and process.get("terminal"))
+    if terminal and detach and not console_socket:
+        raise ConfigError(
+            "process.terminal",
+            "cannot allocate tty if ociruntime will detach without setting console socket",
+            "set process.terminal to false or pass --console-socket",
+        )
+    if terminal and not detach:
+        from ociruntime.base.terminal import find_terminal
+
+        find_terminal()  # raises ConfigError without a terminal
+    if console_socket and not (terminal and detach):
+        raise UsageError(
+            "cannot use console socket if ociruntime will not detach or allocate tty",
+            "--console-socket needs process.terminal true and a detached container",
+        )
