@@ -42,7 +42,7 @@ CONTAINER_OPTIONS = (
     ),
     Option("no-new-keyring", "do not create a new session keyring"),
 )
-TIMELINE = Option("timeline", "record where the time goes: .svg or .json", "FILE")
+TIMELINE = Option("timeline", "write a timeline of the command (.svg or .json)", "FILE")
 # Options of the commands that can run a container in the foreground.
 FOREGROUND_OPTIONS = (
     Option(

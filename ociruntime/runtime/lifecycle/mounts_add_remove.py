@@ -313,11 +313,11 @@ def check_removal(
     action = f'{where}: unmount "{target}"'
     shown = mounts.get(found.number)
     if shown is None:
-        raise StepError(f"{action}: nothing is mounted there")
+        raise StepError(f"{action}: nothing is mounted at this path")
     ours = [each for each in added if each.destination == target]
     if not ours:
         if shown.target != target:
-            raise StepError(f"{action}: nothing is mounted there")
+            raise StepError(f"{action}: nothing is mounted at this path")
         return
     if any(each.id.is_same(found) for each in ours):
         return

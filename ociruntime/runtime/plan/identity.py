@@ -158,7 +158,7 @@ def _sets_groups(job: Compilation, process: Process) -> bool:
             "process.user.additionalGids",
             "cannot be set in a user namespace where setgroups(2) is denied, because an"
             " unprivileged user maps only their own group",
-            "leave them out; or map a range of groups from /etc/subgid in linux.gidMappings",
+            "remove the additional groups, or map a range from /etc/subgid in linux.gidMappings",
         )
     return False
 

@@ -128,7 +128,9 @@ def _compare(group: Group, lines: list[tuple[str, str]]) -> None:
         for domain, value in _values(line).items():
             if existing.get(domain) != value:
                 message = f'"{line}" differs from the existing "{group.path}/schemata"'
-                raise ConfigError(where, message, "leave it out, or choose another closID")
+                raise ConfigError(
+                    where, message, "remove this schema from config.json, or choose another closID"
+                )
 
 
 def _resource(line: str) -> str:

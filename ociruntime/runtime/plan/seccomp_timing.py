@@ -38,7 +38,9 @@ def loads_early(
     """
     request = job.request
     if late_policy:
-        reason = "a fork would reset the scheduling policy, which must be set first"
+        reason = (
+            "the scheduling policy must be set first, and only after a fork, which would reset it"
+        )
     elif request.seccomp_flags & SECCOMP_FILTER_FLAG_NEW_LISTENER:
         reason = "it notifies an agent (SCMP_ACT_NOTIFY)"
     else:

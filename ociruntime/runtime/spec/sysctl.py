@@ -72,7 +72,10 @@ def validate_sysctl(sysctl: dict[str, str], namespaces: dict[str, str]) -> None:
             message = "does not belong to a namespace: setting it would change the host"
             raise ConfigError(where, message, f"supported: {_SETTABLE}")
         if namespace not in namespaces:
-            hint = f'add {{"type": "{namespace}"}}; without it, the parameter is the host\'s'
+            hint = (
+                f'add {{"type": "{namespace}"}} to linux.namespaces;'
+                " without it, the parameter is the host's"
+            )
             raise ConfigError(where, f"needs a {namespace} namespace", hint)
         if "\n" in value:
             raise ConfigError(where, "the value must be a single line")

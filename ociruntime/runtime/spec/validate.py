@@ -78,7 +78,9 @@ def _names(config: Config, namespaces: dict[str, str]) -> None:
             _check_one_domainname(config)
         # Without a UTS namespace the host's name would change.
         if name and "uts" not in namespaces:
-            raise ConfigError(where, "needs a uts namespace", 'add {"type": "uts"}')
+            raise ConfigError(
+                where, "needs a uts namespace", 'add {"type": "uts"} to linux.namespaces'
+            )
 
 
 def _check_one_domainname(config: Config) -> None:

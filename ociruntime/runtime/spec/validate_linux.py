@@ -251,7 +251,9 @@ def _user(linux: Linux, namespaces: dict[str, str]) -> None:
     for where, extents in mappings:
         if extents and "user" not in namespaces:
             # Without a user namespace, the container's root would be the host's root (A-37).
-            raise ConfigError(where, "needs a user namespace", 'add {"type": "user"}')
+            raise ConfigError(
+                where, "needs a user namespace", 'add {"type": "user"} to linux.namespaces'
+            )
         if not extents and namespaces.get("user") == "":
             raise ConfigError(where, "is missing", "a new user namespace needs a mapping")
         validate_mappings(extents, where)
@@ -287,7 +289,11 @@ def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
     """Raise ConfigError for a time offset without a value, or without a new time namespace."""
     path = namespaces.get("time")
     if path is None:
-        raise ConfigError("linux.timeOffsets", "needs a time namespace", 'add {"type": "time"}')
+        raise ConfigError(
+            "linux.timeOffsets",
+            "needs a time namespace",
+            'add {"type": "time"} to linux.namespaces',
+        )
     if path:
         message = f'needs a new time namespace, but "{path}" is joined'
         raise ConfigError("linux.timeOffsets", message)
@@ -302,7 +308,7 @@ def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
     Raises ConfigError.
     """
     if "network" not in namespaces:
-        hint = 'add {"type": "network"}'
+        hint = 'add {"type": "network"} to linux.namespaces'
         raise ConfigError("linux.netDevices", "needs a network namespace", hint)
     owners: dict[str, str] = {}
     for device, settings in devices.items():
