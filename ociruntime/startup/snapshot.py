@@ -486,11 +486,25 @@ def _is_possible(directory: str) -> bool:
 
 
 def remove(path: str) -> bool:
-    """Remove the snapshot at ``path``; return False if it does not exist.  Raises HostError."""
+    """Remove the snapshot at ``path``; return False if it does not exist.
+
+    If another process is making the snapshot, waits for it first.  Raises HostError.
+    """
+    directory, _, name = path.rpartition("/")
+    parent = fd = -1
     try:
-        posix.unlink(path)
+        parent = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+        # Otherwise its maker would rename the file later, when the program may be uninstalled.
+        if exists(f"{path}.new"):
+            fd = _open_unfinished(parent, f"{name}.new", wait=True)
+            posix.unlink(f"{name}.new", dir_fd=parent)
+        posix.unlink(name, dir_fd=parent)
     except FileNotFoundError:
         return False
     except OSError as error:
         raise HostError(f'remove the snapshot "{path}"', error) from None
+    finally:
+        for each in (fd, parent):
+            if each >= 0:
+                posix.close(each)
     return True

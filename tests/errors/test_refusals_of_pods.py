@@ -21,7 +21,9 @@ OF_THE_POD: dict[str, str] = {
     "app exec UUID true": TWO_APPS,
     "app status UUID": TWO_APPS,
     "attach UUID": TWO_APPS,
-    "app rm UUID": "pod {uuid} is immutable (only pods of `app sandbox` can be changed)",
+    "app rm UUID": (
+        "pod {uuid} is immutable (only pods made with `ocipod app sandbox` can be changed)"
+    ),
     "monitor UUID": "monitor: internal command, cannot be run by hand"
     " (use ocipod run, ocipod run-prepared or ocipod app sandbox)",
     "cat-manifest ffffffff": 'no pod with UUID prefix "ffffffff" found'

@@ -408,6 +408,23 @@ def test_refresh_does_not_wait_for_another_maker(made: Path, runtime: Runtime) -
     assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: made\n"
 
 
+def test_remove_waits_for_another_maker(made: Path, runtime: Runtime) -> None:
+    """Uninstalling the program right after its first command leaves no snapshot behind."""
+    unfinished = made.rename(f"{made}.new")
+    with unfinished.open("r+") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        argv = [str(runtime.path), "snapshot", "remove", "ociruntime"]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as remover:
+            with pytest.raises(subprocess.TimeoutExpired):
+                remover.wait(0.5)
+            unfinished.rename(made)
+            other.close()
+            assert remover.stdout is not None
+            assert remover.stdout.read() == f"{made}: removed\n"
+    assert not made.exists()
+    assert not unfinished.exists()
+
+
 def test_a_directory_s_lock_keeps_nobody_from_making_it(made: Path, runtime: Runtime) -> None:
     """A user who can open a directory can lock it."""
     directory = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY)

@@ -41,6 +41,8 @@ INTEGRATION = Run(
         # a podman years younger than the oldest supported
         "tests/engines/test_podman.py::test_limits",
         "tests/engines/test_podman.py::test_out_of_memory",
+        "tests/engines/cri/test_lifecycle.py::test_two_containers",
+        "tests/engines/cri/test_lifecycle.py::test_update",
     )
 )
 LONG_INTEGRATION = Run(
@@ -69,9 +71,19 @@ LONG_INTEGRATION = Run(
         "tests/engines/test_podman_notify.py",
         "tests/engines/test_podman.py::test_terminal",
         "tests/engines/test_rootless_podman.py",
+        "tests/engines/test_setup.py",
+        "tests/engines/cri/test_lifecycle.py",
+        "tests/engines/cri/test_processes.py",
     )
 )
-BELOW_SYSTEMD = Run(("tests/v2box/systemd", "tests/engines/test_podman_systemd.py"), ("--systemd",))
+BELOW_SYSTEMD = Run(
+    (
+        "tests/v2box/systemd",
+        "tests/engines/test_podman_systemd.py",
+        "tests/engines/cri/test_systemd.py",
+    ),
+    ("--systemd",),
+)
 RUNS = {
     "integration": INTEGRATION,
     "systemd": BELOW_SYSTEMD,

@@ -1,6 +1,6 @@
 """Compile an app of a pod's manifest into the ``config.json`` of its container.
 
-Works with any OCI runtime.  Pure: facts about the host and the image come in ``AppFacts``.
+The config works with any OCI runtime.  Pure: facts about host and image come in ``AppFacts``.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ class AppFacts:
     ``namespaces`` maps a type (``pid``, ``network``, ``ipc``, ``uts``, ``user``) to the path of the
     pod's namespace; the app shares all other namespaces with the caller.  ``shared_memory`` is the
     host directory to mount at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's
-    name to its directory on the host, ``devices`` maps it to (``b`` or ``c``, major, minor) if the
-    volume is a device.  ``host_devices`` lists the app's devices, as ``host_devices.find_devices``
-    returns them.  ``binds`` lists (host path, path in the app) of files made for the pod.
-    ``private_users`` is (first host id, number of ids), or None without a user namespace.
+    name to its directory on the host; if the volume is a device, ``devices`` maps the name to
+    (``b`` or ``c``, major, minor).  ``host_devices`` lists the app's devices, as
+    ``host_devices.find_devices`` returns them.  ``binds`` lists (host path, path in the app) of
+    files made for the pod.  ``private_users`` is (first host id, number of ids), or None without a
+    user namespace.
     """
 
     __slots__ = (
@@ -298,7 +299,9 @@ def volume_mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
     for mount in entry.get("mounts", []):
         volume = volumes.get(mount["volume"])
         if volume is None:
-            raise PodError(f'app "{entry["name"]}": mount an unknown volume: "{mount["volume"]}"')
+            raise PodError(
+                f'app "{entry["name"]}": mount volume "{mount["volume"]}": not in the manifest'
+            )
         mounts.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
     mounts.sort(key=lambda mount: mount["destination"].count("/"))
     return mounts
@@ -318,9 +321,9 @@ def _is_possible(row: Mount, facts: AppFacts) -> bool:
 
 
 def _is_of_host(kind: str, facts: AppFacts) -> bool:
-    """Return whether the pod has a user namespace, but no own namespace of type ``kind``.
+    """Return whether the pod has a user namespace, but shares the host's namespace ``kind``.
 
-    ``kind`` is an OCI type such as "network"; the pod then uses the host's namespace.
+    ``kind`` is an OCI type such as "network".
     """
     return facts.private_users is not None and kind not in facts.namespaces
 

@@ -17,11 +17,12 @@ _NOBODY = 65534
 
 
 def owner_on_host(id: int, private_users: PrivateUsers) -> int:
-    """Return the host id for ``id``, a UID or GID in an image.
+    """Return the UID or GID on the host for ``id``, a UID or GID in an image.
 
-    ``private_users`` is (first host id, number of ids) of the pod's user namespace, or None.  An
-    ``id`` outside this range becomes the pod's nobody (65534), as in an id-mapped overlay: the host
-    id beyond the range may belong to another pod.
+    ``private_users`` is (first host id, number of ids) of the pod's user namespace: the result is
+    the first host id plus ``id``.  Without a user namespace (None), the result is ``id``.  An
+    ``id`` that the namespace does not map becomes the pod's nobody (65534), as in an id-mapped
+    overlay, because the host id at that offset may belong to another pod.
     """
     if private_users is None:
         return id
@@ -38,7 +39,8 @@ def copy_tree(
     """Copy the directory ``source`` to ``target``, mapping owners with ``owner_on_host``.
 
     Symbolic links are copied, never followed.  ``budget`` is called with the stat result of each
-    file before the file is copied; an exception that it raises ends the copying.  Raises HostError.
+    file before the file is copied; an exception that it raises ends the copying.  Raises HostError
+    if a file cannot be read or written.
     """
     try:
         if not os.path.isdir(target):
@@ -91,7 +93,10 @@ def _link(to: TreeCursor, first: list[str], name: str) -> None:
 
 
 def _content(source: str, target: str, status: os.stat_result) -> bool:
-    """Create ``target`` with the type and content of ``source``; skip a socket, return False."""
+    """Create ``target`` with the type and content of ``source``.
+
+    Returns False if ``source`` is a socket, which is not copied.
+    """
     mode = status.st_mode
     if stat.S_ISLNK(mode):
         os.symlink(os.readlink(source), target)
@@ -138,7 +143,7 @@ def copy_metadata(
     """Copy the owner, mode, extended attributes and times of ``source`` to ``target``.
 
     ``status`` is the result of lstat(2) for ``source``.  The owner is set before the mode, because
-    chown(2) clears setuid bits.  Raises OSError.
+    chown(2) clears setuid bits.  Raises OSError if an attribute cannot be set.
     """
     uid = owner_on_host(status.st_uid, private_users)
     os.lchown(target, uid, owner_on_host(status.st_gid, private_users))

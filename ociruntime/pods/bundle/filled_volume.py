@@ -7,7 +7,7 @@
 The copy is made beside the volume, where no program can replace its files by links.  Then its
 entries are moved to the volume by rename(2) relative to descriptors: a program that changes the
 volume meanwhile cannot redirect a write to a file outside.  If a process is killed during the move,
-the next one that fills or settles the volume finishes it.
+the next process that fills or settles the volume finishes the move.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def fill(
 
     ``tree`` is the image's root directory.  Also copies the owner, mode and attributes of ``path``
     itself.  Does nothing if the image has no directory ``path``, or if ``volume`` is a symbolic
-    link or a mount point.  ``users`` and ``budget`` are passed to ``copy_tree``.  Raises HostError,
-    and any exception that ``budget`` raises.
+    link or a mount point.  ``users`` and ``budget`` are passed to ``copy_tree``.  Raises HostError
+    if a file cannot be copied, and any exception that ``budget`` raises.
     """
     parent, _, name = volume.rpartition("/")
     opened: list[int] = []
@@ -140,7 +140,7 @@ def _is_named(parent_fd: int, name: str, fd: int) -> bool:
 
 
 def _finish_other(parent_fd: int, volume_fd: int, name: str) -> None:
-    """Finish the move to the volume ``name`` that a killed process has left.
+    """Finish moving a complete copy, which a killed process has left, to the volume ``name``.
 
     Does nothing if there is no complete copy.
     """
@@ -179,7 +179,8 @@ def settle(parent: str) -> None:
     """Clean up after killed processes that were filling volumes in the directory ``parent``.
 
     Moves complete copies of image files to their volumes, and removes incomplete copies.  No other
-    process may be filling a volume in ``parent``.  Raises HostError.
+    process may be filling a volume in ``parent``.  Raises HostError if a file cannot be moved or
+    removed.
     """
     try:
         parent_fd = open_directory(parent)

@@ -49,9 +49,10 @@ def find_devices(source: str, target: str, access: str) -> list[Json]:
 
 
 def all_devices() -> list[Json]:
-    """Return the host's devices in /dev for a privileged app, as ``find_devices`` does.
+    """Return the host's devices in /dev for a privileged app, in the form of ``find_devices``.
 
-    Leaves out the devices that every container has, such as /dev/null.  Raises PodError.
+    Leaves out the devices that every container has, such as /dev/null.  Raises PodError if /dev
+    cannot be read.
     """
     devices = find_devices(DIRECTORY, DIRECTORY, "rwm")
     return [device for device in devices if device["path"] not in DEFAULT_DEVICES]

@@ -10,7 +10,7 @@ from ociruntime.pods.manifest.oci_resources import SWAP
 
 
 def controllers() -> frozenset[str]:
-    """Return the names of the host's cgroup v2 controllers, or of the v1 ones if v2 has none.
+    """Return the names of the host's cgroup v2 controllers, or else of its v1 controllers.
 
     The names include "swap" if the memory controller can limit swap.
     """
@@ -42,7 +42,7 @@ def _mounted() -> set[str]:
 
 
 def filesystems(*, cgroups: bool) -> tuple[str, ...]:
-    """Return the paths of the directories in /sys/fs to mask: they show the host's mounts.
+    """Return the directories in /sys/fs to mask, because they show the host's mounts.
 
     Includes /sys/fs/cgroup only if ``cgroups`` is True.  Returns () if /sys/fs cannot be read.
     """

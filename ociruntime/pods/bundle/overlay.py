@@ -22,7 +22,7 @@ def mount_rootfs(
 ) -> None:
     """Mount an overlay, the root filesystem of an app, at ``home/bundle/rootfs``.
 
-    Does nothing if it is mounted already, or if the pod does not use overlays.  ``home`` is the
+    Does nothing if the overlay is mounted already, or if the pod uses none.  ``home`` is the
     app's directory, ``tree`` the root directory of its unpacked image, ``settings`` the pod's
     runtime-config, ``user_namespace`` the path of the pod's user namespace, or None.
 
@@ -61,8 +61,8 @@ def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -
     """Mount an overlay of ``home/upper`` on ``tree`` at ``target``; ``home/work`` is its workdir.
 
     ``user_namespace`` is a descriptor of the user namespace that maps the owners of the files in
-    ``tree``, or -1 to leave the owners as they are.  Raises HostError, or OSError if a directory
-    cannot be opened.
+    ``tree``, or -1 to leave the owners as they are.  Raises HostError if the mount fails, OSError
+    if a directory cannot be opened.
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     opened = [os.open(tree, flags) if user_namespace < 0 else _clone(tree, user_namespace)]
@@ -91,7 +91,7 @@ def _clone(tree: str, user_namespace: int) -> int:
 def mount_error(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
     """Try to mount an overlay of ``home/upper`` on ``tree``; return the error message or "".
 
-    No other test shows reliably whether overlayfs supports the two directories.  ``private_users``
+    Only a mount shows reliably whether overlayfs supports the directories.  ``private_users``
     is (first host id, number of ids) of a user namespace, or None.  The caller must be in a private
     mount namespace.
     """
@@ -114,8 +114,8 @@ def mount_error(tree: str, home: str, private_users: tuple[int, int] | None) -> 
 class UserNamespace:
     """Context manager: create a user namespace, and yield a descriptor of it.
 
-    It maps ids 0 to ``count`` - 1 to host ids from ``first`` on.  The kernel removes it when the
-    context ends, unless a mount uses it.
+    The namespace maps ids 0 to ``count`` - 1 to host ids from ``first`` on.  The kernel removes the
+    namespace when the context ends, unless a mount uses it.
     """
 
     __slots__ = ("_count", "_fd", "_first")
@@ -126,7 +126,10 @@ class UserNamespace:
         self._fd = -1
 
     def __enter__(self) -> int:
-        """Create the user namespace in a child process; return its descriptor.  Raises OSError."""
+        """Create the user namespace in a child process; return its descriptor.
+
+        Raises OSError if the namespace cannot be created.
+        """
         ready, ready_end = os.pipe2(os.O_CLOEXEC)
         done_end, done = os.pipe2(os.O_CLOEXEC)
         child = os.fork()
@@ -158,9 +161,9 @@ class UserNamespace:
 
 
 def unshare(kinds: int) -> None:
-    """Move this thread to new namespaces.
+    """Move this thread to new namespaces; raise OSError if this fails.
 
-    ``kinds`` is a combination of flags ``CLONE_NEW*``.  Raises OSError.
+    ``kinds`` is a combination of flags ``CLONE_NEW*``.
     """
     from ociruntime._system_calls import lib
 

@@ -17,13 +17,14 @@ SHARED_MEMORY = "shm"  # in the pod's directory: mounted as its apps' /dev/shm
 
 
 class PodContext:
-    """What the apps of a pod share, and how its monitor creates their containers.
+    """The environment that a pod's apps share, and the methods that create their containers.
 
     The subclass ``Machine`` runs the apps in a virtual machine instead of with an OCI runtime.
 
     ``path`` is the pod's directory, the working directory of the monitor.  ``private`` lists
     descriptors that no other program may inherit, ``cgroups`` the pod's cgroup directories in all
-    hierarchies.  ``namespaces`` maps OCI namespace types, which apps join, to paths.
+    hierarchies.  ``namespaces`` maps the types of the namespaces that apps join (OCI names) to
+    paths.
     """
 
     can_hibernate = True  # whether the monitor may hibernate while apps run
@@ -65,15 +66,17 @@ class PodContext:
         return oci_resources.skipped(isolators, known)
 
     def begin(self) -> None:
-        """Prepare to run apps: called once, before the first one starts; does nothing here.
+        """Prepare to run apps; the base class does nothing.
 
-        Overridden for kvm pods to start the virtual machine; the override raises RuntimeFailure.
+        Called once, before the first app starts.  For kvm pods, the override starts the virtual
+        machine, and raises RuntimeFailure if that fails.
         """
 
     def end(self, then: Callable[[], None]) -> None:
-        """Finish when the last app has exited, and call ``then``; at once here.
+        """Release what the apps of the pod used, then call ``then``.
 
-        Overridden for kvm pods to stop the virtual machine first.
+        Called when the last app has exited.  This class has nothing to release, and calls ``then``
+        at once.  For kvm pods, the override first stops the virtual machine.
         """
         then()
 
@@ -85,7 +88,7 @@ class PodContext:
         """Write the app's bundle, and replace this child process by the OCI runtime's ``create``.
 
         ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null.
-        Raises RuntimeFailure.
+        Raises RuntimeFailure if the bundle cannot be written or the runtime not be executed.
         """
         from ociruntime.pods.bundle.write_bundle import write_bundle
 
@@ -112,7 +115,8 @@ class PodContext:
     def call_runtime(self, app: str, argv: tuple[str, ...]) -> None:
         """Replace this child process by the OCI runtime with the arguments ``argv``.
 
-        The runtime writes its errors to the log of ``app``.  Raises RuntimeFailure.
+        The runtime writes its errors to the log of ``app``.  Raises RuntimeFailure if the runtime
+        cannot be executed.
         """
         remove_file(self.runtime_log(app))
         self.runtime.become(f"{self.path}/{self.runtime_log(app)}", argv, (-1, -1, -1))

@@ -8,8 +8,6 @@ from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import is_there, read_file
 
-HIGHEST = 65535
-PROTOCOLS = ("tcp", "udp", "sctp")
 INFO = "net-info.json"
 HOST = "host"  # mode of resolv.conf and hosts: the host's own file
 # Lists the servers to which systemd-resolved forwards.  /etc/resolv.conf names its stub resolver,
@@ -33,7 +31,7 @@ def is_host_network(config: dict[str, Any]) -> bool:
 def joins_networks(config: dict[str, Any]) -> bool:
     """Return whether a pod is connected to a network; ``config`` is its runtime-config.
 
-    It is not if it has only a loopback interface, or uses the host's network namespace.
+    Returns False if the pod has only a loopback interface, or uses the host's network namespace.
     """
     return not is_host_network(config) and networks_of(config) != [("none", "")]
 
@@ -43,10 +41,12 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
 
     ``path`` is the pod's directory, ``config`` its runtime-config, ``namespace`` the path of its
     network namespace.  Writes net-info.json before it creates an interface, so that ``take_down``
-    can clean up after a crash.  Raises RuntimeFailure.
+    can clean up after a crash.  Raises RuntimeFailure if a network cannot be joined or a file
+    cannot be written.
     """
     from ociruntime.pods.net import connect_pod
     from ociruntime.pods.net.network_configs import net_directories
+    from ociruntime.pods.net.port_mappings import forwarded
 
     manifest = json_files.read(f"{path}/pod")
     request = connect_pod.NetworkRequest(
@@ -92,8 +92,8 @@ def has_names(path: str) -> bool:
 def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
     """Return the names by which other pods on its networks find the pod.
 
-    These are the values of --net-name, or else the names of its apps; the last one is the hostname,
-    which may be "".
+    These are the values of --net-name, or else the names of the pod's apps, followed by its
+    hostname, which may be "".
     """
     names = config.get("net_names") or [app["name"] for app in manifest.get("apps") or ()]
     return [*names, config.get("hostname") or ""]
@@ -102,10 +102,11 @@ def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
 def write_files(
     path: str, config: dict[str, Any], dns: dict[str, Any], *, named: bool = False
 ) -> None:
-    """Write the pod's resolv.conf, hosts and hostname, unless it uses the images' own files.
+    """Write the pod's resolv.conf, hosts and hostname, unless the pod uses the images' own files.
 
     ``dns`` is the member ``dns`` of the CNI results.  With ``named``, the hosts file does not
-    contain the hostname: ``give_names`` adds it later, with the pod's address.  Raises HostError.
+    contain the hostname: ``give_names`` adds it later, with the pod's address.  Raises HostError if
+    a file cannot be written.
     """
     from ociruntime.pods.net import hosts_entries, resolv_conf
 
@@ -160,72 +161,3 @@ def take_down(path: str) -> dict[str, Any]:
     from ociruntime.pods.net.connect_pod import tear_down
 
     return {"problems": tear_down(info)}
-
-
-def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return CNI port mappings for the host ports that a pod's manifest forwards.
-
-    Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError if no app
-    defines a port, if apps define it differently, or if a host port is forwarded twice.
-    """
-    named: dict[str, list[dict[str, Any]]] = {}
-    for app in manifest.get("apps") or ():
-        for port in app.get("app", {}).get("ports") or ():
-            named.setdefault(port["name"], []).append(port)
-    mappings: list[dict[str, Any]] = []
-    for wish in manifest.get("ports") or ():
-        name = wish["name"]
-        owners = named.get(name, [])
-        # The apps share the network, so one name must mean one port.
-        if any(_place(one) != _place(owners[0]) for one in owners):
-            raise PodError(f'forward port "{name}": the apps of the pod define it differently')
-        port = owners[0] if owners else _port_of_name(name)
-        if not port and not wish.get("podPort"):
-            raise PodError(
-                f'forward port "{name}": no app defines it',
-                f"ports of the apps: {', '.join(named) or 'none'}",
-            )
-        mappings += _mappings(wish, port)
-    taken = set()
-    for one in mappings:
-        key = (one["protocol"], one["hostIP"], one["hostPort"])
-        if key in taken:
-            raise PodError(
-                f"forward host port {one['hostPort']}/{one['protocol']}: the port is used twice"
-            )
-        taken.add(key)
-    return mappings
-
-
-def _place(port: dict[str, Any]) -> tuple[object, ...]:
-    return port.get("protocol"), port.get("port"), port.get("count")
-
-
-def _port_of_name(name: str) -> dict[str, Any]:
-    """Parse ``name``, such as ``80-tcp``, to ``{"port", "protocol"}``; return {} for other names.
-
-    A port with such a name can be forwarded even if no app defines it.
-    """
-    number, _, protocol = name.partition("-")
-    if not (number.isascii() and number.isdigit()) or protocol not in PROTOCOLS:
-        return {}
-    return {"port": int(number), "protocol": protocol}
-
-
-def _mappings(wish: dict[str, Any], port: dict[str, Any]) -> list[dict[str, Any]]:
-    inside = wish.get("podPort") or port["port"]
-    count = port.get("count") or 1
-    if not wish.get("hostPort") or max(wish["hostPort"], inside) + count - 1 > HIGHEST:
-        raise PodError(
-            f'forward port "{wish["name"]}": it must have a host port, and both must be at most '
-            f"{HIGHEST}"
-        )
-    return [
-        {
-            "hostPort": wish["hostPort"] + i,
-            "containerPort": inside + i,
-            "protocol": port.get("protocol") or "tcp",
-            "hostIP": wish.get("hostIP") or "",
-        }
-        for i in range(count)
-    ]

@@ -18,7 +18,8 @@ def enter_own_mounts() -> None:
     """Move this process to a new mount namespace, a slave of the host's.
 
     Mounts of the host propagate to the new namespace, but not vice versa.  Does nothing if this
-    process or an ancestor has called it before.  Raises HostError.
+    process or an ancestor has called this function before.  Raises HostError if the namespace
+    cannot be created.
     """
     from ociruntime._system_calls import lib
 
@@ -28,7 +29,7 @@ def enter_own_mounts() -> None:
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    """Mount ``source`` at ``target``.  Raises HostError.
+    """Mount ``source`` at ``target``; raise HostError if this fails.
 
     ``kind`` is the filesystem type, ``flags`` are MS_* flags, ``data`` the filesystem's options.
     """
@@ -45,7 +46,8 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 def share_memory(path: str, size: int, owner: int) -> None:
     """Create ``path`` and mount a tmpfs of ``size`` bytes there, for the pod's /dev/shm.
 
-    ``owner`` is the host uid and gid of the tmpfs's root directory.  Raises HostError.
+    ``owner`` is the host uid and gid of the tmpfs's root directory.  Raises HostError if the
+    directory cannot be created or the mount fails.
     """
     try:
         os.mkdir(path, 0o700)
@@ -58,7 +60,10 @@ def share_memory(path: str, size: int, owner: int) -> None:
 
 
 def unmount(path: str) -> None:
-    """Unmount ``path`` lazily; do nothing if it is not a mount point.  Raises HostError."""
+    """Unmount ``path`` with MNT_DETACH; do nothing if it is not a mount point.
+
+    Raises HostError if umount2(2) fails.
+    """
     from ociruntime._system_calls import ffi, lib
 
     result = lib.oci_detach_mount(ffi.from_buffer(path.encode("utf-8", "surrogateescape") + b"\0"))

@@ -43,7 +43,7 @@ def find_runtime(name: str) -> str:
 
 
 class RuntimeCalls:
-    """The command lines of a pod's OCI runtime, the file ``program``.
+    """Builds the command lines of a pod's OCI runtime, whose path is ``program``.
 
     ``root`` is the runtime's ``--root``, the same for all pods that use a runtime with this file
     name: runtimes keep files there that containers share.
@@ -64,7 +64,7 @@ class RuntimeCalls:
     def command(self, log: str, arguments: Sequence[str]) -> list[str]:
         """Return the runtime's argv: its global options, followed by ``arguments``.
 
-        ``log`` is the path of its log file, or "" for none.
+        ``log`` is the path of the runtime's log file, or "" for none.
         """
         options = ["--root", self.root]
         if log:
@@ -74,11 +74,11 @@ class RuntimeCalls:
         return [self.program, *options, *arguments]
 
     def become(self, log: str, arguments: Sequence[str], streams: Sequence[int]) -> NoReturn:
-        """Replace this process by the runtime.  Raises HostError.
+        """Replace this process by the OCI runtime; raise HostError if execve(2) fails.
 
-        ``streams`` are the descriptors of its stdin, stdout and stderr, -1 for a null device.  The
-        null device is a private one, because crun before 1.9 changes the owner of its standard
-        streams to the container's user.
+        ``log`` and ``arguments`` are passed to ``command``.  ``streams`` are the descriptors of the
+        runtime's stdin, stdout and stderr, -1 for a null device.  The null device is a private one,
+        because crun before 1.9 changes the owner of its standard streams to the container's user.
         """
         null = -1
         for number, fd in enumerate(streams):
@@ -100,7 +100,7 @@ def _is_null(fd: int) -> bool:
 def _open_null() -> int:
     """Return a descriptor of a private null device, or of /dev/null before Linux 5.2.
 
-    Raises HostError.
+    Raises HostError if the device cannot be opened.
     """
     from ociruntime._system_calls import lib
 
@@ -116,8 +116,8 @@ def _open_null() -> int:
 def failure(log: str, fallback: str, program: str = "") -> str:
     """Return the last error message in ``log``, a runtime's log file of JSON lines.
 
-    Returns ``fallback`` if the log has no error.  If the message is that the app's ``program``
-    could not be executed, but lacks its name, the result begins with ``exec "PROGRAM": ``.
+    Returns ``fallback`` if the log has no error.  If the message says that the app's ``program``
+    could not be executed, but does not name it, the result begins with ``exec "PROGRAM": ``.
     """
     try:
         lines = read_file(log).splitlines()

@@ -19,7 +19,7 @@ _IDS = 1 << 32
 class Account:
     """The UID and GIDs of an app's process, and its user's name, home and shell.
 
-    Name, home and shell are those in the image's /etc/passwd; defaults if the user is not listed.
+    Name, home and shell come from the image's /etc/passwd.  A user that is not listed has defaults.
     """
 
     __slots__ = ("additional", "gid", "home", "name", "shell", "uid")
@@ -94,7 +94,7 @@ def _is_id(text: str) -> bool:
 
 
 def _rows(root: int, path: str, columns: int) -> Iterator[list[str]]:
-    """Yield the fields of each valid line of a passwd or group file; nothing if it is missing.
+    """Yield the fields of each valid line of a passwd or group file, if the file exists.
 
     ``path`` is relative to the directory ``root`` (a descriptor).  A line with fewer than
     ``columns`` fields is invalid.

@@ -23,7 +23,7 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     """Mount the root filesystem of ``app_name`` and write ``apps/NAME/bundle/config.json``.
 
     ``namespaces`` maps ``pid``, ``network``, ``ipc``, ``uts`` and ``user`` to the paths of the
-    pod's namespaces; the app shares the others with the caller.  The overlay is mounted in the
+    pod's namespaces; the app shares all others with the caller.  The overlay is mounted in the
     caller's mount namespace.  Returns warnings about limits that the host cannot enforce.  Raises
     PodError if a setting is invalid, HostError if a file or mount cannot be made.
     """
@@ -62,8 +62,8 @@ def _fill(
     """Set the attributes of ``facts`` that depend on the host, the app and the pod's settings.
 
     ``entry`` is the app's entry in the pod's manifest, ``settings`` the pod's runtime-config.  The
-    app's user and groups are looked up in the root filesystem ``tree``.  Raises PodError if one is
-    not found, HostError if a file cannot be read.
+    app's user and groups are looked up in the root filesystem ``tree``.  Raises PodError if the
+    user or a group is not found, HostError if a file cannot be read.
     """
     from ociruntime.base.linux import CAPABILITIES
     from ociruntime.pods.bundle.host_facts import controllers, filesystems, last_capability
@@ -122,7 +122,7 @@ def _find_volumes(facts: AppFacts, pod_path: str, manifest: dict[str, Any]) -> N
 
 
 def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
-    """Set ``facts.host_devices``, the host devices of the app.  Raises PodError."""
+    """Set ``facts.host_devices`` to the app's host devices; raise PodError if one is missing."""
     from ociruntime.pods.bundle import host_devices
 
     if not facts.flavour.confined:
@@ -140,7 +140,7 @@ def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
 def _make_reachable(facts: AppFacts, app_name: str) -> None:
     """Bind-mount the host paths in ``facts`` where the pod's root user can open them.
 
-    Replaces the paths in ``facts`` by those of the bind mounts.  Raises HostError.
+    Replaces the paths in ``facts`` by those of the bind mounts.  Raises HostError if a mount fails.
     """
     facts.rootfs = reachable(f"app-{app_name}", facts.rootfs)
     for name, source in facts.volumes.items():
@@ -182,7 +182,7 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
 
 
 def add_mtab(rootfs: str, owner: int) -> None:
-    """Create /etc/mtab in ``rootfs``, a symbolic link to /proc/self/mounts, if it is missing.
+    """Create the symbolic link /etc/mtab to /proc/self/mounts in ``rootfs``, if it is missing.
 
     ``owner`` is the host uid and gid of the link.  Errors are ignored: few programs read the file.
     """
@@ -216,8 +216,8 @@ _MS_BIND, _MS_REC = 1 << 12, 1 << 14
 def reachable(name: str, source: str) -> str:
     """Bind-mount ``source``, a file or directory, at REACHABLE/``name``; return the new path.
 
-    The pod's root user, to which the parent directories of ``source`` may be closed, can open the
-    new path.  Raises HostError.
+    The pod's root user can open the new path, even if it has no access to the parent directories of
+    ``source``.  Raises HostError if the mount fails.
     """
     target = f"{REACHABLE}/{name}"
     try:

@@ -1,6 +1,6 @@
 """Entry point of ``python -I -S -B .../ociruntime/pods/cli/__main__.py ARGS``.
 
-It sets up ``sys.path`` itself, because ``site`` is not loaded.
+The program sets up ``sys.path`` itself, because ``site`` is not loaded.
 """
 
 import gc

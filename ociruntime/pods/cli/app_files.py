@@ -42,7 +42,7 @@ def run_copy_out(context: Context, arguments: Arguments) -> int:
     """Write a tar archive of the file or directory PATH in an app to standard output.
 
     With ``--stat``, write its name, kind and size as JSON instead.  Raises UsageError if standard
-    output is a terminal, RuntimeFailure.
+    output is a terminal, RuntimeFailure if the files cannot be read.
     """
     path, follow = arguments.positional[1], arguments.flag("follow-link")
     with _root(context, arguments) as root:
@@ -58,8 +58,8 @@ def run_copy_out(context: Context, arguments: Arguments) -> int:
 def run_copy_in(context: Context, arguments: Arguments) -> int:
     """Unpack the tar archive on standard input into the directory DIR in an app.
 
-    Prints warnings about file attributes that could not be set.  Raises UsageError,
-    RuntimeFailure.
+    Prints warnings about file attributes that could not be set.  Raises UsageError if standard
+    input is a terminal or --name is invalid, RuntimeFailure if the files cannot be written.
     """
     name = arguments.text("name")
     if "/" in name or name in (".", ".."):
@@ -114,8 +114,8 @@ COMMANDS = (
         ),
         details=(
             "Writes a tar archive of a file or directory to standard output. PATH is resolved\n"
-            "inside the app, and may be in a volume; what is mounted below it is left out.\n"
-            "It fails if the app ends meanwhile; a stopped app cannot be started meanwhile."
+            "inside the app, and may be in a volume. Filesystems mounted below it are left\n"
+            "out. Fails if the app exits meanwhile; a stopped app cannot be started meanwhile."
         ),
         examples=(("List a directory", "ocipod app copy-out --app=web 6d52 /etc | tar t"),),
     ),
@@ -144,6 +144,6 @@ COMMANDS = (
             _APP,
             Option("format", "text (default), or JSON lines", "text|json", kind="choice"),
         ),
-        details="A is for added files, C for changed ones, D for deleted ones.",
+        details="A marks added files, C changed files, D deleted files.",
     ),
 )

@@ -25,14 +25,17 @@ from ociruntime.pods.store.pod_status import app_names, app_record, choose_app
 
 
 def run_app_start(context: Context, arguments: Arguments) -> int:
-    """Start an app; do nothing if it is running.  Raises RuntimeFailure."""
+    """Start an app; do nothing if it is running.  Raises RuntimeFailure if this fails."""
     with open_pod(context.directory, arguments.positional[0]) as pod:
         ask(pod, {"op": "start", "app": choose_app(pod, arguments.text("app"))})
     return 0
 
 
 def run_app_stop(context: Context, arguments: Arguments) -> int:
-    """Stop an app and wait for its exit; do nothing if it has exited.  Raises RuntimeFailure."""
+    """Stop an app and wait for its exit; do nothing if it has exited.
+
+    Raises RuntimeFailure if this fails.
+    """
     with open_pod(context.directory, arguments.positional[0]) as pod:
         name = choose_app(pod, arguments.text("app"))
         if app_record(pod, name)["state"] == "exited":
@@ -43,14 +46,17 @@ def run_app_stop(context: Context, arguments: Arguments) -> int:
 
 
 def run_app_rm(context: Context, arguments: Arguments) -> int:
-    """Stop an app and remove it with its files.  Raises RuntimeFailure."""
+    """Stop an app and remove it with its files.  Raises RuntimeFailure if this fails."""
     with open_pod(context.directory, arguments.positional[0]) as pod:
         remove_app(pod, arguments.text("app"), arguments.number("time", 10))
     return 0
 
 
 def run_app_list(context: Context, arguments: Arguments) -> int:
-    """Print name and state of each app of a pod, as lines or JSON.  Raises RuntimeFailure."""
+    """Print the name and state of each app of a pod, as lines or JSON.
+
+    Raises RuntimeFailure if the pod is not found or one of its files is damaged.
+    """
     with open_pod(context.directory, arguments.positional[0]) as pod:
         apps = [(name, app_record(pod, name)["state"]) for name in app_names(pod)]
     kind = arguments.text("format", "text")
@@ -62,7 +68,10 @@ def run_app_list(context: Context, arguments: Arguments) -> int:
 
 
 def run_app_status(context: Context, arguments: Arguments) -> int:
-    """Print an app's status, as ``name=value`` lines or JSON.  Raises RuntimeFailure."""
+    """Print an app's status, as ``name=value`` lines or JSON.
+
+    Raises RuntimeFailure if the pod or app is not found or a file of the pod is damaged.
+    """
     with open_pod(context.directory, arguments.positional[0]) as pod:
         name = choose_app(pod, arguments.text("app"))
         record = app_record(pod, name)
@@ -107,7 +116,7 @@ def _value_text(value: object) -> str:
 def run_app_exec(context: Context, arguments: Arguments) -> int:
     """Replace this process by a command in an app, or with ``--detach`` start it in the background.
 
-    Raises RuntimeFailure.
+    Raises RuntimeFailure if the command cannot be executed.
     """
     uuid, *argv = arguments.positional
     if not argv:
@@ -145,7 +154,10 @@ SHELL = "/bin/sh"
 
 
 def run_enter(context: Context, arguments: Arguments) -> int:
-    """Replace this process by a command in an app (default: a shell).  Raises RuntimeFailure."""
+    """Replace this process by a command in an app (default: a shell).
+
+    Raises RuntimeFailure if the command cannot be executed.
+    """
     uuid, *command = arguments.positional
     pod = open_pod(context.directory, uuid)
     app = choose_app(pod, arguments.text("app"))
@@ -154,7 +166,10 @@ def run_enter(context: Context, arguments: Arguments) -> int:
 
 
 def run_attach(context: Context, arguments: Arguments) -> int:
-    """Attach to an app; return its exit code, or 0 on detach.  Raises RuntimeFailure."""
+    """Attach to an app; return its exit code, or 0 on detach.
+
+    Raises RuntimeFailure if the app cannot be attached to.
+    """
     mode = arguments.text("mode")
     streams = [] if mode == "list" else parse_mode(mode)
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
@@ -199,7 +214,7 @@ COMMANDS = (
         "stop an app and remove it with its files",
         run_app_rm,
         options=(_APP, TIME),
-        details="The pod may be stopped.",
+        details="The pod may be running or stopped.",
         examples=(("Remove an app and its files", "ocipod app rm --app=web 6d52"),),
     ),
     Command(
@@ -268,7 +283,7 @@ COMMANDS = (
             Option("detach-keys", "detach key sequence (default: ctrl-p,ctrl-q)", "KEYS"),
             Option("wait", "wait for the next start if the app is stopped"),
         ),
-        details="Several clients can attach at once; a slow one misses output.",
+        details="Several clients can attach at once; a slow client misses output.",
         examples=(("Attach to the terminal of an app", "ocipod attach --app=shell 6d52"),),
     ),
 )

@@ -41,7 +41,7 @@ class Context:
     __slots__ = ("arguments", "debug", "insecure", "log", "runtime")
 
     def __init__(self, arguments: Arguments) -> None:
-        """Parse the global options.  Raises UsageError."""
+        """Parse the global options; raise UsageError for an unknown word of --insecure-options."""
         self.arguments = arguments
         self.debug = arguments.flag("debug")
         self.log = Log(debug=self.debug)
@@ -54,7 +54,7 @@ class Context:
         ``--die-with-parent=PID``: have the kernel kill this process when its parent PID exits.  If
         a command survived a killed daemon, it would race with the cleanup of the next daemon.
         ``--nofile=SOFT:HARD``: set RLIMIT_NOFILE, because the daemon has raised its own limit.
-        Raises UsageError.
+        Raises UsageError if the limits are invalid.
         """
         if parent := self.arguments.number("die-with-parent"):
             from ociruntime.base.process import die_with

@@ -168,8 +168,8 @@ COMMANDS = (
         run_image_render,
         options=(Option("rootfs-only", "write only the files, into DIR itself"), _OVERWRITE),
         details=(
-            "Creates DIR with rootfs, the files of all layers, and image-config.json, the\n"
-            "configuration of the image, once everything is unpacked."
+            "Creates DIR once everything is unpacked. It contains the directory rootfs, with\n"
+            "the files of all layers, and image-config.json, the image's configuration."
         ),
         examples=(
             (

@@ -251,9 +251,9 @@ COMMANDS = (
         run_image_load,
         details=(
             "FILE is an archive of `docker save`, `podman save` or `ocipod image export`, or\n"
-            "an OCI image layout. Prints the ID and the names of each image. Another image of\n"
-            "the same name loses it. The signature policy applies to the file and to each\n"
-            "name."
+            "an OCI image layout. Prints the ID and the names of each image. If another image\n"
+            "has one of the names, it loses that name. The signature policy applies to the\n"
+            "file and to each name."
         ),
         examples=(("Load an archive", "docker save web >web.tar; ocipod image load web.tar"),),
     ),

@@ -132,7 +132,7 @@ _FAILED = 254
 def run_image_rm(context: Context, arguments: Arguments) -> int:
     """Remove images from the store; if one fails, print the error and continue with the next.
 
-    Holds the lock that ``ocipod prepare`` takes: otherwise an image could be removed that a new pod
+    Holds the lock that ``ocipod prepare`` takes, so that it does not remove an image that a new pod
     is about to use.
     """
     status = count = freed = 0
@@ -305,15 +305,16 @@ def _verify_tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
         if state != CHANGED:
             return f"blobs are intact, tree is {state}", True
         if tree in running_trees(context.directory):
-            return "tree is modified, and not unpacked again while a running pod uses it", False
+            return "tree is modified; it is not unpacked again while a running pod uses it", False
         trees.render_again(image, bar)
     return "tree was modified; unpacked again", True
 
 
 def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
-    """Print an image's manifest, or with an option its configuration or index, byte for byte.
+    """Print an image's manifest; with ``--config`` its configuration, with ``--index`` its index.
 
-    A newline is added if the document does not end with one.
+    The bytes are printed unchanged unless ``--pretty-print`` is given, but a newline is added at
+    the end if it is missing.
     """
     if arguments.flag("config") and arguments.flag("index"):
         raise UsageError("--config and --index are mutually exclusive")
@@ -335,10 +336,10 @@ def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
 
 
 def history_table(steps: list[dict[str, Any]], *, full: bool) -> str:
-    """Format steps, oldest first, as a table with the newest first.
+    """Return a table of the steps by which an image was built, the newest first.
 
-    ``steps`` are the member ``history`` of images/model/inspect_details.py;
-    ``full``: whole commands.
+    ``steps``, the oldest first, is the member ``history`` of the result of ``details``.  With
+    ``full``, commands are not truncated.
     """
     rows = [_HISTORY_TITLES]
     for step in reversed(steps):
@@ -365,9 +366,9 @@ def run_image_history(context: Context, arguments: Arguments) -> int:
 
 
 def run_image_tag(context: Context, arguments: Arguments) -> int:
-    """Add a name to an image; if another image has the name, it loses it.
+    """Add a name to an image; if another image has the name, that image loses it.
 
-    The signature policy applies to the names under which the image was imported, not to this one.
+    The signature policy applies to the names under which the image was imported, not to this name.
     """
     text, name = arguments.positional
     reference = parse(name)
@@ -443,7 +444,7 @@ COMMANDS = (
         run_image_cat_manifest,
         options=(
             Option("config", "print the configuration instead"),
-            Option("index", "print the index it was chosen from"),
+            Option("index", "print the image index instead"),
             Option("pretty-print", "indent the output"),
         ),
         examples=(

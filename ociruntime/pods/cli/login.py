@@ -51,8 +51,9 @@ COMMANDS = (
         run_login,
         options=LOGIN_OPTIONS,
         details=(
-            "Checks the credentials and adds them to auth.json in the user's settings, if\n"
-            "--user-config names a directory, else in the local ones. Default: docker.io."
+            "Checks the credentials and adds them to auth.json in the directory of\n"
+            "--user-config or, without this option, of --local-config. The default registry\n"
+            "is docker.io."
         ),
         examples=(("Log in with a token", "ocipod login -u me --password-stdin quay.io <token"),),
     ),
@@ -60,6 +61,6 @@ COMMANDS = (
         "logout [REGISTRY]",
         "remove the credentials of a registry",
         run_logout,
-        details="Removes the credentials that login has added. Default: docker.io.",
+        details="Removes the credentials that login has added. The default is docker.io.",
     ),
 )

@@ -15,7 +15,10 @@ POLL = 0.1  # seconds between two reads of the logs with --follow
 
 
 def run_logs(context: Context, arguments: Arguments) -> int:
-    """Print a pod's logs; with ``--follow``, until the pod exits.  Raises RuntimeFailure."""
+    """Print a pod's logs; with ``--follow``, until the pod exits.
+
+    Raises RuntimeFailure if the pod or app is not found or a log cannot be read.
+    """
     tail = arguments.number("tail", -1)
     with open_pod(context.directory, arguments.positional[0]) as pod:
         names = check_app(app_names(pod), arguments.text("app"))
@@ -80,7 +83,7 @@ class Printer:
         self.with_app = False
 
     def selected(self, lines: list[Line]) -> list[Line]:
-        """Return the ``lines`` from the stream ``--stream``; all without this option."""
+        """Return the ``lines`` from the stream ``--stream``; all lines without this option."""
         return [line for line in lines if self._stream in ("", line.stream)]
 
     def print(self, lines: list[Line]) -> bool:

@@ -15,7 +15,7 @@ from ociruntime.pods.store.pod import RUN, phase_path
 def run(context: Context, arguments: Arguments) -> int:
     """Resume the pod's monitor in this process; return the pod's exit code.
 
-    Raises RuntimeFailure; the pod then ends with this process.
+    Raises RuntimeFailure if the monitor cannot be resumed; the pod then ends with this process.
     """
     lock, state_fd = arguments.number("lock-fd", -1), arguments.number("resume-fd", -1)
     if lock < 0 or state_fd < 0:

@@ -20,7 +20,7 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
     """Check that the directory ``target`` can be created or replaced; return its absolute path.
 
     ``data`` is ocipod's data directory.  A symbolic link is refused, because a container may have
-    created it, in a volume, to redirect the write.  Raises UsageError.
+    created it, in a volume, to redirect the write.  Raises UsageError if ``target`` is refused.
     """
     absolute = os.path.abspath(target)
     if os.path.islink(absolute):
@@ -52,8 +52,8 @@ def put_directory(path: str, fill: Callable[[int], None]) -> None:
 
     Creates a temporary directory beside ``path``, calls ``fill`` with its descriptor, and renames
     it to ``path``.  A container may have write access to the parent directory, so no symbolic link
-    is followed.  Raises HostError, and any exception that ``fill`` raises; an existing directory is
-    then unchanged.
+    is followed.  Raises HostError if the directory cannot be created, and any exception that
+    ``fill`` raises; an existing directory is then unchanged.
     """
     name = os.path.basename(path)
     temporary = _temporary(name)
@@ -80,9 +80,10 @@ def put_directory(path: str, fill: Callable[[int], None]) -> None:
 
 
 def _put(parent: int, temporary: str, name: str) -> None:
-    """Replace the directory ``name`` by the directory ``temporary``.  Raises OSError.
+    """Replace the directory ``name`` by the directory ``temporary``.
 
-    Both are names in the directory ``parent``, a descriptor.
+    Both are names in the directory ``parent``, a descriptor.  Raises OSError if a rename or removal
+    fails.
     """
     try:
         os.rmdir(name, dir_fd=parent)

@@ -32,8 +32,8 @@ GLOBAL_OPTIONS = (
         "WORD,...",
         details=(
             "A comma-separated list of: none, image, tls, http, pubkey, capabilities, "
-            "paths, seccomp, all-fetch (image, tls, http, pubkey), all-run (the others), "
-            "all."
+            "paths, seccomp, all-fetch (image, tls, http, pubkey), all-run (capabilities, "
+            "paths, seccomp), all."
         ),
     ),
     Option("debug", "enable debug output and tracebacks"),

@@ -239,7 +239,10 @@ def run_cat_manifest(context: Context, arguments: Arguments) -> int:
 
 
 def run_stop(context: Context, arguments: Arguments) -> int:
-    """Stop running pods; return 254 if a pod could not be stopped.  Raises UsageError."""
+    """Stop running pods; return 254 if a pod could not be stopped.
+
+    Raises UsageError if no pod is given.
+    """
     seconds = arguments.number("time", 10)
     status = 0
     for uuid in given_uuids(arguments):
@@ -309,9 +312,9 @@ COMMANDS = (
             FORMAT,
         ),
         details=(
-            "TIME is a duration (10s, 1h30m); true or a negative one waits forever, false or\n"
-            "0 does not wait. The exit status is 0 whatever the apps returned, and 254 on\n"
-            "timeout, or if a pod that should become ready has stopped."
+            "TIME is a duration (10s, 1h30m). true or a negative duration waits forever,\n"
+            "false or 0 does not wait. The exit status is 0 whatever the apps returned, and\n"
+            "254 on timeout, or if a pod that should become ready has stopped."
         ),
         examples=(
             ("Wait until a pod stops, at most one minute", "ocipod status --wait=1m 6d52"),
@@ -325,7 +328,7 @@ COMMANDS = (
         options=(UUID_FILE,),
         details=(
             "Prints the UUID of each removed pod. If a pod is running, being prepared or\n"
-            "deleted, the others are removed and the exit status is 254."
+            "deleted, the other pods are removed and the exit status is 254."
         ),
         examples=(("Remove a stopped pod", "ocipod rm 6d52"),),
     ),
@@ -339,7 +342,7 @@ COMMANDS = (
                 "keep stopped pods for TIME (default: 30m)",
                 "TIME",
                 details=(
-                    "The grace period begins when the first `gc` after its stop marks the pod."
+                    "The grace period begins when the first `gc` after the pod's exit marks it."
                 ),
             ),
             Option("expire-prepared", "remove pods not run within TIME (default: 24h)", "TIME"),
@@ -350,9 +353,9 @@ COMMANDS = (
             ),
         ),
         details=(
-            "Marks stopped pods, and removes those marked longer ago than the grace period;\n"
-            "pods that never ran have none. A pod that cannot be removed is tried again the\n"
-            "next time."
+            "Marks stopped pods, and removes pods that were marked longer ago than the grace\n"
+            "period. Pods that never ran have no grace period. The next `gc` tries again to\n"
+            "remove a pod that could not be removed."
         ),
         examples=(
             ("Collect garbage, for example from a timer", "ocipod gc"),

@@ -82,7 +82,8 @@ def host_of(context: Context) -> Host:
 def prepared(context: Context, options: PodRequest, *, runs: bool) -> Pod:
     """Prepare a pod and return it, locked by this process.
 
-    With ``runs``, the pod will be run at once: also check its networks.  Raises RuntimeFailure.
+    ``runs`` means that the pod is run at once, so that its networks are checked as well.  Raises
+    RuntimeFailure if the pod cannot be prepared.
     """
     request = Request(host_of(context), options, warn, runs)
     kind = check(request).name
@@ -132,7 +133,7 @@ def warn(text: str) -> None:
 
 
 def parse_run(argv: list[str], program: Arguments) -> PodArguments:
-    """Parse the arguments of ``run``.  Raises UsageError."""
+    """Parse the arguments of ``run``.  Raises UsageError if they are invalid."""
     options = (*PREPARE_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS)
     return parse_pod_arguments(argv, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
 
@@ -154,7 +155,7 @@ def run_run(context: Context, parsed: PodArguments) -> int:
 
 
 def parse_prepare(argv: list[str], program: Arguments) -> PodArguments:
-    """Parse the arguments of ``prepare``.  Raises UsageError."""
+    """Parse the arguments of ``prepare``.  Raises UsageError if they are invalid."""
     options = (*PREPARE_OPTIONS, *PREPARED_OPTIONS)
     return parse_pod_arguments(argv, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
 
@@ -258,7 +259,7 @@ _APP = Option("app", value="APP", short="a")
 
 
 def parse_app_add(argv: list[str], program: Arguments) -> PodArguments:
-    """Parse the arguments of ``app add``.  Raises UsageError."""
+    """Parse the arguments of ``app add``.  Raises UsageError if they are invalid."""
     options = (*APP_OPTIONS, *ADD_OPTIONS, _APP)
     parsed = parse_pod_arguments(
         argv, (), options, GLOBAL_OPTIONS, leading=1, single=True, program=program
@@ -271,7 +272,7 @@ def parse_app_add(argv: list[str], program: Arguments) -> PodArguments:
 
 
 def run_app_add(context: Context, parsed: PodArguments) -> int:
-    """Add an app to a sandbox, without starting it.  Raises RuntimeFailure."""
+    """Add an app to a sandbox, without starting it.  Raises RuntimeFailure if this fails."""
     if not parsed.positional or len(parsed.apps) != 1:
         raise UsageError(
             "app add: a pod and one image are required", "usage: ocipod app add UUID IMAGE"
@@ -291,7 +292,7 @@ POD_STATUS = (
     ("N", "exit status of the first app that failed; 128 + N if signal N killed it"),
     ("254", "the pod could not be created"),
 )
-# The help shows options that both a pod and an app can have once.
+# Options of both pods and apps are shown once in the help, among the app options.
 POD_OPTIONS = tuple(option for option in PREPARE_OPTIONS if option.name not in ALSO_OF_POD)
 _OF_SANDBOX = (
     *("sysctl", "no-overlay", "private-users", "annotation", "user-annotation", "user-label"),
@@ -355,8 +356,8 @@ SANDBOX_RUN_OPTIONS = (
     Option("interactive"),
 )
 _DETAILS = (
-    "Options from --name on belong to the IMAGE before them. Arguments after --\n"
-    "replace those of the image; --- ends them, before the next IMAGE."
+    "Options from --name on apply to the IMAGE before them. Arguments after --\n"
+    "replace the arguments of the image; --- ends them, before the next IMAGE."
 )
 _SYNOPSIS = "[OPTION]... IMAGE [APP-OPTION]... [-- ARG... [--- IMAGE]]"
 COMMANDS = (
@@ -406,7 +407,7 @@ COMMANDS = (
         "run a prepared pod",
         run_run_prepared,
         options=RUN_OPTIONS,
-        details="Also runs a pod of `app sandbox` again that has exited.",
+        details="Also runs an exited pod of `app sandbox` again.",
         examples=(("Run a prepared pod", 'ocipod run-prepared "$uuid"'),),
         exit_status=POD_STATUS,
     ),

@@ -34,9 +34,9 @@ def clean_up(pod: Pod) -> list[str]:
     """Remove the containers, cgroups, mounts and networks of an exited pod.
 
     The caller holds the pod's lock.  Returns messages about errors that do not prevent the removal
-    of the pod's directory.  Raises PodError if it must not be removed yet: because it contains
-    mounts, killed processes have not exited, or containers or networks remain after the first
-    attempt.
+    of the pod's directory.  Raises PodError if the directory must not be removed yet: it contains
+    mounts, killed processes have not exited, or this is the first attempt and containers or
+    networks remain.
     """
     problems = delete_containers(pod.uuid, _runtime(pod))
     remaining = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
@@ -47,14 +47,14 @@ def clean_up(pod: Pod) -> list[str]:
     network_problems = _leave_networks(pod)
     problems += network_problems
     if (remains or network_problems) and _mark_attempt(pod):
-        # The directory says what remains to be removed.  Not for ever, though: a plugin that has
-        # been uninstalled must not keep the pod.
+        # Keep the directory, which records what remains, for one more attempt.  Do not keep it for
+        # ever: a plugin that has been uninstalled would never succeed.
         raise PodError(problems[0], "try again; if that fails, too, the pod is removed")
     return problems
 
 
 def _mark_attempt(pod: Pod) -> bool:
-    """Record that the clean-up has failed; return False if an earlier attempt did so."""
+    """Record that the clean-up has failed; return False if an earlier attempt has recorded it."""
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         os.close(os.open(NOT_CLEAN, flags, 0o600, dir_fd=pod.fd))
@@ -72,7 +72,7 @@ def forget_run(pod: Pod) -> list[str]:
     """Remove what the last run of a sandbox has left on the host, so that it can run again.
 
     The caller holds the pod's lock.  Returns messages about errors that do not prevent the next
-    run.  Raises PodError, HostError for errors that do.
+    run.  Raises PodError or HostError for errors that prevent it.
     """
     ended = read_object(pod, "exit") or {}
     problems = [] if ended.get("clean") else clean_up(pod)
@@ -142,7 +142,7 @@ def _hierarchies() -> list[str]:
 
 
 def mountinfo() -> str:
-    """Return the text of /proc/self/mountinfo.  Raises HostError."""
+    """Return the text of /proc/self/mountinfo; raise HostError if it cannot be read."""
     try:
         return own_mountinfo()
     except OSError as error:
@@ -211,7 +211,7 @@ def remove_cgroups(paths: list[str]) -> list[str]:
 
 
 def _kill(paths: list[str], left: list[str]) -> None:
-    """Send SIGKILL to the processes in the cgroups, once; the caller repeats this for new ones.
+    """Send SIGKILL to the processes in the cgroups once; the caller repeats this for new ones.
 
     ``paths`` are cgroups that can be killed as a whole (cgroup v2), ``left`` the cgroups whose
     processes are killed one by one.
@@ -262,7 +262,8 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
     """Delete the containers of the pod ``uuid``, each with the OCI runtime that created it.
 
     ``runtime`` is the name or path of the runtime that the pod is configured to use; any other
-    runtime is looked up by its name.  Returns error messages.  Raises HostError.
+    runtime is looked up by its name.  Returns error messages.  Raises HostError if the state
+    directory of the runtimes cannot be read.
     """
     problems = []
     for name in _entries(STATE_ROOT):
@@ -281,7 +282,7 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
 
 
 def _has_containers(uuid: str) -> bool:
-    """Return whether a runtime has state of the pod's containers, or may have it."""
+    """Return whether an OCI runtime has state of the pod's containers; True if that is unknown."""
     try:
         return any(
             _id_in(entry).startswith(f"{uuid}-")
@@ -293,7 +294,10 @@ def _has_containers(uuid: str) -> bool:
 
 
 def _entries(path: str) -> list[str]:
-    """Return the names in a directory.  Raises HostError."""
+    """Return the sorted names in the directory ``path``; [] if the directory is missing.
+
+    Raises HostError if it cannot be read.
+    """
     try:
         return sorted(os.listdir(path))
     except FileNotFoundError:
@@ -303,10 +307,9 @@ def _entries(path: str) -> list[str]:
 
 
 def _id_in(entry: str) -> str:
-    """Return the container id in the name of a state directory: the name without its prefix.
+    """Return the container id in ``entry``, the name of a state directory.
 
-    Only a directory whose deletion was interrupted has a prefix.  It may also have a suffix, which
-    is not removed.
+    An interrupted ``create`` or ``delete`` leaves a prefix, which is removed.  A suffix stays.
     """
     for prefix in _PREFIXES:
         entry = entry.removeprefix(prefix)

@@ -133,8 +133,9 @@ def _mark(directory: str, phase: str, mark: Callable[[Pod], bool]) -> Iterator[E
 def _discard(pod: Pod, period: float, point: str, timeout: float = 0) -> bool:
     """Move a pod that never ran to garbage if it has been in its phase for ``period`` seconds.
 
-    Returns whether it was moved.  It is not moved if another process, which is about to use it,
-    holds its lock for more than ``timeout`` seconds.  ``point`` names a fault injection point.
+    Returns whether the pod was moved.  It is not moved if another process holds its lock for more
+    than ``timeout`` seconds, because that process is about to use it.  ``point`` names a fault
+    injection point.
     """
     if _remaining(pod, period) > 0 or not phases.lock_within(pod, pod.phase, timeout):
         return False
@@ -151,9 +152,9 @@ def _discard_prepared(pod: Pod) -> bool:
 
 
 def _remaining(pod: Pod, period: float) -> float:
-    """Return in how many seconds the pod will have been in its phase for ``period`` seconds.
+    """Return the seconds that remain until the pod has been in its phase for ``period`` seconds.
 
-    The result is 0 or less if it has been there that long already.
+    The result is 0 or negative once the period has passed.
     """
     if period <= 0:
         return 0

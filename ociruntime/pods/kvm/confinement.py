@@ -40,10 +40,11 @@ PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 
 
 def confine(machine: Hardware) -> None:
-    """Confine this process, which executes qemu afterwards with the hardware ``machine``.
+    """Confine this process before it executes qemu.
 
-    The working directory must be the pod's directory; it becomes the root directory of this
-    process.  Raises HostError.
+    The process gets a new root directory, which contains the files of the hardware ``machine``.
+    The working directory must be the pod's directory.  Raises HostError if a namespace or mount
+    cannot be created.
     """
     from ociruntime._system_calls import lib
 
@@ -91,7 +92,7 @@ def _add_system_path(root: str, path: str) -> None:
 def _bind_mount(root: str, path: str, flags: int, name: str = "") -> None:
     """Bind-mount the host's ``path`` at the same path below ``root``, or at ``name`` if given.
 
-    ``flags`` are MS_* flags of the mount.  Raises HostError.
+    ``flags`` are MS_* flags of the mount.  Raises HostError if the mount fails.
     """
     target = root + (name or path)
     if os.path.exists(target):
@@ -126,7 +127,10 @@ def _mount_proc(target: str) -> None:
 
 
 def _enter(root: str) -> None:
-    """Make ``root``, a mount point, the root directory of this process.  Raises HostError."""
+    """Make ``root``, a mount point, the root directory of this process.
+
+    Raises HostError if this fails.
+    """
     try:
         os.chdir(root)
         mount(".", "/", "", MOVE)

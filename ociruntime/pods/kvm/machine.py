@@ -50,7 +50,7 @@ class Machine(PodContext):
         self._kill_timer: Timer | None = None
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """Return [] (no warnings): the guest mounts /dev/shm, and its size limits the pod."""
+        """Return [] (no warnings): the guest mounts /dev/shm, and has its own memory and CPUs."""
         del config, manifest
         return []
 
@@ -116,7 +116,8 @@ class Machine(PodContext):
         """Start the app in the guest, and write the pid of its proxy process to ``apps/APP/pid``.
 
         Runs in a child of the monitor; the monitor, a subreaper, adopts the proxy.  ``streams`` are
-        the descriptors of stdin, stdout and stderr, -1 for /dev/null.  Raises RuntimeFailure.
+        the descriptors of stdin, stdout and stderr, -1 for /dev/null.  Raises RuntimeFailure if the
+        app cannot be started.
         """
         if terminal:
             raise PodError(f'start app "{app}": a virtual machine has no terminal')
@@ -138,7 +139,7 @@ class Machine(PodContext):
         """Mount the apps' root filesystems, and replace this child process by qemu.
 
         ``ports`` are descriptors of listening sockets, which become the machine's virtio ports.
-        Raises RuntimeFailure.
+        Raises RuntimeFailure if a mount fails or qemu cannot be executed.
         """
         from ociruntime.pods.kvm.confinement import confine
         from ociruntime.pods.kvm.network import connect_taps
@@ -170,7 +171,7 @@ class Machine(PodContext):
     def _join_cgroup(self) -> None:
         """Move this process to a cgroup of the pod, so that the pod's lock holder can kill it.
 
-        With cgroup v1, one hierarchy is enough.  Raises PodError if it can join none.
+        With cgroup v1, one hierarchy is enough.  Raises PodError if the process can join no cgroup.
         """
         for directory in self.cgroups:
             try:
@@ -188,12 +189,16 @@ class Machine(PodContext):
                 continue
             return
         raise PodError(
-            "start the virtual machine: move qemu to a cgroup of the pod: all attempts failed"
+            "start the virtual machine: move qemu to a cgroup of the pod: not writable: "
+            f"{', '.join(self.cgroups) or 'none'}"
         )
 
 
 def _make_directory(directory: str) -> list[str]:
-    """Create ``directory`` if missing; return the names of its entries.  Raises HostError."""
+    """Create ``directory`` if it is missing; return the names of its entries.
+
+    Raises HostError if it cannot be created.
+    """
     try:
         os.mkdir(directory, 0o700)
     except FileExistsError:

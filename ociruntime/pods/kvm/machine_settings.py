@@ -33,7 +33,7 @@ _NUMBERS = ("memory", "cpus")
 
 
 class Settings:
-    """The settings in kvm.json, with defaults for those that are not set.
+    """The settings in kvm.json, with default values for missing members.
 
     ``modules`` is the directory of the kernel's modules, "" if all drivers are built in.
     ``accelerator`` is "kvm", "tcg" (emulation) or "auto" (kvm if available).  ``memory`` (MiB) and
@@ -179,11 +179,11 @@ def _fill(kvm: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JS
 
 
 def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:
-    """Return the memory of a pod's virtual machine in MiB.
+    """Return the memory size of a pod's virtual machine in MiB.
 
-    The first of these that is set determines it: ``pod_limit``, ``kvm.memory``, the sum of
-    ``limits``, the apps' memory limits.  It is 256 if none is set, or if an app has no limit.
-    Limits are in bytes; None means no limit.
+    This is the pod's limit ``pod_limit``, or else the setting ``kvm.memory``, or else the sum of
+    ``limits``, the apps' memory limits.  Without any of these, or if an app has no limit, it is
+    256.  Limits are in bytes, None means no limit.
     """
     if pod_limit is not None:
         return max(LEAST_MEMORY, OWN_MEMORY + -(-pod_limit // (1 << 20)))
@@ -198,9 +198,9 @@ def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = N
 def cpus_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:
     """Return the number of CPUs of a pod's virtual machine.
 
-    The first of these that is set determines it: ``pod_limit``, ``kvm.cpus``, the sum of
-    ``limits``, the apps' CPU limits.  It is 1 if none is set, or if an app has no limit.  Limits
-    are in thousandths of a CPU; None means no limit.
+    This is the pod's limit ``pod_limit``, or else the setting ``kvm.cpus``, or else the sum of
+    ``limits``, the apps' CPU limits.  Without any of these, or if an app has no limit, it is 1.
+    Limits are in thousandths of a CPU, None means no limit.
     """
     if pod_limit is not None:
         limits = [pod_limit]
@@ -215,7 +215,7 @@ def cpus_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = Non
 def check_request(request: PodRequest, local_config: str) -> None:
     """Check that a pod in a virtual machine supports the options in ``request``.
 
-    Raises UsageError if it does not; PodError if this host cannot run virtual machines.
+    Raises UsageError for an unsupported option, PodError if this host cannot run virtual machines.
     """
     if request.private_users:
         raise UsageError(
@@ -227,8 +227,8 @@ def check_request(request: PodRequest, local_config: str) -> None:
 def check_run(request: PodRequest, local_config: str, kernel: str) -> None:
     """Check the options with which a prepared pod is run in a virtual machine.
 
-    ``kernel`` is the path of its kernel, "" for the default.  Raises UsageError if they are not
-    supported; PodError if this host cannot run virtual machines.
+    ``kernel`` is the path of the machine's kernel, "" for the default.  Raises UsageError for an
+    unsupported option, PodError if this host cannot run virtual machines.
     """
     if request.interactive and os.isatty(0):
         raise UsageError(
@@ -240,7 +240,7 @@ def check_run(request: PodRequest, local_config: str, kernel: str) -> None:
 def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
     """Check that a pod in a virtual machine supports ``networks`` and the --ipc mode ``ipc``.
 
-    ``networks`` are pairs (name, CNI arguments).  Raises UsageError.
+    ``networks`` are pairs (name, CNI arguments).  Raises UsageError for the host's namespaces.
     """
     for name, _ in networks:
         if name == "host":
@@ -256,8 +256,8 @@ def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
 def check_manifest(manifest: dict[str, Any]) -> None:
     """Check that a pod with ``manifest`` can run in a virtual machine.
 
-    Raises UsageError for what is not supported: some isolators, terminals, host devices, and host
-    files as volumes.
+    Raises UsageError for an unsupported isolator, a terminal, a host device, or a host file as a
+    volume.
     """
     for isolator in manifest["isolators"]:
         if isolator["name"] not in (isolators.MEMORY, isolators.CPU):

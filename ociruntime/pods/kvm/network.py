@@ -71,9 +71,9 @@ def _mask(prefix: int) -> str:
 
 
 def hardware_address(address: str, number: int) -> str:
-    """Return a MAC address for the guest's interface on its network ``number``.
+    """Return a MAC address for the guest's interface on the network number ``number``.
 
-    It is locally administered, and derived from the interface's IP ``address``.
+    The address is locally administered, and derived from the interface's IP ``address``.
     """
     packed = parse_address(address).packed[-4:] if address else bytes(4)
     return ":".join(f"{byte:02x}" for byte in (0x52, 0x54 ^ number, *packed))
@@ -84,7 +84,8 @@ def connect_taps(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[i
 
     This process enters the network namespace with the path ``namespace``, and stays there.
     ``networks`` is the member ``networks`` of net-info.json.  Returns pairs (descriptor of the tap
-    device, MAC address).  Raises HostError, NetworkError.
+    device, MAC address).  Raises NetworkError if the namespace cannot be opened or a sysctl cannot
+    be set, HostError if another step fails.
     """
     from ociruntime._system_calls import lib
 

@@ -34,8 +34,9 @@ def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple
     """Return (hardware, content of the initramfs) of the pod's virtual machine.
 
     The caller adds ports and networks to the hardware.  ``path`` is the pod's directory, ``config``
-    its runtime-config.  Mounts the root filesystems of ``apps``, names in the manifest's order;
-    qemu shares them with the guest.  Raises RuntimeFailure.
+    its runtime-config, ``apps`` are the names of its apps, in the manifest's order.  Mounts the
+    apps' root filesystems, which qemu shares with the guest.  Raises RuntimeFailure if a setting is
+    not supported, or a file or mount cannot be created.
     """
     kvm = settings(str(config.get("local_config") or ""), str(config.get("kvm_kernel") or ""))
     configs = {}
@@ -149,7 +150,7 @@ def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset()) 
 def _entry(number: int, name: str, mode: int, data: bytes, device: tuple[int, int]) -> bytes:
     """Return an entry of a cpio archive: header, name and data.
 
-    ``number`` is its inode number; ``device`` is (major, minor) if ``mode`` is that of a device.
+    ``number`` is its inode number.  ``device`` is (major, minor) if ``mode`` has the type S_IFCHR.
     """
     path = name.encode() + b"\0"
     # inode, mode, uid, gid, links, mtime, size, device of the file (2), rdev (2), name size,

@@ -1,4 +1,4 @@
-"""Start and kill apps in a virtual machine through virtio ports, which are Unix sockets here.
+"""Start and kill apps in a virtual machine through virtio ports, Unix sockets on the host.
 
 ``csrc/guest/guest.h`` defines the frames.  The functions run in children of the monitor, because
 the machine may stall; only ``power_off``, which does not wait, runs in the monitor itself.
@@ -40,7 +40,7 @@ def start_app(path: str, streams: list[int]) -> int:
             raise PodError(data.decode(errors="replace"))
         if kind != RUNNING:
             raise PodError(
-                f"start an app in the virtual machine: unexpected reply {kind!r} of its agent"
+                f"start an app in the virtual machine: unexpected reply {kind!r} of the guest agent"
             )
         port.settimeout(None)
         return _spawn(port.fileno(), streams)
@@ -78,7 +78,7 @@ def end_app(path: str) -> None:
 
 
 def power_off(path: str) -> None:
-    """Tell the guest agent to power off the machine, without waiting for it.
+    """Tell the guest agent to power off the machine; do not wait until it has done so.
 
     ``path`` is the socket of the agent's virtio port.
     """
@@ -129,8 +129,8 @@ def _receive(port: socket.socket, deadline: float) -> tuple[bytes, bytes]:
 def _part(port: socket.socket, size: int, deadline: float) -> bytes:
     """Receive up to ``size`` bytes; return b"" at the end of the stream.
 
-    Raises OSError, TimeoutError once ``deadline`` (monotonic clock) has passed.  A timeout per
-    operation would not do: a hostile guest could send one byte at a time for ever.
+    Raises TimeoutError once ``deadline`` (monotonic clock) has passed, or another OSError.  A
+    timeout per operation would not do: a hostile guest could send one byte at a time for ever.
     """
     remaining = deadline - monotonic()
     if remaining <= 0:
@@ -161,7 +161,7 @@ def _spawn(port: int, streams: list[int]) -> int:
     """Start the proxy process that relays between ``streams`` and ``port``; return its pid.
 
     All are descriptors: ``streams`` the app's stdin, stdout and stderr, ``port`` the connection to
-    its virtio port.
+    its virtio port.  Raises HostError if the process cannot be started.
     """
     import fcntl
 

@@ -273,5 +273,5 @@ def listen(path: str, kind: int, backlog: int) -> socket.socket:
         finally:
             os.umask(old)
     except OSError as error:
-        raise HostError(f'listen at the socket "{path}"', error) from None
+        raise HostError(f'listen on the socket "{path}"', error) from None
     return listener

@@ -37,8 +37,8 @@ class Loop:
 
     ``on_signal`` is called with the number of each signal, from the loop's creation until
     ``close``.  Only the loop reaps children, so the pid of a child cannot be reused before the
-    callback passed to ``expect`` runs.  An exception in a callback ends ``run``; after calling
-    ``run`` again, no event is lost.
+    callback passed to ``expect`` runs.  If a callback raises an exception, ``run`` raises it, and
+    can be called again without losing an event.
     """
 
     __slots__ = (

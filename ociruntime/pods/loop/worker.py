@@ -1,7 +1,7 @@
 """Run slow or memory-hungry functions in child processes, so that the monitor stays responsive.
 
 A child is a fork without exec: it starts fast, and the memory of modules that it imports is freed
-when it exits.  It is killed when the monitor exits.
+when it exits.  The kernel kills a child when the monitor exits.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Outcome:
 def start(loop: Loop, private: tuple[int, ...], action: str, work: Work, done: Done) -> int:
     """Call ``work`` in a child process; return its pid, and call ``done`` once it has exited.
 
-    ``action`` says what it does, for messages.  ``done`` gets the Outcome.  ``work`` returns a JSON
-    object or None, raises an exception, or executes another program.  The child first closes the
-    descriptors ``private``.  Raises HostError if the child cannot be started.
+    ``action`` describes the work in error messages.  ``done`` gets the Outcome.  ``work`` returns a
+    JSON object or None, raises an exception, or executes another program.  The child first closes
+    the descriptors ``private``.  Raises HostError if the child cannot be started.
     """
     try:
         result = os.memfd_create("result", os.MFD_CLOEXEC)

@@ -61,11 +61,11 @@ def parse_pod_arguments(
     single: bool = False,
     program: Arguments | None = None,
 ) -> PodArguments:
-    """Parse ``argv``, the arguments after the command's name, and return the result.
+    """Parse ``argv``, the arguments after the name of the command, to a PodArguments.
 
     The first ``leading`` positional arguments (such as a UUID) are not images.  With ``single``,
     only one image is allowed, and its arguments extend to the end of ``argv``.  Global options are
-    stored in ``program``.  Raises UsageError.
+    stored in ``program``.  Raises UsageError for an unknown or misplaced option or argument.
     """
     form = _SINGLE_FORM if single else _FORM
     pod = PodArguments()

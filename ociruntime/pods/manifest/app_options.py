@@ -1,6 +1,6 @@
-"""The options of ``prepare``, ``run``, ``run-prepared`` and ``app add``.
+"""The tables of command-line options of ``prepare``, ``run``, ``run-prepared`` and ``app add``.
 
-Options of a pod may stand anywhere; those of an app belong to the image before them.
+A pod option may stand anywhere.  An app option applies to the image before it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PREPARE_OPTIONS = (
         "NAME=VALUE",
         kind="list",
         details=(
-            "Parameters of the pod's own namespaces: net.* without --net=host, and "
+            "Only parameters of the pod's own namespaces: net.* without --net=host, and "
             "fs.mqueue.*, kernel.msg*, kernel.sem and kernel.shm* without --ipc=parent."
         ),
     ),
@@ -101,8 +101,8 @@ PREPARE_OPTIONS = (
         "new|update|never",
         kind="choice",
         details=(
-            "new fetches images that are not in the store, update also those that have "
-            "changed in the registry, never fetches nothing."
+            "new fetches images that are not in the store; update also fetches images that "
+            "have changed in the registry; never fetches no image."
         ),
     ),
     Option(
@@ -133,10 +133,10 @@ RUN_OPTIONS = (
         "NAME[:K=V;K=V],...",
         kind="joined",
         details=(
-            "NAME is default (a bridge with NAT), default-restricted (only the host and "
-            "other such pods), none, host, all, or a configured CNI network; separate "
-            "several with commas. K=V are arguments of the plugins. Without a value the "
-            "network is default."
+            "NAME is default (a bridge with NAT), default-restricted (a bridge that reaches "
+            "only the host and other pods on it), none, host, all, or a configured CNI network; "
+            "separate several with commas. K=V are arguments of the plugins. Without a value "
+            "the network is default."
         ),
     ),
     Option(
@@ -155,8 +155,8 @@ RUN_OPTIONS = (
         "IP",
         kind="list",
         details=(
-            "host uses the host's resolv.conf unchanged, none that of the image. The default "
-            "comes from the network, or else from the host."
+            "host uses the host's resolv.conf unchanged; none uses the image's. The default "
+            "is the DNS server of the network, or else of the host."
         ),
     ),
     Option("dns-search", "set a DNS search domain", "DOMAIN", kind="list"),
@@ -333,7 +333,7 @@ APP_OPTIONS = (
         "allow or deny system calls",
         "mode=retain|remove,...",
         details=(
-            "mode=retain allows only the listed calls, mode=remove all but those; "
+            "mode=retain allows only the listed calls; mode=remove denies only the listed calls; "
             "errno=NAME is the error of denied calls. Names of sets begin with @: "
             "@appc.io/all, @appc.io/empty, @docker/default-whitelist, "
             "@rkt/default-whitelist and the same with blacklist. The default is Docker's "
@@ -345,7 +345,7 @@ APP_OPTIONS = (
         "set a resource limit of processes",
         "NAME=SOFT[:HARD]",
         kind="list",
-        details="As in nofile=1024:4096; -1 is unlimited. NAME is one of setrlimit(2).",
+        details="For example nofile=1024:4096; -1 means unlimited. NAME is as in setrlimit(2).",
     ),
     Option(
         "device",
@@ -411,7 +411,7 @@ APP_OPTIONS = (
         "destination of stderr (default: log)",
         "log|null|stream|tty",
         kind="choice",
-        details="As for --stdout; a terminal has both streams.",
+        details="The values are those of --stdout. A terminal carries both stdout and stderr.",
     ),
     Option("signature", value="FILE"),
 )
@@ -428,7 +428,7 @@ ALSO_OF_POD = (
     *("memory", "cpu", "cpu-shares", "pids"),
 )
 
-# Conflict with --pod-manifest, which contains these settings.
+# Options that conflict with --pod-manifest, because the file contains these settings.
 REPLACED_BY_MANIFEST = (
     "port",
     "volume",

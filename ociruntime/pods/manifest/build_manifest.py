@@ -19,7 +19,7 @@ from ociruntime.pods.manifest.request import AppRequest, BaseRequest, PodRequest
 
 
 class ImageFacts(Protocol):
-    """The facts about an image that a manifest contains; ``config`` is its OCI configuration."""
+    """An image: its id, its name, and ``config``, its OCI configuration."""
 
     @property
     def id(self) -> str: ...
@@ -79,10 +79,11 @@ def build(
     variables: Mapping[str, str],
     inherited: Mapping[str, str],
 ) -> Draft:
-    """Build a pod's manifest from ``request`` and the ``images`` of its apps, in the same order.
+    """Build a pod's manifest from ``request`` and ``images``, one for each app, in the same order.
 
     ``variables`` are the environment variables of --set-env and --set-env-file; ``inherited`` is
-    the caller's environment if --inherit-env is given, else {}.  Raises UsageError.
+    the caller's environment if --inherit-env is given, else {}.  Raises UsageError if the request
+    has no apps or contradictory settings.
     """
     if not request.apps:
         raise UsageError(
@@ -110,7 +111,7 @@ def add_app(
 
     ``common`` are the mounts of all apps (--mount before the first image).  ``variables`` and
     ``inherited`` are environment variables, as for ``build``.  Returns the app's entry in the
-    manifest.  Raises UsageError.
+    manifest.  Raises UsageError for a duplicate name or contradictory settings.
     """
     entry = new_entry(draft.manifest, request, image)
     settings: dict[str, Any] = image.config.get("config") or {}
@@ -201,7 +202,7 @@ def _app(name: str, request: AppRequest, settings: dict[str, Any]) -> dict[str, 
 
 
 def _mounts(request: BaseRequest) -> list[dict[str, Any]]:
-    """Return the mounts in ``request`` as a manifest has them: ``{"volume", "path", ...}``."""
+    """Convert the mounts in ``request`` to those of a manifest: ``{"volume", "path", ...}``."""
     return [
         {"path" if key == "target" else key: value for key, value in mount.items()}
         | {"path": clean(mount["target"])}
@@ -337,12 +338,13 @@ def with_clean_source(volume: dict[str, Any]) -> dict[str, Any]:
 def add_mounts(
     draft: Draft, entry: dict[str, Any], requested: list[dict[str, Any]], where: str = "--mount"
 ) -> None:
-    """Set the mounts of the app ``entry``: those ``requested``, and the volumes its image declares.
+    """Set the mounts in an app's ``entry``: ``requested`` mounts, and volumes of the image.
 
     If several mounts have the same path, the last one is used.  A volume that the image declares is
-    mounted at its path unless a mount is requested there.  It is the pod's volume of the same name,
-    or else a new empty volume, which is filled with the image's files.  Raises UsageError, whose
-    message begins with ``where``.
+    mounted at its path unless a mount is requested there.  If the pod has a volume of that name,
+    the pod's volume is mounted, otherwise a new volume, filled with the image's files.  Raises
+    UsageError, whose message begins with ``where``, for an unknown volume or a path that is also
+    the target of a tmpfs.
     """
     name = entry["name"]
     known = {volume["name"]: volume for volume in draft.manifest["volumes"]}

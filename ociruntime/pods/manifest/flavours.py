@@ -18,7 +18,7 @@ class Flavour:
     app has its own namespace, ``mounts`` the mounts in each app (destination, type, source,
     options).  ``confined`` apps are restricted by capabilities, seccomp, masked paths, device rules
     and limits.  ``apps`` is the maximum number of apps in a pod.  If ``recursive``, volumes include
-    submounts by default.  ``ignored`` are the names of options without effect.
+    submounts by default.  ``ignored`` are the command-line options that have no effect.
     """
 
     __slots__ = ("apps", "confined", "ignored", "joined", "mounts", "name", "own", "recursive")
@@ -134,7 +134,7 @@ DEFAULT = "oci"
 
 
 def flavour(name: str) -> Flavour:
-    """Return the flavour ``name`` (oci, kvm, fly or a name that rkt uses).
+    """Return the flavour with this ``name``: oci, kvm, fly, or rkt's name of a stage 1 image.
 
     Raises PodError if the name is unknown.
     """

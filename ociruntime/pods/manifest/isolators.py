@@ -58,7 +58,7 @@ KNOWN = frozenset(
         PRIVILEGED,
     )
 )
-# Isolators that ``update`` can change.
+# Isolators that can be changed while the app runs (``ocictl update``).
 LIMITS = (
     *(MEMORY, MEMORY_SWAP, MEMORY_RESERVATION, CPU, CPU_QUOTA, CPU_SHARES, CPUSET_CPUS),
     *(CPUSET_MEMS, PIDS),
@@ -121,7 +121,7 @@ def value_of(isolators: list[Isolator], name: str) -> Any:  # noqa: ANN401 - JSO
 def check_pod(isolators: list[Isolator]) -> None:
     """Check the isolators of a whole pod: only limits and kernel parameters are supported.
 
-    Raises PodError for another isolator, or for an invalid value.
+    Raises PodError for any other isolator, or for an invalid value.
     """
     for isolator in isolators:
         if isolator["name"] not in OF_PODS:
@@ -135,8 +135,9 @@ def check_pod(isolators: list[Isolator]) -> None:
 def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
     """Check that none of a pod's kernel parameters (sysctls) would change the host.
 
-    One would if the pod shares its namespace with the host; ``settings`` is the pod's
-    runtime-config.  Raises UsageError.
+    A kernel parameter changes the host if the pod shares the parameter's namespace with the host.
+    ``settings``, the pod's runtime-config, tells which namespaces are shared.  Raises UsageError
+    for such a parameter.
     """
     shared = {}
     if any(name == "host" for name, _ in settings["net"]):
@@ -147,9 +148,9 @@ def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
 
 
 def check_app(isolators: list[Isolator], owner: str) -> None:
-    """Check the isolators of an app.
+    """Check that the isolators of an app have valid values, and that apps support them.
 
-    Raises PodError, whose message begins with ``owner``, such as 'app "web"'.
+    If not, raises PodError, whose message begins with ``owner``, such as 'app "web"'.
     """
     if any(isolator["name"] == SYSCTL for isolator in isolators):
         raise PodError(f'{owner}: the isolator "{SYSCTL}" is supported for pods only')
@@ -223,7 +224,7 @@ def memory_reservation(isolators: list[Isolator]) -> int | None:
 
 
 def memory_swap(isolators: list[Isolator]) -> int | None:
-    """Return the limit of memory plus swap in bytes, -1 for unlimited; None if not set."""
+    """Return the limit of memory plus swap in bytes: -1 if unlimited, None if not set."""
     value = value_of(isolators, MEMORY_SWAP)
     if value is None:
         return None
@@ -232,7 +233,10 @@ def memory_swap(isolators: list[Isolator]) -> int | None:
 
 
 def cpu_quota(isolators: list[Isolator]) -> dict[str, int]:
-    """Return the CPU quota as ``{"quota", "period"}`` in microseconds, without unset members."""
+    """Return the CPU quota as ``{"quota", "period"}`` in microseconds, without unset members.
+
+    Raises UsageError for a number out of range, KeyError if the isolator has neither member.
+    """
     value = value_of(isolators, CPU_QUOTA)
     if value is None:
         return {}
@@ -264,7 +268,7 @@ def pids_limit(isolators: list[Isolator]) -> int | None:
 
 
 def sysctls(isolators: list[Isolator]) -> dict[str, str]:
-    """Return the values of a pod's kernel parameters (sysctls) by their names."""
+    """Return a pod's kernel parameters (sysctls) as {name: value}; {} if none is set."""
     return value_of(isolators, SYSCTL) or {}
 
 
@@ -277,7 +281,8 @@ def _within(number: int, least: int, most: int, where: str) -> int:
 def byte_count(text: str, where: str) -> int:
     """Convert ``text``, a size such as 50M or 1.5GiB, to bytes.
 
-    Raises UsageError, whose message begins with ``where``, the option or isolator.
+    If ``text`` is invalid, raises UsageError, whose message begins with ``where``, the option or
+    isolator.
     """
     try:
         return parse_size(text)

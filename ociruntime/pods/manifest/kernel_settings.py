@@ -28,7 +28,7 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 def check_ulimit(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
     """Check ``value``, a ulimit ``{"name", "soft", "hard"}``; -1 means unlimited.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     _ULIMIT(where, value)
     soft, hard = value["soft"], value["hard"]
@@ -81,7 +81,7 @@ def check_owned(sysctls: dict[str, str], shared: dict[str, str], where: str) -> 
 
     ``sysctls`` maps the names of parameters to values, ``shared`` maps the types of shared
     namespaces to the options that share them.  Raises UsageError, whose message begins with
-    ``where``.
+    ``where``, if a parameter belongs to a shared namespace.
     """
     for name in sysctls:
         option = shared.get(namespace_of(name))
@@ -95,7 +95,7 @@ def check_owned(sysctls: dict[str, str], shared: dict[str, str], where: str) -> 
 def check_cpu_list(where: str, value: Any) -> None:  # noqa: ANN401
     """Check ``value``, a list of CPUs or memory nodes such as ``0-2,7``.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     checks.nonempty(where, value)
     for part in value.split(","):

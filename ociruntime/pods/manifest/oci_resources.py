@@ -14,7 +14,7 @@ Write = tuple[str, str]
 
 CPU_PERIOD = 100_000  # microseconds
 
-SWAP = "swap"  # the memory controller's accounting of swap, which cgroup v1 may lack
+SWAP = "swap"  # not a controller: swap accounting, which cgroup v1 can lack
 # Isolator -> the controller that enforces it.
 CONTROLLERS = {
     isolators.MEMORY: "memory",
@@ -93,7 +93,7 @@ def skipped(limits: list[isolators.Isolator], controllers: Collection[str]) -> l
 
 
 def divided(resources: Json) -> list[Write]:
-    """Convert ``linux.resources`` to writes to a cgroup v1: (file name, text) in order."""
+    """Convert ``linux.resources`` to (cgroup v1 file, text) pairs, in the order to write them."""
     writes = []
     memory = resources.get("memory", {}).get("limit")
     if memory:
@@ -109,7 +109,7 @@ def divided(resources: Json) -> list[Write]:
 
 
 def unified(resources: Json) -> list[Write]:
-    """Convert ``linux.resources`` to writes to a cgroup v2: (file name, text) in order."""
+    """Convert ``linux.resources`` to (cgroup v2 file, text) pairs, in the order to write them."""
     writes = []
     memory = resources.get("memory", {}).get("limit")
     if memory:

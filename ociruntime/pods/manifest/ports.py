@@ -18,7 +18,7 @@ _SANDBOX_PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:808
 
 
 def address(where: str, value: str) -> None:
-    """Check that ``value`` is an IP address, or "" for all addresses.  Raises BadRequest."""
+    """Check that ``value`` is an IP address, or "" for all addresses; if not, raise BadRequest."""
     checks.string(where, value)
     try:
         if value:
@@ -35,7 +35,7 @@ check_port = checks.object_of(
 def port(text: str, where: str = "--port") -> dict[str, Any]:
     """Parse ``text``, the value of a --port option, to ``{"name", "hostPort", "hostIP"}``.
 
-    Raises UsageError or BadRequest, whose message begins with ``where``.
+    Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     name, _, rest = text.partition(":")
     address, _, number = rest.rpartition(":")
@@ -51,7 +51,7 @@ def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
     """Parse ``text``, a --port option of ``ocipod app sandbox``, to a port as ``port`` returns it.
 
     Accepts the forms of ``port``, and rkt's form NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT.  Raises
-    UsageError or BadRequest, whose message begins with ``where``.
+    UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     fields = text.split(":", 3)
     if len(fields) < 4:
@@ -65,11 +65,12 @@ def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
 
 
 def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str = "--port") -> None:
-    """Add ``ports``, host ports to forward to the pod, to ``manifest``.
+    """Add ``ports``, host ports that are forwarded to the pod, to those in ``manifest``.
 
-    Each is ``{"name", "hostPort", "hostIP"}``.  Its name is that of an app's port, or ``80-tcp``
-    for port 80.  If several apps have a port of that name, these must be the same port.  Raises
-    UsageError, whose message begins with ``where``.
+    Each is ``{"name", "hostPort", "hostIP"}``.  The name is the name of a port that an app's image
+    exposes, or a number and protocol such as ``80-tcp``.  Raises UsageError, whose message begins
+    with ``where``, if a name is unknown, if apps expose different ports by the same name, or if two
+    ports use the same host port.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for entry in manifest["apps"]:
@@ -110,7 +111,7 @@ def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
 def check_ports(manifest: dict[str, Any], where: str) -> None:
     """Check that no two ports forwarded to the pod use the same host port.
 
-    Raises UsageError, whose message begins with ``where``.
+    If they do, raises UsageError, whose message begins with ``where``.
     """
     seen: list[dict[str, Any]] = []
     for port in forwarded_ports(manifest):
@@ -124,7 +125,7 @@ def check_ports(manifest: dict[str, Any], where: str) -> None:
 
 
 def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the host ports that are forwarded to the pod with ``manifest``.
+    """Return the host ports that the pod with this ``manifest`` publishes.
 
     Each is ``{name, protocol, port, hostPort, hostIP}``.  ``port`` is the number inside the pod;
     ``hostIP`` is "" for all addresses of the host.

@@ -65,7 +65,7 @@ def _integer(text: str, where: str) -> int:
 def pairs(texts: list[str], where: str) -> dict[str, str]:
     """Parse ``texts``, ``NAME=VALUE`` strings, to {name: value}; later ones override earlier ones.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if one lacks a name or "=".
     """
     split = [text.partition("=") for text in texts]
     for text, (name, equals, _) in zip(texts, split, strict=True):
@@ -87,7 +87,7 @@ def _seccomp(text: str, where: str) -> Json:
     """Parse ``text``, a --seccomp option: ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``.
 
     Returns ``{"mode", "errno", "set": [...]}``, without the members that ``text`` lacks.  Raises
-    UsageError.
+    UsageError for any other form.
     """
     form = "mode=retain|remove[,errno=EPERM],NAME,..."
     made: Json = {"set": []}
@@ -118,7 +118,7 @@ def _words(texts: list[str], where: str) -> list[str]:
 
 
 def size(where: str, value: object) -> None:
-    """Check that ``value`` is a size in bytes that can be a memory limit.  Raises BadRequest."""
+    """Check that ``value`` is in bytes and can be a memory limit; if not, raise BadRequest."""
     if type(value) is int and value < isolators.LEAST_MEMORY:
         hint = f"must be at least {isolators.LEAST_MEMORY} bytes"
         raise BadRequest(where, f"{value} is too small", hint)
@@ -128,14 +128,14 @@ def size(where: str, value: object) -> None:
 def swap_size(where: str, value: object) -> None:
     """Check that ``value`` is a limit of memory plus swap in bytes, or -1 for unlimited.
 
-    Raises BadRequest.
+    Raises BadRequest for any other value.
     """
     if value != -1:
         size(where, value)
 
 
 def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    """Check that ``value`` is the name or number of a signal.  Raises BadRequest."""
+    """Check that ``value`` is the name or number of a signal; if not, raise BadRequest."""
     nonempty(where, value)
     try:
         signal_name(value)
@@ -144,7 +144,7 @@ def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
 
 
 def host_name(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check that ``value`` is a hostname of at most 64 characters.  Raises BadRequest."""
+    """Check that ``value`` is a hostname of at most 64 characters; if not, raise BadRequest."""
     nonempty(where, value)
     parts = value.rstrip("-").split(".")
     if len(value) > 64 or not all(
@@ -161,7 +161,7 @@ def host_name(where: str, value: Any) -> None:  # noqa: ANN401
 def networks(where: str, value: list[str]) -> None:
     """Check that ``value`` is a list of network names, each with optional arguments.
 
-    Raises BadRequest.
+    Raises BadRequest, whose message begins with ``where``, if it is not.
     """
     list_of(nonempty)(where, value)
     net_option.parse(value, where)
@@ -170,7 +170,7 @@ def networks(where: str, value: list[str]) -> None:
 def network_name(where: str, value: Any) -> None:  # noqa: ANN401
     """Check that ``value`` is a valid name for a pod on its networks.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     nonempty(where, value)
     if not hosts_entries.is_pod_name(value):
@@ -182,7 +182,7 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
 def network_names(where: str, value: list[str]) -> None:
     """Check that ``value`` lists valid names for a pod on its networks.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     list_of(nonempty)(where, value)
     for name in value:
@@ -190,9 +190,9 @@ def network_names(where: str, value: list[str]) -> None:
 
 
 def name_servers(where: str, value: list[str]) -> None:
-    """Check that ``value`` is a list of DNS servers' addresses, or ``host`` or ``none`` alone.
+    """Check that ``value`` is a list of IP addresses of DNS servers, or ``host`` or ``none`` alone.
 
-    Raises BadRequest.
+    Raises BadRequest, whose message begins with ``where``, if it is not.
     """
     list_of(string)(where, value)
     resolv_conf.check_servers(where, value)
@@ -271,10 +271,10 @@ class BaseRequest:
     user_label: dict[str, str] = _table()
 
     def where(self, name: str) -> str:
-        """Return the name of the setting ``name`` for messages.
+        """Return how error messages name the setting ``name``.
 
-        It is the member, such as ``cpu_shares``, for a JSON request, otherwise the option, such as
-        ``--cpu-shares``.
+        Return the JSON member, such as ``cpu_shares``, if the request comes from JSON.  Otherwise
+        return the option, such as ``--cpu-shares``.
         """
         return name if self.is_document else f"--{name.replace('_', '-')}"
 
@@ -439,7 +439,7 @@ def from_document(kind: type[R], document: object) -> R:
 
 
 def document_of(request: BaseRequest) -> Json:
-    """Convert a request to a JSON document, from which ``from_document`` makes the same request.
+    """Convert a request to a JSON document, which ``from_document`` converts back to the request.
 
     Settings with default values are left out.
     """

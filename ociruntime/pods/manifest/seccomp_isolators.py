@@ -35,7 +35,7 @@ def profile(
 ) -> Profile | None:
     """Return ``linux.seccomp`` of an app's OCI config, or None for no filter.
 
-    ``isolators`` and ``capabilities`` are those of the app, ``machine`` is that of uname(2).
+    ``isolators`` and ``capabilities`` belong to the app; ``machine`` is the machine of uname(2).
     ``default`` is the default profile: ``allowed`` and ``denied`` (names of system calls),
     ``capabilities`` ({CAP_X: system calls allowed with it}) and ``rules`` (conditions on arguments,
     as in ``linux.seccomp.syscalls``).  Raises PodError for an unknown set of system calls.
@@ -63,7 +63,10 @@ def profile(
 
 
 def check(isolators: list[dict[str, Any]]) -> None:
-    """Check that the seccomp isolators name no unknown set of system calls.  Raises PodError."""
+    """Check that the seccomp isolators name only known sets of system calls (``@...``).
+
+    Raises PodError for an unknown set.
+    """
     for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         for call in (value_of(isolators, name) or {"set": ()})["set"]:
             if call.startswith("@") and call not in SETS:

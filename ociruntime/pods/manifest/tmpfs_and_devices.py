@@ -10,7 +10,7 @@ from ociruntime.base.paths import clean
 from ociruntime.commandline.sizes import parse_size
 from ociruntime.pods.manifest.volumes import target
 
-# Option of a tmpfs -> its group; of the options in a group, the last one is used.
+# tmpfs option -> its group.  The options of a group exclude each other; the last one wins.
 _FLAGS = {
     **dict.fromkeys(("ro", "rw"), "write"),
     **dict.fromkeys(("nosuid", "suid"), "suid"),
@@ -33,7 +33,7 @@ _DEVICE: checks.Members = {
 def check_tmpfs(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
     """Check ``value``, a tmpfs mount ``{"target", "options": [...]}`` in a request.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     members: checks.Members = {"target": target, "options": checks.list_of(_option)}
     checks.object_of(members, "target")(where, value)
@@ -64,9 +64,9 @@ def _is_valid(key: str, number: str) -> bool:
 
 
 def tmpfs_mount(path: str, options: list[str]) -> dict[str, Any]:
-    """Return the tmpfs mount at ``path`` for ``config.json``.
+    """Return an entry of ``mounts`` in ``config.json`` that mounts a tmpfs at ``path``.
 
-    It is nosuid, nodev and noexec unless ``options`` say otherwise.
+    The mount is nosuid, nodev and noexec, unless ``options`` override these flags.
     """
     chosen: dict[str, str] = {_FLAGS[word]: word for word in _DEFAULTS}
     for word in options:
@@ -88,7 +88,7 @@ def tmpfs_mount(path: str, options: list[str]) -> dict[str, Any]:
 def check_device(where: str, value: Any) -> None:  # noqa: ANN401
     """Check ``value``, a device ``{"source", "target", "access"}`` in a request.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     checks.object_of(_DEVICE, *_DEVICE)(where, value)
     if set(value["access"]) - set("rwm"):

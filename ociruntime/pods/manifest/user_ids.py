@@ -12,7 +12,7 @@ ID = checks.number(0, LAST_ID)
 def id_number(where: str, value: str) -> int:
     """Convert ``value``, a numeric user or group id, to a number.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, for any other text.
     """
     if not (value.isascii() and value.isdigit()) or int(value[:11]) > LAST_ID:
         raise BadRequest(where, f'invalid user or group id "{value}"', f"must be 0 to {LAST_ID}")

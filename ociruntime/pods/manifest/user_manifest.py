@@ -17,7 +17,10 @@ from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
 
 
 class Images(Protocol):
-    """Looks up images: ``find(reference)`` returns an image in the store."""
+    """A lookup of images: ``find(reference)`` returns an image of the store.
+
+    It raises ImageError if the store has no such image.
+    """
 
     def find(self, reference: str) -> ImageFacts: ...
 
@@ -89,7 +92,7 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
     """Complete ``document``, a validated pod manifest, with defaults, and return the draft.
 
     ``images`` maps image ids to images.  An app without the member ``app`` runs its image's
-    command.  Raises UsageError.
+    command.  Raises UsageError for an invalid name, a duplicate volume, or an unknown port.
     """
     draft = manifest.Draft(manifest.empty_manifest(PodRequest()))
     made = draft.manifest

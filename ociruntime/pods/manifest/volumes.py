@@ -24,9 +24,9 @@ _ADDED_FORM = "name=NAME,kind=host|empty,source=DIR,target=DIR[,readOnly=true]"
 
 
 def volume(text: str, where: str = "--volume") -> dict[str, Any]:
-    """Parse ``text``, the value of a --volume option, to a volume as it is in a manifest.
+    """Parse ``text``, the value of a --volume option, to an entry of a manifest's ``volumes``.
 
-    Raises UsageError or BadRequest, whose message begins with ``where``.
+    Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     made = _fields(f"{where} {text}", f"name={text}", _VOLUME_FORM)
     check_volume(f"{where} {text}", made)
@@ -36,7 +36,7 @@ def volume(text: str, where: str = "--volume") -> dict[str, Any]:
 def mount(text: str, where: str = "--mount") -> dict[str, Any]:
     """Parse ``text``, the value of a --mount option, to ``{"volume", "target"[, "readOnly"]}``.
 
-    Raises UsageError or BadRequest, whose message begins with ``where``.
+    Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     made = _fields(f"{where} {text}", text, "volume=NAME,target=DIR")
     check_mount(f"{where} {text}", made)
@@ -46,7 +46,7 @@ def mount(text: str, where: str = "--mount") -> dict[str, Any]:
 def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
     """Parse ``text``, the value of --mnt-volume, to a volume with its mount point ``target``.
 
-    Raises UsageError or BadRequest, whose message begins with ``where``.
+    Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     made = _fields(f"{where} {text}", text, _ADDED_FORM)
     check_added_volume(f"{where} {text}", made)
@@ -56,7 +56,7 @@ def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
 def _fields(where: str, text: str, form: str) -> dict[str, Any]:
     """Parse ``text``, the ``KEY=VALUE,...`` of a volume or mount, to {key: value}.
 
-    Raises UsageError, with the hint ``form``, or BadRequest.
+    Raises UsageError for wrong syntax, with the hint ``form``, and BadRequest for an invalid value.
     """
     fields: dict[str, Any] = {}
     for part in text.split(",") if text else ():
@@ -95,7 +95,7 @@ def _name(where: str, value: object) -> None:
 def target(where: str, value: str) -> None:
     """Check that ``value`` can be a mount point in an app: an absolute path other than ``/``.
 
-    Raises BadRequest.
+    Raises BadRequest for any other path.
     """
     checks.absolute_path(where, value)
     if clean(value) == "/":
@@ -127,14 +127,14 @@ check_mount = checks.object_of(
 
 
 def check_volume(where: str, value: object) -> None:
-    """Check that ``value`` is a volume as it is in a manifest.  Raises BadRequest."""
+    """Check that ``value`` is an entry of a manifest's ``volumes``.  Raises BadRequest if not."""
     _check_volume(where, value, {})
 
 
 def check_added_volume(where: str, value: object) -> None:
     """Check that ``value`` is a volume with a member ``target``, the path of its mount point.
 
-    Raises BadRequest.
+    Raises BadRequest if it is not.
     """
     is_of_host = isinstance(value, dict) and value.get("kind") == "host"
     _check_volume(where, value, {"target": target}, {"fill": checks.flag} if is_of_host else {})
@@ -154,7 +154,7 @@ def check_owners(volumes: list[dict[str, Any]], count: int) -> None:
     """Check that the owners of ``volumes`` exist in the pod's user namespace.
 
     ``volumes`` are entries of the manifest, with members ``uid`` and ``gid``.  The namespace has
-    the ids 0 to ``count`` - 1.  Raises UsageError.
+    the ids 0 to ``count`` - 1.  Raises UsageError if an owner is out of this range.
     """
     for volume in volumes:
         for key in ("uid", "gid"):

@@ -35,7 +35,7 @@ def new_record() -> Record:
 
 
 def record_start(record: Record) -> None:
-    """Reset the exit code and the like in an app's ``record`` before the app is started.
+    """Reset the results of the last run, such as ``exit_code``, before an app is started.
 
     If the app was started before, increment ``restarts``.
     """
@@ -65,7 +65,8 @@ def record_exit(record: Record, wait_status: int, oom_killed: bool) -> None:
 class RecordFile:
     """Writes an app's record to the file state.json, and its exit code to the file status.
 
-    A failed write, for example because the disk is full, does not stop the app: it is retried.
+    A failed write, for example because the disk is full, does not stop the app.  The write is
+    retried.
     """
 
     __slots__ = ("_code", "_directory", "_loop", "_record", "_timer")
@@ -78,9 +79,9 @@ class RecordFile:
         self._timer: Timer | None = None  # set while a failed write waits to be retried
 
     def save(self) -> None:
-        """Write the record before an action, such as the start of the app.
+        """Write the app's record to state.json before an action, such as the start of the app.
 
-        Raises HostError; the caller must not perform the action then.
+        Raises HostError if a write fails; the caller must not perform the action then.
         """
         if self._code:
             json_files.replace_text(f"{self._directory}/status", self._code)
@@ -93,7 +94,7 @@ class RecordFile:
     def save_start(self) -> None:
         """Write the record before a start of the app, and remove the exit code of the last run.
 
-        Raises HostError.
+        Raises HostError if a write fails.
         """
         self._code = b""
         remove_file(f"{self._directory}/status")
@@ -128,7 +129,7 @@ class RecordFile:
             self._timer = None
 
     def save_late(self) -> None:
-        """Write the record now if an earlier write failed.  Raises HostError."""
+        """Write the record if an earlier write failed.  Raises HostError if it fails again."""
         if self.is_late:
             self.give_up()
             self.save()

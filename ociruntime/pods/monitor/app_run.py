@@ -61,9 +61,9 @@ class AppRun:
     def __init__(self, context: PodContext, entry: App, snapshot: App | None = None) -> None:
         """Create an app that is not started yet; ``entry`` is its entry in the pod's manifest.
 
-        After the monitor's hibernation, ``snapshot`` is what the method ``snapshot`` returned
-        before it; an app that is running continues.  Raises HostError if the app's record or log
-        cannot be written.
+        After the monitor's hibernation, ``snapshot`` is the app's state, as returned by the method
+        ``snapshot``; an app that was running still runs.  Raises HostError if the app's record or
+        log cannot be written.
         """
         self.context = context
         self.name: str = entry["name"]
@@ -136,7 +136,7 @@ class AppRun:
         self._enqueue(lambda: self._remove(seconds, done))
 
     def save_late(self) -> None:
-        """Write the app's record now if an earlier write failed.  Raises HostError."""
+        """Write the app's record if an earlier write failed; raise HostError if it fails again."""
         self._file.save_late()
 
     def abandon(self) -> None:
@@ -372,7 +372,7 @@ class AppRun:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether nothing about the app is pending: no request, write, input or output."""
+        """Return whether the app has no queued request, failed record write or buffered input."""
         if self._queue or self._cancelled or self._file.is_late or not self._is_settled():
             return False
         return not self.busy or (self.streams is not None and self.streams.is_quiet)

@@ -54,7 +54,8 @@ class AppStreams:
         """Create pipes for the app's streams; do nothing for an app with a ``terminal``.
 
         ``kinds`` is the object ``streams`` in the manifest: {stream name: "stream", "null",
-        "interactive" or "log"}.  Output is read only after ``read`` is called.  Raises HostError.
+        "interactive" or "log"}.  Output is read only after ``read`` is called.  Raises HostError if
+        a pipe cannot be created.
         """
         if terminal:
             return
@@ -78,9 +79,10 @@ class AppStreams:
         self._readers[reader] = name
 
     def read(self) -> None:
-        """Begin to read output.
+        """Start to read the app's output.
 
-        Called once the runtime's ``create`` has succeeded, which has the same stdout and stderr.
+        Call this once the runtime's ``create`` has succeeded, because ``create`` writes its error
+        messages to the same stdout and stderr.
         """
         for reader in self._readers:
             self._watch(reader)
@@ -121,7 +123,7 @@ class AppStreams:
                     os.close(fd)
 
     def use_terminal(self, master: int) -> None:
-        """Use the app's terminal, with the descriptor ``master``, for input and output."""
+        """Use the terminal whose master is the descriptor ``master`` for input and output."""
         os.set_blocking(master, False)
         self._terminal = self._input = master
         self._readers[master] = "stdout"
@@ -248,7 +250,10 @@ class ConsoleListener:
     __slots__ = ("_path", "_socket")
 
     def __init__(self, path: str) -> None:
-        """Create a listening socket at ``path``, replacing a stale one.  Raises HostError."""
+        """Create a listening socket at ``path``, replacing a stale one.
+
+        Raises HostError if the socket cannot be created.
+        """
         self._path = path
         try:
             remove_file(path)
@@ -259,7 +264,7 @@ class ConsoleListener:
     def take(self) -> int:
         """Return the descriptor of the terminal's master that the runtime has sent, or -1.
 
-        Call it once the runtime has exited.  It closes the socket.
+        Closes the listening socket.  Call this once the runtime has exited.
         """
         master = -1
         try:

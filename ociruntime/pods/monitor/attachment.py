@@ -56,7 +56,7 @@ class Attachment:
     def __init__(self, connection: Connection, app: AppRun, request: dict[str, Any]) -> None:
         """Attach the client and answer its request.
 
-        The member ``streams`` of ``request`` lists the streams to attach to; all if it is missing.
+        The member ``streams`` of ``request`` lists the streams to attach to; the default is all.
         Raises PodError if the app is not running or does not have one of the streams.
         """
         state = app.record["state"]

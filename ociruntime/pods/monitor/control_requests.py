@@ -76,7 +76,8 @@ class Requests:
     def _must_be_mutable(self) -> None:
         if not self._monitor.mutable:
             raise PodError(
-                f"{self._name} is immutable", "only pods of `app sandbox` can be changed"
+                f"{self._name} is immutable",
+                "only pods made with `ocipod app sandbox` can be changed",
             )
         self._must_be_ready()
 

@@ -24,7 +24,7 @@ class LocalTerminal:
     __slots__ = ("_input", "_loop", "_output", "_streams", "_terminal")
 
     def __init__(self, loop: Loop) -> None:
-        """Open standard input, which must be a terminal.  Raises OSError."""
+        """Open standard input, which must be a terminal; raise OSError if this fails."""
         self._loop = loop
         self._terminal = Terminal(0, owned=False)
         self._output = ForegroundCopy(loop, 1)
@@ -36,7 +36,7 @@ class LocalTerminal:
     def connect(self, streams: AppStreams) -> None:
         """Set raw mode, and begin to copy the terminal's input and size to the app's terminal.
 
-        ``streams`` are those of the app.
+        ``streams`` are the app's streams.
         """
         self._streams = streams
         self._terminal.make_raw()
@@ -68,7 +68,7 @@ class LocalTerminal:
         return self._output.is_empty
 
     def signal(self, number: int) -> None:
-        """Handle SIGWINCH or SIGCONT; ignore another signal ``number``.
+        """Handle SIGWINCH or SIGCONT; ignore any other signal ``number``.
 
         Both copy the terminal's size to the app's terminal; SIGCONT also sets raw mode again.
         """
@@ -212,7 +212,8 @@ def _is_socket(fd: int) -> bool:
 def _send(fd: int, data: bytes) -> int:
     """Send ``data`` on the socket ``fd`` without blocking; return the number of bytes sent.
 
-    Uses MSG_DONTWAIT, because a socket cannot be reopened with O_NONBLOCK.  Raises OSError.
+    Uses MSG_DONTWAIT, because a socket cannot be reopened with O_NONBLOCK.  Raises OSError if
+    send(2) fails.
     """
     sock = socket.socket(fileno=fd)
     try:

@@ -80,7 +80,8 @@ def _execute_stub(
 ) -> None:
     """Write ``snapshot`` to a memory file, and replace this process by the hibernation stub.
 
-    The stub waits for an event on one of ``descriptors``.  Raises HostError.
+    The stub waits for an event on one of ``descriptors``.  Raises HostError if the stub cannot be
+    executed.
     """
     memory = -1
     try:
@@ -153,11 +154,11 @@ if TYPE_CHECKING:
 def hibernate_when_idle(monitor: Monitor, timeout: float = 0) -> None:
     """Make ``monitor`` hibernate after ``timeout`` seconds without an event.
 
-    0 means the default timeout.  A monitor that is connected to a terminal never hibernates, nor
-    does that of a kvm pod.
+    0 means the default timeout.  The monitor of a kvm pod, and a monitor that is connected to a
+    terminal, never hibernate.
     """
-    # Never while a user is attached to the terminal, nor for kvm pods: the machine is large anyway,
-    # and its state (a child with a result to be read) is not worth serialising.
+    # A virtual machine needs much more memory than its monitor, and the state of the child process
+    # that runs it (its result is still to be read) is not worth serialising.
     if monitor.terminal is None and monitor.context.can_hibernate:
         monitor.loop.idle_timeout = timeout or first_timeout()
         monitor.loop.on_quiet = lambda: _hibernate(monitor)
@@ -198,9 +199,10 @@ def is_quiet(monitor: Monitor) -> bool:
 
 
 def take_snapshot(monitor: Monitor) -> Snapshot:
-    """Return the state of an idle monitor that is not in the pod's files, a JSON object.
+    """Return, as a JSON object, the state of an idle monitor that the pod's files do not contain.
 
-    A later version of this program may restore it, so the meaning of its members must not change.
+    A later version of ocipod may restore the snapshot, so the meaning of its members must not
+    change.
     """
     assert monitor.control is not None
     return {
@@ -218,7 +220,7 @@ def take_snapshot(monitor: Monitor) -> Snapshot:
 def _descriptors(monitor: Monitor, snapshot: Snapshot) -> list[int]:
     """Return the descriptors that must stay open across execve(2).
 
-    These are the ones in ``snapshot``, and the one that holds the pod's lock.
+    These are the descriptors in ``snapshot``, and the descriptor that holds the pod's lock.
     """
     processes = snapshot["processes"]
     descriptors = {
@@ -247,7 +249,8 @@ def _command(monitor: Monitor) -> list[str]:
 def restore(monitor: Monitor, snapshot: Snapshot) -> None:
     """Restore the state of ``monitor``, which resumes after hibernation.
 
-    ``snapshot`` is the result of ``take_snapshot``.  Raises RuntimeFailure.
+    ``snapshot`` is the result of ``take_snapshot``.  Raises RuntimeFailure if the state cannot be
+    restored.
     """
     restore_signal_mask(snapshot)
     monitor.loop.reap_soon()  # children that exited during hibernation

@@ -26,7 +26,8 @@ class AppLog:
     def __init__(self, path: str, limit: int = LIMIT, fd: int = -1) -> None:
         """Open the log file ``path``, or use its descriptor ``fd`` if that is not -1.
 
-        The file is rotated before it exceeds ``limit`` bytes.  Raises HostError.
+        The file is rotated before it exceeds ``limit`` bytes.  Raises HostError if it cannot be
+        opened.
         """
         self._path = path
         self._limit = limit
@@ -34,7 +35,10 @@ class AppLog:
         self._fd, self._size = self._open() if fd < 0 else (fd, os.fstat(fd).st_size)
 
     def _open(self) -> tuple[int, int]:
-        """Open or create the log file; return its descriptor and size.  Raises HostError."""
+        """Open or create the log file; return its descriptor and size.
+
+        Raises HostError if it cannot be opened.
+        """
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = -1
         try:
@@ -91,7 +95,7 @@ class AppLog:
 
     @property
     def descriptor(self) -> int:
-        """The descriptor of the log file; no output is buffered."""
+        """The descriptor of the log file, to which output is written without buffering."""
         return self._fd
 
     def close(self) -> None:

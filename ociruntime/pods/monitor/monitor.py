@@ -39,10 +39,10 @@ ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Monitor:
-    """Runs the pod in the working directory; ``run`` returns when the pod has ended.
+    """Runs the pod whose directory is the working directory, until the pod has ended.
 
-    ``report_start`` is called once: with "" when the pod is ready, or with the error message if it
-    could not be started.
+    ``report_start`` is called once: with "" when the pod is ready, or with the error message if the
+    pod could not be started.
     """
 
     def __init__(
@@ -56,7 +56,8 @@ class Monitor:
         """Prepare to run the pod ``uuid``, or with ``snapshot`` to resume it after hibernation.
 
         ``path`` is the pod's directory, ``lock`` the descriptor that holds its lock; ``warn`` is
-        called with warnings for the user.  Raises RuntimeFailure.
+        called with warnings for the user.  Raises RuntimeFailure if the pod's settings cannot be
+        read or the OCI runtime is not found.
         """
         self.path = path
         self.uuid = uuid
@@ -99,7 +100,7 @@ class Monitor:
     def run(self) -> int:
         """Run the pod until it has ended and is cleaned up; return its exit code.
 
-        If an error prevented its start or ended it, raises this RuntimeFailure after the cleanup.
+        Raises RuntimeFailure, after the cleanup, if an error prevented the start or ended the pod.
         """
         become_subreaper()
         self.attempt(self._enter)
@@ -125,7 +126,7 @@ class Monitor:
             self._fail(unhandled(f"run pod {self.uuid}", error))
 
     def warn(self, text: str) -> None:
-        """Show the warning ``text`` to the user; ignore OSError, such as for a full disk."""
+        """Show the warning ``text`` to the user; ignore OSError, for example of a full disk."""
         try:
             self._warn(text)
         except OSError:
@@ -179,10 +180,11 @@ class Monitor:
         }
 
     def add_app(self, entry: dict[str, Any], snapshot: dict[str, Any] | None = None) -> AppRun:
-        """Add an app to the pod, without starting it, and return it.  Raises HostError.
+        """Add an app to the pod, without starting it, and return it.
 
-        ``entry`` is its entry in the pod's manifest.  ``snapshot`` is its state before the
-        monitor's hibernation, if there was one; the app may be running then.
+        ``entry`` is the app's entry in the pod's manifest.  After the monitor's hibernation,
+        ``snapshot`` is the app's state before it, and the app may be running.  Raises HostError if
+        the app's record or log cannot be written.
         """
         app = AppRun(self.context, entry, snapshot)
         app.on_end = self._app_ended
@@ -223,7 +225,7 @@ class Monitor:
             self._become_ready()
 
     def stay_in_foreground(self) -> None:
-        """Copy the apps' output to stdout and stderr; with --interactive, use the terminal."""
+        """Copy the apps' output to stdout and stderr, or with --interactive to the terminal."""
         if self.config.get("interactive") and os.isatty(0):
             self.terminal = LocalTerminal(self.loop)
             self.context.has_terminal = True
@@ -275,8 +277,8 @@ class Monitor:
     def end_if_done(self) -> None:
         """End the pod if no app is active and none will be started.
 
-        An immutable pod ends when all of its apps have been started and have exited, a sandbox when
-        it is being stopped.
+        An immutable pod ends when all of its apps have been started and have exited.  A sandbox
+        ends when it has been told to stop.
         """
         if self._network_running or self._has_active_apps():
             return
@@ -317,7 +319,7 @@ class Monitor:
         self.end_if_done()
 
     def _handle_init_exit(self) -> None:
-        """Handle the exit of the pod's init: end the pod, unless it is being ended.
+        """Handle the exit of the pod's init: end the pod, unless the pod is already ending.
 
         When the init exits, the kernel kills all processes in its PID namespace.
         """
@@ -398,7 +400,7 @@ class Monitor:
 def _namespace_kinds(config: dict[str, Any]) -> tuple[str, ...]:
     """Return the OCI types of the namespaces to create for a pod.
 
-    ``config`` is its runtime-config.  A pod of flavour fly has none.
+    ``config`` is the pod's runtime-config.  A pod of flavour fly has no namespaces: ().
     """
     if config.get("flavor") == "fly":
         return ()
@@ -415,9 +417,9 @@ def _namespace_kinds(config: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _init_only(config: dict[str, Any]) -> tuple[str, ...]:
-    """Return the OCI types of the pod's namespaces that its init is in, but not its apps.
+    """Return the OCI types of the pod's namespaces that contain its init, but not its apps.
 
-    ``config`` is its runtime-config.
+    ``config`` is the pod's runtime-config.
     """
     return ("mount", "pid") if config.get("pid") == "parent" else ("mount",)
 

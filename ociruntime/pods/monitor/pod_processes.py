@@ -1,8 +1,8 @@
 """Start and watch a pod's two helper processes: its init, and the holder of its lock.
 
-Both execute csrc/pod_init from a sealed copy in memory, because apps can open the init's program as
-/proc/1/exe.  The lock holder inherits the lock's descriptor.  It exits when the last process in the
-init's PID namespace has exited.
+Both execute csrc/pod_init from a sealed copy in memory: an app that opens /proc/1/exe must not be
+able to overwrite the program.  The lock holder inherits the lock's descriptor.  It exits when the
+last process in the init's PID namespace has exited.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PodProcesses:
     """The init of a pod and the process that holds the pod's lock, both children of the monitor.
 
     ``pid`` is the init's pid, 0 before its start and after its exit.  ``on_init_exit`` is called
-    when the init has exited, ``on_end`` when both have.
+    when the init has exited, ``on_end`` when both processes have exited.
     """
 
     DESCRIPTORS = ("alive", "control", "pidfd")  # members of a snapshot that are descriptors
@@ -114,7 +114,7 @@ class PodProcesses:
     def _finish_start(self, report: int, id_map: str) -> None:
         """Read the init's pid from the pipe ``report``, write its ID maps, and let it continue.
 
-        Raises PodError if it exits early, HostError if a system call fails in it.
+        Raises PodError if the init exits early, HostError if a system call of the init fails.
         """
         line = b""
         while not line.endswith(b"\n"):
@@ -157,7 +157,8 @@ class PodProcesses:
     def _spawn(self, arguments: list[str], descriptors: tuple[int, ...]) -> None:
         """Start the lock holder with ``arguments``.
 
-        It inherits only ``descriptors``, under the same numbers.  Raises HostError.
+        The process inherits only ``descriptors``, under the same numbers.  Raises HostError if it
+        cannot be executed.
         """
         close_inherited_on_exec()
         program = sealed_program(PROGRAM)
@@ -193,7 +194,7 @@ class PodProcesses:
     def end(self) -> None:
         """Kill the init; the kernel then kills all processes in its PID namespace.
 
-        An init that has not reported its pid exits once the pipe to it is closed.
+        If the init has not reported its pid yet, close the pipe to it, so that it exits.
         """
         if self.pid:
             os.kill(self.pid, SIGKILL)

@@ -25,7 +25,7 @@ def run_monitor(pod: Pod, warn: HandleMessage, on_ready: Callable[[], object] | 
 
     The pod must be in the phase run, and locked by this process.  The apps' output is copied to
     stdout and stderr.  ``warn`` is called with warnings, ``on_ready`` once the pod is ready.
-    Raises RuntimeFailure if the start or the monitor fails.
+    Raises RuntimeFailure if the pod cannot be started or an error of the monitor ends it.
     """
     monitor = _monitor(pod, warn)
     monitor.stay_in_foreground()
@@ -41,10 +41,10 @@ def run_monitor(pod: Pod, warn: HandleMessage, on_ready: Callable[[], object] | 
 def start_monitor(pod: Pod, warn: HandleMessage) -> None:
     """Start the monitor of ``pod`` in the background, and wait until the pod is ready.
 
-    The pod must be in the phase run, and locked by this process.  Afterwards the monitor holds its
-    lock, and ``pod`` is closed.  The monitor writes its stderr to the file monitor.log, and calls
-    ``warn`` with warnings.  Raises PodError if the pod does not become ready, HostError if fork(2)
-    fails.
+    The pod must be in the phase run, and locked by this process.  Afterwards the monitor holds the
+    pod's lock, and ``pod`` is closed.  The monitor writes its stderr to the file monitor.log, and
+    calls ``warn`` with warnings.  Raises PodError if the pod does not become ready, HostError if
+    fork(2) fails.
     """
     try:
         report, report_end = os.pipe2(os.O_CLOEXEC)
@@ -69,7 +69,7 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
 def _no_report(pod: Pod, status: int) -> PodError:
     """Return the error for a monitor that exited without reporting whether the pod is ready.
 
-    ``status`` is its wait status.
+    ``status`` is the monitor's wait status.
     """
     if os.WIFSIGNALED(status):
         cause = f"was killed by signal {os.WTERMSIG(status)}"
@@ -82,7 +82,7 @@ def _no_report(pod: Pod, status: int) -> PodError:
 def _monitor(pod: Pod, warn: HandleMessage) -> Monitor:
     """Enter a new mount namespace and the pod's directory; return a new monitor of ``pod``.
 
-    Raises RuntimeFailure.
+    Raises RuntimeFailure if the namespace cannot be created or a file of the pod cannot be read.
     """
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
     from ociruntime.pods.monitor.monitor import Monitor

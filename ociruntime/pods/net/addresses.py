@@ -82,12 +82,12 @@ class Network:
 
     @property
     def subnet(self) -> Network:
-        """The network with all host bits 0."""
+        """This network with all host bits 0, such as 10.0.0.0/24 for 10.0.0.7/24."""
         return Network(self.first, self.prefix)
 
 
 def parse_address(text: str) -> Address:
-    """Parse ``text``, an IPv4 or IPv6 address.  Raises ValueError."""
+    """Parse ``text``, an IPv4 or IPv6 address; raise ValueError if it is invalid."""
     family = AF_INET6 if ":" in text else AF_INET
     try:
         return Address(family, int.from_bytes(inet_pton(family, text), "big"))
@@ -96,7 +96,10 @@ def parse_address(text: str) -> Address:
 
 
 def parse_network(text: str) -> Network:
-    """Parse ``text``, ``ADDRESS/PREFIX_LENGTH``; host bits need not be 0.  Raises ValueError."""
+    """Parse ``text``, ``ADDRESS/PREFIX_LENGTH``; host bits need not be 0.
+
+    Raises ValueError if ``text`` is invalid.
+    """
     address, slash, length = text.partition("/")
     parsed = parse_address(address)
     if not slash or not length.isascii() or not length.isdigit() or int(length) > parsed.bits:

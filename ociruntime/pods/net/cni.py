@@ -37,7 +37,7 @@ def is_plugin_name(text: object) -> bool:
 
 
 def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
-    """Return the path of the CNI plugin ``kind``, or "" if only a built-in one exists.
+    """Return the path of the CNI plugin ``kind``, or "" if there is only a built-in plugin.
 
     Raises NetworkError if the plugin is not found.
     """
@@ -55,9 +55,10 @@ def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
 
 
 def validate(program: str, call: PluginCall) -> None:
-    """Check the configuration of a call to a built-in plugin.  Raises NetworkError.
+    """Check the configuration of a call to a built-in plugin; raise NetworkError if it is invalid.
 
-    Does nothing if ``program`` is the path of an installed plugin, which checks it itself.
+    Does nothing if ``program`` is the path of an installed plugin, which checks its configuration
+    itself.
     """
     if not program:
         _builtin(call).validate(call)
@@ -66,7 +67,8 @@ def validate(program: str, call: PluginCall) -> None:
 def add(program: str, call: PluginCall) -> dict[str, Any]:
     """Connect the pod to the network by calling ADD of a CNI plugin; return the CNI result.
 
-    ``program`` is the plugin's path, "" for a built-in one.  Raises NetworkError.
+    ``program`` is the plugin's path, "" for a built-in plugin.  Raises NetworkError if the plugin
+    fails.
     """
     if not program:
         result: dict[str, Any] = _builtin(call).add(call)
@@ -79,7 +81,8 @@ def add(program: str, call: PluginCall) -> dict[str, Any]:
 def delete(program: str, call: PluginCall) -> None:
     """Undo ``add`` by calling DEL of a CNI plugin, even if ``add`` has failed halfway.
 
-    ``program`` is the plugin's path, "" for a built-in one.  Raises NetworkError.
+    ``program`` is the plugin's path, "" for a built-in plugin.  Raises NetworkError if the plugin
+    fails.
     """
     if not program:
         _builtin(call).delete(call)
@@ -110,7 +113,7 @@ def check(program: str, call: PluginCall) -> None:
 def versions(program: str) -> list[str]:
     """Return the CNI versions that the installed plugin ``program`` (a path) supports.
 
-    Raises NetworkError.
+    Raises NetworkError if the plugin fails or lists no versions.
     """
     from ociruntime.pods.net.run_program import run_program
 

@@ -1,7 +1,7 @@
 """Connect a pod to its networks in order, and disconnect it in reverse order.
 
 ``plan`` makes all decisions and returns them as a document.  The document is written to disk before
-``carry_out`` makes changes.  ``tear_down`` needs nothing else to clean up: any process can call it,
+``carry_out`` makes changes.  ``tear_down`` needs only the document: any process can call it,
 repeatedly, and even after a reboot.
 
 The document (net-info.json)::
@@ -37,7 +37,7 @@ class NetworkRequest:
 
     ``networks`` are pairs (name, CNI arguments).  ``ports`` is the result of
     ``port_mappings.forwarded``, ``config_directories`` the result of
-    ``configuration.net_directories``.
+    ``network_configs.net_directories``.
     """
 
     __slots__ = (
@@ -72,8 +72,8 @@ class NetworkRequest:
 def plan(request: NetworkRequest) -> dict[str, Any]:
     """Return the document net-info.json for ``request``, without changing anything.
 
-    Raises NetworkError if a network is unknown or its configuration invalid, UsageError if its
-    networks cannot forward ports.
+    Raises NetworkError if a network is unknown or its configuration invalid, UsageError if the
+    pod's networks cannot forward its ports.
     """
     requested = net_option.parse(
         [f"{name}:{arguments}" if arguments else name for name, arguments in request.networks]
@@ -129,7 +129,7 @@ def _network(
     return {
         "name": configuration.name,
         "interface": interface,
-        # Each plugin of a chain gets the arguments of all; without this, it refuses unknown ones.
+        # Each plugin of a chain gets all arguments; IgnoreUnknown makes it accept another plugin's.
         "args": f"IgnoreUnknown=1;{arguments}" if arguments else "",
         "cniVersion": configuration.version,
         "programs": programs,
@@ -148,7 +148,7 @@ def _forward(
 ) -> None:
     """Add ``ports`` to the configuration of the network that forwards them.
 
-    This is the first network that masquerades; if none does, the last one.
+    The first network that masquerades forwards the ports, or else the last network.
     """
     masquerading = [i for i, (configuration, _) in enumerate(chosen) if configuration.masquerades]
     plugins = networks[masquerading[0] if masquerading else -1]["plugins"]
@@ -215,8 +215,8 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
 def give_names(info: dict[str, Any], names: Iterable[str], hosts: str) -> None:
     """Publish the ``names`` of a pod to the other pods on its networks with names.
 
-    ``info`` is the content of its net-info.json, ``hosts`` the path of its own hosts file, "" to
-    leave that file alone.
+    ``info`` is the content of the pod's net-info.json.  ``hosts`` is the path of the pod's own
+    hosts file, or "" if that file is not to be written.
     """
     networks = {
         network["name"]: [address for address in (network["ip4"], network["ip6"]) if address]
@@ -257,7 +257,10 @@ def refuse_used(ports: list[dict[str, Any]]) -> None:
 
 
 def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
-    """Apply the packet filter ``rules`` of a pod, and enable forwarding from 127.0.0.1."""
+    """Apply the packet filter ``rules`` of a pod, and enable forwarding from 127.0.0.1.
+
+    Raises NetworkError if the packet filter tool fails or a sysctl cannot be set.
+    """
     firewall.apply(info["firewall"], rules)
     fault("network.after-rules")
     for ruleset in rules:
@@ -270,7 +273,8 @@ def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
 def _join(info: dict[str, Any], network: dict[str, Any]) -> list[Rules]:
     """Connect the pod to ``network`` by calling ADD of its plugins; add the result to ``network``.
 
-    Returns the packet filter rules that the built-in plugins need.
+    Returns the packet filter rules that the built-in plugins need.  Raises NetworkError if a plugin
+    fails.
     """
     result: dict[str, Any] = {}
     rules: list[Rules] = []
@@ -314,8 +318,8 @@ def _call(
 def tear_down(info: dict[str, Any]) -> list[str]:
     """Disconnect a pod from its networks, in reverse order; return error messages.
 
-    ``info`` is the content of its net-info.json.  Never raises an exception.  An interface, address
-    or rule that no longer exists is not an error.
+    ``info`` is the content of the pod's net-info.json.  Never raises an exception.  An interface,
+    address or rule that no longer exists is not an error.
     """
     problems: list[str] = []
     try:

@@ -76,7 +76,7 @@ def _destination(flow: bytes, domain: socket.AddressFamily) -> tuple[int, str]:
 
 
 def _is_here(address: str, domain: socket.AddressFamily) -> bool:
-    """Return whether ``address`` is an address of the host: other flows are never forwarded."""
+    """Return whether ``address`` belongs to the host: packets to others are never forwarded."""
     trial = socket.socket(domain, socket.SOCK_DGRAM)
     try:
         trial.bind((address, 0))

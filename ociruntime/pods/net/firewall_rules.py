@@ -21,10 +21,11 @@ class Forward:
 class Rules:
     """Packet filter rules for a pod's interface and one IP ``family`` (4 or 6).
 
-    ``address`` is the pod's address, "" if it has none of the family.  ``masquerade`` is a subnet,
-    or "" for no masquerading: packets to it keep the pod's address, in packets to other addresses
-    the host's address replaces it.  ``link`` is the host's interface to the pod: packets from it to
-    127.0.0.0/8 are dropped, because route_localnet makes these addresses routable.
+    ``address`` is the pod's address, "" if it has none of the family.  Packets from the pod to the
+    subnet ``masquerade`` keep the pod's source address.  In packets to other addresses, the host's
+    address replaces it.  "" means no masquerading.  ``link`` is the host's interface to the pod:
+    packets from it to 127.0.0.0/8 are dropped, because route_localnet makes these addresses
+    routable.
 
     ``bridge`` is the host's bridge of an isolated network, "" if the network is not isolated.
     Connections from other networks to the bridge are dropped, except to forwarded ports.  With
@@ -56,8 +57,9 @@ class Rules:
 
 
 def tag(uuid: str, interface: str, purpose: str) -> str:
-    """Return the tag of the packet filter rules that a pod's interface needs for a purpose.
+    """Return the tag of packet filter rules for a pod's ``interface``.
 
-    The tag is the name of their nft table; the names of iptables chains are made from it.
+    ``purpose`` is a word of the plugin that adds the rules, such as "nat" or "fwd".  The tag is the
+    name of the rules' nft table; the names of the iptables chains are made from it.
     """
     return f"ocipod-{uuid}-{interface}-{purpose}"

@@ -1,6 +1,7 @@
 """Build the hosts file of a pod's apps, and check the names in it.
 
-The first of these that exists is used: the options ``--hosts-entry``, the image's file, a default.
+The file comes from the first of these sources that exists: the options ``--hosts-entry``, the
+image's file, a default.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def parse_hosts_entries(values: list[str]) -> dict[str, Any]:
 
     Each value is ``IP=NAME[,NAME][,IP=NAME]``, or the only value is ``host`` (use the host's file).
     Returns ``{"mode", "entries": [[IP, [NAME, ...]], ...]}``, where the mode is "host" or "".
-    Names of the same address are merged.  Raises UsageError.
+    Names of the same address are merged.  Raises UsageError for an invalid entry.
     """
     if HOST in values:
         if len(values) > 1:
@@ -58,7 +59,7 @@ def _is_address(text: str) -> bool:
 
 
 def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str | None:
-    """Return the content of a pod's hosts file; None if it uses the image's or the host's file.
+    """Return the content of a pod's hosts file; None to use the image's or the host's file.
 
     ``options`` is the result of ``parse_hosts_entries``.  ``hostname`` is added for 127.0.0.1
     unless it is "".  ``image_has_one`` says whether the image has a hosts file.

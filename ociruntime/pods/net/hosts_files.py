@@ -42,9 +42,9 @@ Newest = Callable[[str], bytes | None]
 
 
 def create_lock(path: str) -> None:
-    """Create the lock file for the hosts file ``path``; a file without one is never updated.
+    """Create the lock file for the hosts file ``path``; raise OSError if this fails.
 
-    Raises OSError.
+    A hosts file without a lock file is never updated.
     """
     os.close(os.open(path + LOCK_SUFFIX, _FLAGS | os.O_CREAT, 0o600))
 
@@ -78,7 +78,8 @@ def _run_helpers(
 ) -> None:
     """Start a helper process for each batch of files, and wait for them until ``deadline``.
 
-    Removes the files that they have finished from ``pending``.
+    Removes the files that the helpers have finished from ``pending``.  Raises HostError if no
+    helper can be started.
     """
     batches = [dict(batch) for batch in batches]
     read = write = -1
@@ -158,7 +159,7 @@ def _report(report: int, index: int) -> None:
 
 
 def _detach(report: int) -> int:
-    """Detach this process from the one that started it; return the new number of ``report``.
+    """Detach this process from its parent; return the new number of the descriptor ``report``.
 
     Starts a session, closes all descriptors but ``report``, and resets signal handlers.
     """
@@ -197,7 +198,7 @@ def _leave_own_mounts(state: str) -> None:
         ours = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         theirs = os.open("/proc/1/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return  # what is open here is closed with this process
+        return  # the exit of this process closes the descriptors
     if lib.oci_setns(theirs, CLONE_NEWNS) >= 0:
         try:
             is_same = os.path.samestat(os.stat(state), before)
@@ -231,7 +232,7 @@ def _write_newest(path: str, uuid: str, newest: Newest) -> None:
                 pass  # the pod has just ended, or its app has made the file unwritable
             fcntl.flock(lock, fcntl.LOCK_UN)
             # A helper with newer lines may have found the file locked and skipped it: then the
-            # lines have changed, and this one writes them.
+            # lines have changed, and this helper writes them.
             if newest(uuid) == block:
                 return
     except OSError:
@@ -241,10 +242,11 @@ def _write_newest(path: str, uuid: str, newest: Newest) -> None:
 
 
 def update(path: str, block: bytes) -> None:
-    """Replace ocipod's lines in the hosts file ``path`` by ``block``.  Raises OSError.
+    """Replace ocipod's lines in the hosts file ``path`` by ``block``.
 
     The file is written in place, not replaced by a rename, because it is bind-mounted in the app.
     A concurrent reader may see the beginning of the new text followed by the end of the old one.
+    Raises OSError if the file cannot be opened or written.
     """
     fd = os.open(path, _FLAGS)
     try:

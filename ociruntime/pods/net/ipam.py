@@ -49,7 +49,10 @@ def validate(call: PluginCall) -> None:
 
 
 def assign(call: PluginCall) -> Addresses:
-    """Call ADD of the IPAM plugin; return the assigned addresses.  Raises NetworkError."""
+    """Call ADD of the IPAM plugin; return the assigned addresses.
+
+    Raises NetworkError if the plugin fails or its result is invalid.
+    """
     program = _program(call)
     result = _host_local(call, "add") if program is None else cni.add(program, call)
     try:
@@ -91,7 +94,10 @@ def read(result: dict[str, Any], network: str) -> Addresses:
 
 
 def release(call: PluginCall) -> None:
-    """Release the pod's addresses by calling DEL of the IPAM plugin.  Raises NetworkError."""
+    """Release the pod's addresses by calling DEL of the IPAM plugin.
+
+    Raises NetworkError if the plugin fails.
+    """
     program = _program(call)
     if program is None:
         _host_local(call, "delete")
@@ -100,9 +106,9 @@ def release(call: PluginCall) -> None:
 
 
 def check(call: PluginCall) -> None:
-    """Check with CHECK of the IPAM plugin that the pod's addresses are assigned to it.
+    """Check, by calling CHECK of the IPAM plugin, that the pod's addresses are still assigned.
 
-    Raises NetworkError if one is not.
+    Raises NetworkError if an address is not.
     """
     program = _program(call)
     if program is None:
@@ -112,7 +118,7 @@ def check(call: PluginCall) -> None:
 
 
 def _program(call: PluginCall) -> str | None:
-    """Return the path of the IPAM plugin, or None if the built-in one is used.
+    """Return the path of the IPAM plugin, or None for the built-in plugin.
 
     Raises NetworkError if the plugin is not found.
     """

@@ -13,7 +13,7 @@ LOCAL = "-m addrtype --dst-type LOCAL"
 
 
 def chains(tag: str) -> tuple[str, str]:
-    """Return the names of the chains for the rules with ``tag``: for incoming, for leaving packets.
+    """Return the names of the chains of ``tag``: (for incoming packets, for outgoing packets).
 
     They have at most 28 characters, iptables' limit.  So they contain only the first 8 digits of
     the pod's UUID, which are unique among pods with networks.

@@ -58,7 +58,10 @@ NLA_NESTED = 0x8000
 
 
 def open_namespace(path: str) -> int:
-    """Open the network namespace ``path``, and return a descriptor.  Raises NetworkError."""
+    """Open the network namespace ``path``; return its descriptor.
+
+    Raises NetworkError if it cannot be opened.
+    """
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -68,7 +71,7 @@ def open_namespace(path: str) -> int:
 def links_inside(namespace: int, path: str) -> Rtnetlink:
     """Return a netlink socket in the network namespace with the descriptor ``namespace``.
 
-    Raises NetworkError, with the namespace's ``path`` in its message.
+    Raises NetworkError, whose message contains ``path``, if the namespace cannot be entered.
     """
     try:
         return in_namespace(namespace)
@@ -92,7 +95,8 @@ def find(links: Rtnetlink, name: str) -> Link:
 def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int) -> Link:
     """Create a veth pair, ``name`` on the host and ``inside`` in ``namespace`` (a descriptor).
 
-    Both ends ignore router advertisements.  Returns the host's end.  Raises OSError, NetworkError.
+    Both ends ignore router advertisements.  Returns the host's end.  Raises OSError if the kernel
+    refuses a request, NetworkError if a sysctl cannot be set.
     """
     size = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     peer = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(inside))
@@ -106,8 +110,8 @@ def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int
 def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
     """Create the bridge ``name`` if it is missing, and bring it up; return whether it was created.
 
-    ``links`` must be a netlink socket in the network namespace of this thread.  Raises OSError,
-    NetworkError.
+    ``links`` must be a netlink socket in the network namespace of this thread.  Raises OSError if
+    the kernel refuses a request, NetworkError if a sysctl cannot be set.
     """
     size = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     made = True
@@ -130,7 +134,8 @@ def ignore_advertisements(name: str) -> None:
     """Make the host ignore IPv6 router advertisements and redirects on the interface ``name``.
 
     Otherwise a container with CAP_NET_RAW could give the host an address and a default route by
-    sending a router advertisement (CVE-2020-10749, CVE-2020-13401).  Raises NetworkError.
+    sending a router advertisement (CVE-2020-10749, CVE-2020-13401).  Raises NetworkError if a
+    sysctl cannot be set.
     """
     for setting in (ACCEPT_RA, ACCEPT_REDIRECTS):
         set_sysctl_if_known(setting.format(name), "0")
@@ -148,7 +153,7 @@ def _make(links: Rtnetlink, name: str, kind: bytes, data: bytes, more: bytes) ->
 def remove(links: Rtnetlink, name: str) -> bool:
     """Remove the interface ``name``, with its peer if it is a veth; return whether it existed.
 
-    Raises OSError.
+    Raises OSError if the kernel refuses the request.
     """
     body = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(name))
     try:
@@ -161,9 +166,10 @@ def remove(links: Rtnetlink, name: str) -> bool:
 
 
 def join_bridge(links: Rtnetlink, index: int, bridge: int, hairpin: bool) -> None:
-    """Add the interface ``index`` to the bridge with the index ``bridge``.  Raises OSError.
+    """Add the interface ``index`` to the bridge with the index ``bridge``.
 
     With ``hairpin``, the bridge may send a packet back through the interface from which it came.
+    Raises OSError if the kernel refuses a request.
     """
     body = pack(LINK, 0, 0, index, 0, 0) + attribute(IFLA_MASTER, pack("=I", bridge))
     links.request(RTM_NEWLINK, body)
@@ -199,7 +205,7 @@ def bridge_facts(links: Rtnetlink, name: str) -> tuple[str, str, int]:
 def give_address(links: Rtnetlink, index: int, network: Network) -> None:
     """Add the address ``network`` to the interface ``index``; do nothing if it has this address.
 
-    Raises OSError.
+    Raises OSError if the kernel refuses the address.
     """
     packed = network.address.packed
     flags = 0 if network.family == AF_INET else IFA_F_NODAD
@@ -221,7 +227,7 @@ def add_route(
 ) -> None:
     """Add a route to ``target`` through the interface ``index``; do nothing if the route exists.
 
-    Raises OSError.
+    Raises OSError if the kernel refuses the route.
     """
     family = target.family
     body = pack(
@@ -240,7 +246,8 @@ def add_route(
 def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
     """Remove the route to ``network`` that the kernel added with the address of an interface.
 
-    ``index`` is the interface's index.  Does nothing if there is no such route.  Raises OSError.
+    ``index`` is the interface's index.  Does nothing if there is no such route.  Raises OSError if
+    the kernel refuses the request.
     """
     body = pack(ROUTE, network.family, network.prefix, 0, 0, RT_TABLE_MAIN, 0, SCOPE_NOWHERE, 0, 0)
     body += attribute(RTA_DST, network.first.packed) + attribute(RTA_OIF, pack("=I", index))
@@ -254,7 +261,7 @@ def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
 def link_of_route(links: Rtnetlink, address: Address) -> int:
     """Return the index of the interface through which packets to ``address`` are routed.
 
-    Raises OSError.
+    Raises OSError if there is no route.
     """
     body = pack(ROUTE, address.family, address.bits, 0, 0, 0, 0, 0, 0, 0)
     answer = links.request(RTM_GETROUTE, body + attribute(RTA_DST, address.packed))[0]
@@ -279,7 +286,10 @@ ACCEPT_REDIRECTS = "ipv6/conf/{}/accept_redirects"
 
 
 def set_sysctl(name: str, value: str) -> None:
-    """Set the sysctl ``name`` (relative to /proc/sys/net) to ``value``.  Raises NetworkError."""
+    """Set the sysctl ``name``, a path below /proc/sys/net, to ``value``.
+
+    Raises NetworkError if it cannot be set.
+    """
     path = f"/proc/sys/net/{name}"
     try:
         with open(path, encoding="utf-8") as file:

@@ -54,6 +54,8 @@ def select(
 ) -> list[tuple[Configuration, str]]:
     """Return pairs (configuration, CNI arguments) for ``networks``, in the order of ``known``.
 
+    ``known`` are the network configurations of the host.
+
     Adds ``default-restricted``, so that host and pod can reach each other, unless ``networks``
     include ``default`` or a network whose pods find each other by name.  Raises NetworkError for an
     unknown name.
@@ -85,7 +87,7 @@ def select(
 def check(networks: list[tuple[str, str]], net_directories: list[str]) -> None:
     """Check that each of ``networks``, pairs (name, CNI arguments), is configured.
 
-    Raises NetworkError if one is not.
+    Raises NetworkError for a network that is not configured.
     """
     from ociruntime.pods.net.network_configs import load
 

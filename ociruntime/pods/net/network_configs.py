@@ -1,8 +1,8 @@
 """Network configurations: the CNI files ``*.conf`` and ``*.conflist``, and two built-in networks.
 
 A file overrides files of the same name in directories of lower precedence.  A network overrides
-networks of the same name in such directories, and the built-in one.  Networks are sorted by file
-name; built-in ones come last.
+networks of the same name in such directories, and the built-in network of that name.  Networks are
+sorted by file name; the built-in networks come last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LARGEST_FILE = 1 << 20
 
 DEFAULT = "default"
 RESTRICTED = "default-restricted"
-# A member of a configuration that CNI does not know, and the members of this object.
+# Our own member of a network configuration, which CNI ignores, and the members of this object.
 OWN = "ociruntime"
 _OWN_MEMBERS = (
     ("names", bool, "true or false"),  # pods find each other by name
@@ -67,7 +67,7 @@ class Configuration:
 
     @property
     def masquerades(self) -> bool:
-        """True if packets from its pods to other networks are masqueraded (``ipMasq``)."""
+        """True if packets from this network's pods to others are masqueraded (``ipMasq``)."""
         return any(plugin.get("ipMasq") is True for plugin in self.plugins)
 
 
@@ -99,10 +99,10 @@ def plugin_directories(net_directories: list[str]) -> tuple[str, ...]:
 
 
 def load(net_directories: list[str]) -> list[Configuration]:
-    """Return the networks configured in ``net_directories``, then the built-in ones.
+    """Return the networks configured in ``net_directories``, then the built-in networks.
 
-    They are sorted by file name.  Of networks with the same name, the one in the first directory is
-    used.  Raises NetworkError, with the path, if a file is invalid.
+    They are sorted by file name.  If networks have the same name, the network in the first
+    directory is used.  Raises NetworkError, with the path, if a file is invalid.
     """
     files: dict[str, str] = {}
     for directory in net_directories:

@@ -13,8 +13,8 @@ from ociruntime.pods.net.firewall_rules import Rules
 class PluginCall:
     """The parameters of a call to a CNI plugin, installed or built in.
 
-    ``container`` is the pod's UUID.  ``namespace`` is the path of its network namespace, "" if that
-    no longer exists.
+    ``container`` is the pod's UUID.  ``namespace`` is the path of its network namespace, "" if the
+    namespace no longer exists.
     """
 
     __slots__ = (
@@ -166,7 +166,7 @@ def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
 def addresses(result: dict[str, Any]) -> tuple[str, str]:
     """Return (first IPv4 address, first IPv6 address) of ``result``, a CNI result.
 
-    The addresses have no prefix length; "" stands for a missing one.
+    The addresses have no prefix length; "" stands for a missing address.
     """
     first = {False: "", True: ""}  # by whether it is IPv6
     for item in result.get("ips") or ():

@@ -7,8 +7,9 @@ a daemon.  Each pod that joins or leaves such a network updates the files of the
                                         "networks": {NETWORK: [ADDRESS, ...]}}}}
     STATE/.names.lock  flock(2) held while the table is changed
 
-All pods of the host share this lock, so an app must not be able to delay its holder: the hosts
-files of running pods are written without it, from the newest table (``hosts_files.py``).
+All pods of the host share this lock, so an app must not be able to delay the process that holds it.
+The hosts files of running pods are therefore written after the lock is released, from the newest
+table (``hosts_files.py``).
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def join(
     """Publish the ``names`` of the pod ``uuid`` on ``networks``, {network: the pod's addresses}.
 
     Adds the pod to the table of names below ``state``, and updates the other pods' hosts files.
-    ``hosts`` is the path of the pod's own hosts file, "" to leave that file alone.  Ignores invalid
-    names.  Raises HostError if the table or the pod's own file cannot be written.
+    ``hosts`` is the path of the pod's own hosts file, or "" if that file is not to be written.
+    Ignores invalid names.  Raises HostError if the table or the pod's own file cannot be written.
     """
     entry: Entry = {
         "names": list(dict.fromkeys(name for name in names if is_pod_name(name))),
@@ -65,7 +66,7 @@ def join(
 def leave(state: str, uuid: str) -> None:
     """Remove a pod's names from the table, and update the other pods' hosts files.
 
-    Raises HostError.
+    Raises HostError if the table cannot be written.
     """
     if not is_there(f"{state}/{TABLE}"):
         return
@@ -92,7 +93,7 @@ def pods_on(state: str, network: str) -> list[str]:
 
 
 def _without_dead(state: str, pods: Pods, own: str) -> Pods:
-    """Return ``pods`` without those that have exited; always include the pod ``own``.
+    """Return ``pods`` without the pods that have exited; always include the pod ``own``.
 
     A pod whose monitor was killed has exited without calling ``leave``.
     """

@@ -1,6 +1,7 @@
 """Network records of pods, which show whose addresses and ports can be reused.
 
-``STATE/.pods/UUID`` exists from before a pod's first address is assigned until all are released.
+``STATE/.pods/UUID`` exists from before a pod's first address is assigned until all its addresses
+are released.
 It contains the boot id and the network namespace: a pod whose namespace no longer exists is dead,
 even if its cleanup never ran.  It also lists the host ports forwarded to the pod, because a port
 can be forwarded to one pod only.
@@ -19,7 +20,7 @@ from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.net.firewall_rules import DIGITS
 
 DIRECTORY = ".pods"
-ANY = ("0.0.0.0", "::")  # noqa: S104 - addresses that mean all of the host's
+ANY = ("0.0.0.0", "::")  # noqa: S104 - stand for all addresses of the host
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -47,11 +48,11 @@ def write_record(
 ) -> None:
     """Write the network record of the pod ``uuid`` below the directory ``state``.
 
-    ``path`` is the path of its network namespace, ``identity`` the result of
-    ``namespace_identity``, ``ports`` are the CNI port mappings forwarded to it.  Raises HostError
-    if the record cannot be written; NetworkError if one of the ports is forwarded to another live
-    pod, or if another pod's UUID begins with the same 8 digits, which are part of the names of
-    interfaces and rules.
+    ``path`` is the path of the pod's network namespace, ``identity`` the result of
+    ``namespace_identity``, ``ports`` are the CNI port mappings forwarded to the pod.  Raises
+    HostError if the record cannot be written.  Raises NetworkError if one of the ports is forwarded
+    to another live pod, or if another pod's UUID begins with the same 8 digits, which are part of
+    the names of interfaces and rules.
     """
     import fcntl
 
@@ -78,7 +79,7 @@ def write_record(
 
 
 def has_record(state: str, uuid: str) -> bool:
-    """Return whether the pod ``uuid`` has a network record: without one it has no addresses."""
+    """Return whether the pod ``uuid`` has a network record; a pod without one has no addresses."""
     return is_there(f"{state}/{DIRECTORY}/{uuid}")
 
 
@@ -126,7 +127,7 @@ def _read(path: str) -> dict[str, Any] | None:
 
 
 def forget(state: str, uuid: str) -> None:
-    """Remove a pod's network record, if it exists.  Raises HostError."""
+    """Remove a pod's network record, if it exists; raise HostError if it cannot be removed."""
     try:
         os.unlink(f"{state}/{DIRECTORY}/{uuid}")
     except FileNotFoundError:

@@ -13,8 +13,8 @@ PROTOCOLS = ("tcp", "udp", "sctp")
 def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """Return CNI port mappings for the host ports that a pod's manifest forwards.
 
-    Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError if no app
-    defines a port, if apps define it differently, or if a host port is forwarded twice.
+    Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError for a port
+    that no app defines or apps define differently, or for a host port that is forwarded twice.
     """
     named: dict[str, list[dict[str, Any]]] = {}
     for app in manifest.get("apps") or ():
@@ -26,7 +26,7 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         owners = named.get(name, [])
         # The apps share the network, so one name must mean one port.
         if any(_place(one) != _place(owners[0]) for one in owners):
-            raise PodError(f'forward port "{name}": the apps of the pod define it differently')
+            raise PodError(f'forward port "{name}": the apps define different ports of this name')
         port = owners[0] if owners else _port_of_name(name)
         if not port and not publication.get("podPort"):
             raise PodError(
@@ -39,7 +39,7 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         key = (one["protocol"], one["hostIP"], one["hostPort"])
         if key in taken:
             raise PodError(
-                f"forward host port {one['hostPort']}/{one['protocol']}: it is forwarded twice"
+                f"forward host port {one['hostPort']}/{one['protocol']}: the port is used twice"
             )
         taken.add(key)
     return mappings
@@ -68,8 +68,8 @@ def _mappings(publication: dict[str, Any], port: dict[str, Any]) -> list[dict[st
         or max(publication["hostPort"], inside) + count - 1 > HIGHEST
     ):
         raise PodError(
-            f'forward port "{publication["name"]}": it needs a host port, and port numbers must be '
-            f"at most {HIGHEST}"
+            f'forward port "{publication["name"]}": it must have a host port, and both port '
+            f"numbers must be at most {HIGHEST}"
         )
     return [
         {

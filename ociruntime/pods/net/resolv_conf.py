@@ -1,7 +1,7 @@
 """Build the resolv.conf of a pod's apps.
 
-The first of these that exists is used: the options ``--dns...``, the networks' results, the host's
-settings.  With ``--dns=none`` the image's file is used.
+The settings come from the first of these sources that exists: the options ``--dns...``, the
+networks' results, the host's resolv.conf.  With ``--dns=none`` the image's file is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def parse_dns(
     """Convert the values of --dns, --dns-search, --dns-opt and --dns-domain to DNS settings.
 
     Returns ``{"mode", "nameservers", "search", "options", "domain"}``; the mode is "host", "none"
-    or "".  ``check_servers`` has checked ``servers``.  Raises UsageError.
+    or "".  The caller has checked ``servers`` with ``check_servers``.  Raises UsageError if options
+    contradict each other or a value is invalid.
     """
     mode = ""
     if servers and servers[0] in (HOST, NONE):
@@ -50,8 +51,8 @@ def parse_dns(
 def check_servers(where: str, servers: list[str]) -> None:
     """Check the values of --dns: addresses of name servers, or only ``host`` or ``none``.
 
-    ``host`` stands for the host's resolv.conf, ``none`` for the image's.  Raises BadRequest, whose
-    message begins with ``where``, the option or the JSON path.
+    ``host`` stands for the host's resolv.conf, ``none`` for the image's.  Raises BadRequest if a
+    value is invalid; its message begins with ``where``, the option or the JSON path.
     """
     for word in servers:
         if word in (HOST, NONE):
@@ -71,9 +72,9 @@ def resolv_conf(
     """Return the content of a pod's resolv.conf; None if the pod does not get a generated file.
 
     ``options`` is the result of ``parse_dns``, ``networks`` the object ``dns`` of the CNI results,
-    ``host`` the result of ``host_dns``; the first one that is not empty is used.  Name servers that
-    it lacks are taken from the next one.  After None, the pod uses the host's file if the mode is
-    "host", otherwise the image's file.
+    ``host`` the result of ``host_dns``.  The settings come from the first of these that is not
+    empty.  The name servers come from the first of these that has any.  If the result is None, the
+    pod uses the host's file if the mode is "host", otherwise the image's file.
     """
     if options.get("mode"):
         return None
@@ -92,7 +93,7 @@ def resolv_conf(
 
 
 def host_dns(text: str, is_host_network: bool) -> dict[str, Any]:
-    """Return the settings in ``text``, the host's resolv.conf, that are valid in a pod, too.
+    """Return the settings in ``text``, the host's resolv.conf, that also work in a pod.
 
     Unless ``is_host_network``, leaves out name servers on the host's loopback interface, such as
     systemd-resolved's 127.0.0.53: a pod cannot reach them from its own network namespace.

@@ -28,7 +28,7 @@ def run_program(
 
     Returns (exit code, stdout, stderr); the exit code is -N if signal N killed the program.  Raises
     NetworkError if the program cannot be executed, prints more than 1 MiB, or has not exited after
-    ``timeout`` seconds.  In the last two cases its process group is killed.
+    ``timeout`` seconds.  In the last two cases, it kills the program's process group.
     """
     if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
         # If SIGCHLD is ignored (inherited), the kernel reaps the program and we lose its status.
@@ -107,7 +107,7 @@ def _collect(
 def _take(fd: int, into: bytearray, path: str, everything: bool) -> bool:
     """Read output of the program ``path`` from ``fd``, and append it to ``into``.
 
-    With ``everything``, read all that is available.  Returns False at the end of the output.
+    With ``everything``, read until no more is available.  Returns False at the end of the output.
     Raises NetworkError if the output exceeds the limit.
     """
     while True:

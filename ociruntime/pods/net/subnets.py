@@ -59,7 +59,7 @@ def ranges_of(configuration: Configuration) -> list[tuple[Network, str]]:
 def used_by_host() -> list[Used]:
     """Return the subnets in this host's routing tables, without default routes.
 
-    Raises HostError.
+    Raises HostError if the routes cannot be listed.
     """
     subnets = []
     try:

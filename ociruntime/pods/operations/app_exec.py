@@ -20,8 +20,8 @@ class Command:
     """A command to execute in an app.
 
     ``env`` are variables ``NAME=VALUE`` that are added to the app's environment.  ``user`` is
-    ``USER[:GROUP]``, names or numbers.  With ``user`` or ``cwd`` "", the command runs with the user
-    or working directory of the app's process.
+    ``USER[:GROUP]``, names or numbers.  If ``user`` or ``cwd`` is "", the command runs with the
+    user or working directory of the app's process.
     """
 
     __slots__ = ("argv", "cwd", "env", "tty", "user")
@@ -93,7 +93,10 @@ def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
 
 
 def _exec_arguments(runtime: RuntimeCalls, pod: Pod, app: str, command: Command) -> list[str]:
-    """Return the arguments for ``exec`` of the OCI runtime.  Raises UsageError, PodError."""
+    """Return the arguments for ``exec`` of the OCI runtime.
+
+    Raises UsageError for an invalid user, PodError if the user is not found.
+    """
     container = runtime.container(app)
     if command.env or command.tty or command.user:
         own = read_object(pod, f"apps/{app}/bundle/config.json") or {}
@@ -113,7 +116,7 @@ def _root_of(pod: Pod, app: str) -> str:
 
 
 def process_with(own: Mapping[str, Any], command: Command, root: str = "") -> dict[str, Any]:
-    """Return the OCI ``process`` object for ``command``, derived from ``own``, that of the app.
+    """Return the OCI ``process`` object for ``command``, based on ``own``, the app's ``process``.
 
     The options of the runtime's exec are not used, because runtimes differ: with --env, runc adds
     to the app's variables, crun replaces them.  The user of ``command`` is looked up in ``root``,
@@ -159,7 +162,7 @@ _OF_ACCOUNT = {"HOME": "home", "USER": "name", "LOGNAME": "name", "SHELL": "shel
 def _for_account(variables: list[str], old: Account, new: Account) -> list[str]:
     """Return ``variables`` with HOME, USER, LOGNAME and SHELL of ``new`` instead of ``old``.
 
-    A variable with another value than ``old`` has was set on purpose, and is unchanged.
+    A variable whose value is not that of ``old`` was set on purpose, and is unchanged.
     """
     result = []
     for word in variables:

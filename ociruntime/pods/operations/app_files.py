@@ -68,7 +68,7 @@ _KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
 
 @dataclass(frozen=True)
 class AppRoot:
-    """The open root directory ``fd`` of an app.
+    """An app's root directory, open as the descriptor ``fd``.
 
     ``shift`` is the host id of the app's user 0; it is not 0 if the pod has a user namespace.
     """
@@ -90,7 +90,7 @@ def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
     For a stopped app, this process enters a new mount namespace and mounts the root directory
     there; the app cannot be started until the context ends.  If a running app exits before the
     context ends, this process is killed.  Raises PodError if the files are not accessible,
-    HostError.
+    HostError if the root directory cannot be mounted or opened.
     """
     settings = read_runtime_config(pod)
     if settings.get("flavor") == "kvm":
@@ -143,7 +143,8 @@ def _running_root(pod: Pod, app: str, pid: int, lock: int) -> Iterator[int]:
 def _root_of(pod: Pod, pid: int) -> int:
     """Return a descriptor of the root directory of the process ``pid``.
 
-    Raises PodError if the process is not in a cgroup of the pod, HostError if it cannot be opened.
+    Raises PodError if the process is not in a cgroup of the pod, HostError if the directory cannot
+    be opened.
     """
     try:
         process = os.open(f"/proc/{pid}", _PATH_ONLY)
@@ -197,14 +198,14 @@ def _stopped_root(pod: Pod, app: str, settings: dict[str, Any], limits: Limits) 
 class _FileInApp:
     """A file in an app: ``name`` in the open directory ``fd``, and its ``status`` (lstat(2)).
 
-    If the path is that of a directory itself, such as ``/`` or ``a/..``, ``fd`` is this directory
+    If the path names a directory itself, such as ``/`` or ``a/..``, ``fd`` is this directory
     and ``name`` is b"".
     """
 
     def __init__(self, root: AppRoot, path: str, *, follow: bool = False) -> None:
         """Resolve ``path`` in ``root``; with ``follow``, also follow a symbolic link at its end.
 
-        Raises OSError, ImageError.
+        Raises OSError if a component is missing, ImageError for too many components or links.
         """
         self._inside = Inside(root.fd, Budget(root.limits, _any_room))
         parts = os.fsencode(path).split(b"/")
@@ -253,7 +254,8 @@ def file_facts(root: AppRoot, path: str, *, follow: bool = False) -> dict[str, A
     """Return ``{"name", "kind", "size"}`` of the file at ``path`` in an app.
 
     The kind is file, directory, link or special, the size is in bytes.  The name is "" for a path
-    such as ``/`` or ``a/.``.  With ``follow``, a symbolic link is followed.  Raises PodError.
+    such as ``/`` or ``a/.``.  With ``follow``, a symbolic link is followed.  Raises PodError if the
+    file is not found.
     """
     with _resolved(root, path, "inspect", follow=follow) as file:
         return {
@@ -267,8 +269,9 @@ def copy_out(root: AppRoot, path: str, target: BinaryIO, *, follow: bool = False
     """Write a tar archive of the file or directory at ``path`` in an app to ``target``.
 
     Names in the archive are relative to the directory, whose own entry is ".".  Sockets, and
-    filesystems mounted below the directory, are left out.  With ``follow``, a symbolic link
-    ``path`` is followed.  Raises PodError.
+    filesystems mounted below the directory, are left out.  With ``follow``, a symbolic link at
+    ``path`` is followed.  Raises PodError if a file cannot be read, or if ``path`` is a device,
+    socket or FIFO.
     """
     with _resolved(root, path, "copy", follow=follow) as file:
         budget = Budget(root.limits, _any_room)
@@ -295,7 +298,8 @@ def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> li
 
     If ``name`` is not "", it replaces the first component of each name in the archive.  Existing
     files are replaced; files in the archive are added to existing directories.  Returns warnings
-    for the user.  Raises PodError.
+    for the user.  Raises PodError if the archive is invalid, a file cannot be written, or the pod
+    has a user namespace.
     """
     if root.shift:
         raise PodError(
@@ -320,8 +324,7 @@ class _FileUnpacker(LayerUnpacker):
 
     Names ``.wh.*`` have no special meaning, and the attributes of the root directory are not
     changed.  A program in the app may move directories meanwhile.  As in LayerUnpacker, symbolic
-    links are not followed out of the root filesystem, so files can only end up at another place
-    inside it.
+    links are not followed out of the root filesystem, so files can only end up elsewhere inside it.
     """
 
     def __init__(
@@ -442,7 +445,7 @@ def guarded(lock: int, app: str, init: int = -1) -> Iterator[None]:
 
     If this process is killed, the child holds the lock until the mounts of this process are gone.
     ``init`` is the pidfd of the app's init, or -1; when the init exits, the child kills this
-    process.  Raises HostError.
+    process.  Raises HostError if the child cannot be started.
     """
     try:
         us = os.pidfd_open(os.getpid())
@@ -475,7 +478,7 @@ def _guard(lock: int, us: int, init: int, ended: int, app: str) -> None:
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     needed = sorted({2, lock, us, ended, init} - {-1})
-    # Close all others: they would keep the mount busy, or the pipe open.
+    # Close all other descriptors: they would keep the mount busy, or the pipe open.
     for below, above in zip([-1, *needed], [*needed, os.sysconf("SC_OPEN_MAX")], strict=True):
         os.closerange(below + 1, above)
     poll = select.poll()
@@ -497,7 +500,8 @@ def mount_volumes(pod: Pod, app: str, settings: dict[str, Any], root: int, limit
 
     This process must be in a private mount namespace and in the pod's directory; ``settings`` is
     the pod's runtime-config.  Skips a volume whose source is missing or whose mount point is
-    unsuitable, so that the app's other files remain accessible.  Raises HostError, PodError.
+    unsuitable, so that the app's other files remain accessible.  Raises HostError if a mount fails,
+    PodError if the manifest is damaged.
     """
     manifest = read_manifest(pod)
     facts = AppFacts(pod.uuid, "")
@@ -560,7 +564,7 @@ def _mount_point(source: int, root: int, path: str, limits: Limits | None) -> in
 def _make_read_only(source: int, root: int, path: str) -> None:
     """Make the bind mount of ``source`` at ``path`` below ``root`` read-only.
 
-    Raises HostError, also if something other than ``source`` is mounted there.
+    Raises HostError if this fails, or if something other than ``source`` is mounted at ``path``.
     """
     action = f'mount a volume read-only at "{path}"'
     try:

@@ -23,7 +23,8 @@ TERMINAL = {"tty": STREAMS, "tty-in": ("stdin",), "tty-out": ("stdout",)}
 def parse_mode(text: str) -> list[str]:
     """Parse ``text``, the value of --mode, and return the names of the streams to attach to.
 
-    Returns [], which means all streams of the app, for ``auto``.  Raises UsageError.
+    Returns [], which means all streams of the app, for ``auto``.  Raises UsageError for an unknown
+    value.
     """
     if text in ("", "auto"):
         return []
@@ -43,7 +44,8 @@ def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = 
 
     Returns the app's exit code, or 0 if the user detached.  ``streams`` are the names of the app's
     streams, [] for all.  ``keys`` is the sequence of bytes that detaches.  With ``wait``, an app
-    that is not running is attached at its next start.  Raises PodError, HostError.
+    that is not running is attached at its next start.  Raises PodError if the monitor refuses the
+    request, HostError if the connection fails.
     """
     sock = connect(pod)
     terminal: Terminal | None = None

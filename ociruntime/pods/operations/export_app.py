@@ -41,7 +41,7 @@ _MOUNTED_FILES = ("etc/hosts", "etc/resolv.conf", "etc/hostname")
 
 
 class BlobsAndNew(Blobs):
-    """The blobs in the image store, and the new blobs of an export, in unlinked temporary files."""
+    """The blobs in the image store, plus an export's new blobs in unlinked temporary files."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -109,7 +109,8 @@ def exported(
     Blobs that the image store lacks are added to ``blobs``, as temporary files in ``directory``.
     With ``squash``, the image has a single layer.  ``limits`` limits the number of bytes.  The
     caller must be in the context ``lock_stopped_pod``.  Raises PodError if the app's files cannot
-    be read, ImageError if its image is missing or a limit is exceeded, HostError.
+    be read, ImageError if its image is missing or a limit is exceeded, HostError if a file cannot
+    be read or written.
     """
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)
@@ -159,7 +160,7 @@ def _base(store: Store, known: dict[str, Any]) -> Image:
     except ImageError as error:
         raise ImageError(
             f"export an app: its image is no longer in the store: {error}",
-            "use --squash, which does not need it",
+            "use --squash, which does not need the image",
         ) from error
 
 
@@ -226,7 +227,7 @@ def _merged(
 ) -> None:
     """Write a tar archive of an app's root filesystem, an overlay, to ``target``.
 
-    A child process mounts the overlay in a new mount namespace.  Raises PodError.
+    A child process mounts the overlay in a new mount namespace.  Raises PodError if it fails.
     """
     read, write = os.pipe2(os.O_CLOEXEC)
     error_read, error_write = os.pipe2(os.O_CLOEXEC)

@@ -65,7 +65,8 @@ def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str
 def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]:
     """Return the members of runtime-config that are set when a pod is run.
 
-    To check only the request, pass "" as ``uuid``.  Raises UsageError.
+    To check only the request, pass "" as ``uuid``.  Raises UsageError for an invalid or unsupported
+    option, or for options that contradict each other.
     """
     from ociruntime.pods.net import hosts_entries, net_option, resolv_conf
 
@@ -104,9 +105,9 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
 
 
 def _check_namespaces(request: PodRequest) -> None:
-    """Raise UsageError if ``request`` sets something in a namespace that it shares with the host.
+    """Raise UsageError if ``request`` changes a namespace that the pod shares with the host.
 
-    An example is the hostname.
+    For example, --hostname contradicts --uts=parent.
     """
     if request.private_users and "parent" in (request.pid, request.uts):
         name = "pid" if request.pid == "parent" else "uts"

@@ -54,7 +54,7 @@ class Request:
 def prepare(request: Request) -> Pod:
     """Create a pod from a request; return it in the phase prepare, locked by this process.
 
-    Raises RuntimeFailure.
+    Raises RuntimeFailure if the request is invalid, or an image or the pod cannot be created.
     """
     kind = check(request)
     _warn_of_ignored(request, kind)
@@ -70,7 +70,7 @@ def check(request: Request) -> Flavour:
     """Check the options in ``request`` that can be checked without images.
 
     Returns the pod's flavour (oci, kvm or fly).  Raises UsageError for options that contradict each
-    other, PodError if this host does not support one.
+    other, PodError if this host does not support an option.
     """
     pod = request.pod
     if pod.pod_manifest:
@@ -144,7 +144,7 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
     """Return the image ``reference`` from the store; fetch it first if --pull-policy requires it.
 
     ``signature`` is the path of a detached signature, or "".  Raises ImageError if the image cannot
-    be fetched or is not trusted, HostError.
+    be fetched or is not trusted, HostError if ``signature`` cannot be read.
     """
     from ociruntime.images.fetch import fetch
 
@@ -172,7 +172,7 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
         warn=request.warn,
     )
     if image.has_healthcheck:
-        request.warn(f'image "{image.name or image.id}": its HEALTHCHECK is not run')
+        request.warn(f'image "{image.name or image.id}": its HEALTHCHECK is ignored')
     return image
 
 
@@ -244,9 +244,10 @@ def _image_settings(host: Host) -> Settings:
 
 
 def render(host: Host, image: Image) -> tuple[str, str]:
-    """Unpack the image to the tree store, unless it is there already.
+    """Unpack the image to the tree store, unless the store has it already.
 
-    Returns (id of the unpacked tree, path of its root directory).  Raises ImageError, HostError.
+    Returns (id of the unpacked tree, path of its root directory).  Raises ImageError if the image
+    cannot be unpacked, HostError if a file cannot be written.
     """
     from ociruntime.images.unpack.tree_store import TreeStore
 
@@ -292,7 +293,8 @@ def add_files(
     ``entry`` is the app's entry in the pod's manifest, ``tree`` the result of ``render``.  If an
     overlay cannot be mounted, sets ``settings["overlay"]`` to False and copies the image's files.
     With ``docker_environment``, the app's environment has only the defaults that docker sets.
-    Raises PodError for invalid settings, ImageError if a limit is exceeded, HostError.
+    Raises PodError for invalid settings, ImageError if a limit is exceeded, HostError if a file
+    cannot be created.
     """
     from ociruntime.pods.bundle.overlay import mount_error
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
@@ -337,8 +339,8 @@ def make_volumes(
 ) -> None:
     """Create the directories of a pod's volumes of kind ``empty``, in the pod's directory ``path``.
 
-    The volumes in ``draft.implicit``, even if they are directories of the host, are filled with an
-    image's files if they are empty.  ``roots`` maps names of apps to the root directories of their
+    Empty volumes in ``draft.implicit``, even if they are directories of the host, are filled with
+    an image's files.  ``roots`` maps names of apps to the root directories of their
     images.  Raises HostError, OSError if a volume cannot be created or filled, ImageError if a
     limit is exceeded.
     """

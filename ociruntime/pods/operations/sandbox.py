@@ -50,13 +50,13 @@ from ociruntime.pods.store.remove_tree import remove_tree
 if TYPE_CHECKING:
     from ociruntime.images.store.store import Store
 
-_MUTABLE_HINT = "only pods of `app sandbox` can be changed"
+_MUTABLE_HINT = "only pods made with `ocipod app sandbox` can be changed"
 
 
 def settings_of(host: Host, request: SandboxRequest, uuid: str) -> dict[str, Any]:
     """Return the content of a sandbox's file ``runtime-config``.
 
-    To check only the request, pass "" as ``uuid``.  Raises UsageError.
+    To check only the request, pass "" as ``uuid``.  Raises UsageError for an unsupported option.
     """
     settings = prepared_settings(host, request, "oci") | run_settings(request, uuid, "oci")
     settings |= {"mutable": True, "on_failure": request.on_failure, "on_exit": request.on_exit}
@@ -64,7 +64,7 @@ def settings_of(host: Host, request: SandboxRequest, uuid: str) -> dict[str, Any
         settings["keep"] = True
     kind = flavour(request.flavor or "oci").name
     if kind != "oci":
-        raise UsageError(f"--flavor={kind}: mutable pods require flavour oci")
+        raise UsageError(f"--flavor={kind}: a sandbox requires flavour oci")
     if settings["interactive"]:
         raise UsageError("--interactive: not supported by `app sandbox`: the new pod has no apps")
     return settings
@@ -87,7 +87,7 @@ def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None
     """Create a sandbox with the apps in ``request``; return it, locked by this process.
 
     The sandbox is in the phase prepare.  ``warn`` is called with warnings for the user.  Raises
-    RuntimeFailure.
+    RuntimeFailure if the request is invalid or a file cannot be created.
     """
     from ociruntime.pods.store.phases import make_pod
 
@@ -119,7 +119,7 @@ def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None
 def save_uuid(path: str, pod: Pod) -> None:
     """Write the pod's UUID to ``path``, the file of --uuid-file-save, unless it is "".
 
-    Raises HostError.
+    Raises HostError if the file cannot be written.
     """
     if not path:
         return
@@ -134,8 +134,8 @@ def save_uuid(path: str, pod: Pod) -> None:
 def _stored(directory: str) -> Iterator[Store]:
     """Context manager: open the image store, and prevent ``image gc`` from removing images.
 
-    In the context, the caller writes a manifest that refers to images; afterwards they count as
-    used.
+    In the context, the caller writes a manifest that refers to images.  Afterwards, these images
+    count as used.
     """
     from ociruntime.images.store.store import Store
     from ociruntime.pods.store.lock import prepare_lock
@@ -209,7 +209,7 @@ def _draft_app(
 ) -> dict[str, Any]:
     """Add an app and its volumes to ``draft``; return the app's manifest entry.
 
-    ``settings`` is the pod's runtime-config.  Raises UsageError.
+    ``settings`` is the pod's runtime-config.  Raises UsageError for a wrong name, volume or mount.
     """
     app.mount = [*app.mount, *_add_volumes(draft.manifest, app)]
     if settings["private_users"]:
@@ -236,7 +236,8 @@ def _make_files(
     """Create an app's files and volumes in the pod's directory.
 
     ``entry`` is the app's entry in the manifest of ``draft``, ``app_and_image`` are its request and
-    its image, ``settings`` is the pod's runtime-config.  Raises RuntimeFailure, OSError.
+    its image, ``settings`` is the pod's runtime-config.  Raises RuntimeFailure or OSError if a file
+    cannot be created.
     """
     app, image = app_and_image
     tree = render(request.host, image)
@@ -257,7 +258,7 @@ def _make_files(
 def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, Any]]:
     """Add the volumes of the app's --mnt-volume options to ``manifest``; return their mounts.
 
-    Raises UsageError.
+    Raises UsageError if a host directory is missing, or the pod has another volume of that name.
     """
     where = app.where("mnt_volume")
     mounts = []
@@ -303,7 +304,7 @@ def remove_app(pod: Pod, app: str, seconds: float) -> None:
 def remove_files(pod: Pod, name: str, volumes: Sequence[str] = ()) -> None:
     """Remove the files and logs of the app ``name``, and the pod's ``volumes``, from disk.
 
-    The pod's manifest is not changed.  Raises HostError.
+    The pod's manifest is not changed.  Raises HostError if a file cannot be removed.
     """
     try:
         _remove(pod, "apps", lambda each: each == name)
@@ -317,7 +318,7 @@ def remove_files(pod: Pod, name: str, volumes: Sequence[str] = ()) -> None:
 def _remove(pod: Pod, part: str, matches: Callable[[str], bool]) -> None:
     """Remove the entries of the pod's subdirectory ``part`` whose names ``matches`` accepts.
 
-    Raises OSError.
+    Raises OSError if an entry cannot be removed.
     """
     fd = open_directory(part, pod.fd)
     try:

@@ -25,8 +25,8 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
     """Stop a running pod; return False if it has exited already.
 
     ``seconds`` is the time between the stop signal and SIGKILL; with ``force``, the apps are killed
-    at once.  With ``wait``, wait until the pod has exited.  Raises PodError if it cannot be
-    stopped, HostError if its monitor cannot be reached.
+    at once.  With ``wait``, wait until the pod has exited.  Raises PodError if the pod has not run
+    yet or cannot be stopped, HostError if its monitor cannot be reached.
     """
     if pod.state in _BEFORE:
         raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
@@ -65,7 +65,7 @@ def _run_of(pod: Pod) -> object:
 
 
 def _kill(pod: Pod) -> bool:
-    """Kill the pod's monitor, with which the pod's other processes exit.
+    """Kill the pod's monitor; the pod's other processes then exit as well.
 
     Returns False if its pid is not known or it cannot be killed.  Raises PodError if the file
     monitor.json is damaged.

@@ -17,7 +17,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def open_directory(name: str | bytes, within: int | None = None) -> int:
-    """Open the directory ``name`` and return its descriptor.  Raises OSError.
+    """Open the directory ``name`` and return its descriptor; raise OSError if this fails.
 
     ``name`` is relative to the directory ``within``, a descriptor; None means the working
     directory.  The last component must not be a symbolic link.
@@ -39,7 +39,7 @@ def try_lock(fd: int, *, exclusive: bool) -> bool:
 
 
 def unlock(fd: int) -> None:
-    """Release the lock that ``fd`` holds, if any.  Raises HostError."""
+    """Release the lock that ``fd`` holds, if any; raise HostError if flock(2) fails."""
     _lock(fd, fcntl.LOCK_UN)
 
 
@@ -57,7 +57,10 @@ def is_locked(fd: int) -> bool:
 
 
 def wait_for_release(fd: int) -> None:
-    """Wait until no process holds an exclusive lock on the file ``fd``.  Raises HostError."""
+    """Wait until no process holds an exclusive lock on the file ``fd``.
+
+    Raises HostError if flock(2) fails.
+    """
     _lock(fd, fcntl.LOCK_SH)
     unlock(fd)
 
@@ -66,7 +69,7 @@ def _lock(fd: int, operation: int) -> None:
     """Lock or unlock the file ``fd`` with flock(2).
 
     ``operation`` is LOCK_SH, LOCK_EX or LOCK_UN, combined with LOCK_NB to not wait.  Raises
-    BlockingIOError if another process holds a conflicting lock, HostError.
+    BlockingIOError if another process holds a conflicting lock, HostError if flock(2) fails.
     """
     try:
         fcntl.flock(fd, operation)
@@ -92,7 +95,10 @@ def prepare_lock(directory: str, exclusive: bool) -> FileLock:
 
 
 def make_directories(path: str) -> None:
-    """Create the directory ``path`` and its missing parents, with mode 0750.  Raises OSError."""
+    """Create the directory ``path`` and its missing parents, with mode 0750.
+
+    Raises OSError if a directory cannot be created.
+    """
     try:
         os.mkdir(path, 0o750)
     except FileExistsError:

@@ -18,7 +18,7 @@ class Line:
     """A line of an app's output, written at ``time`` (RFC 3339).
 
     ``stream`` is "stdout" or "stderr".  ``ended`` is False if the line is not complete yet, or if
-    it is longer than LONGEST_LINE and this is only a part of it.
+    the line is longer than LONGEST_LINE and ``text`` is only a part of it.
     """
 
     __slots__ = ("app", "ended", "stream", "text", "time")
@@ -32,7 +32,7 @@ class Line:
 
 
 class Assembler:
-    """Joins entries of an app's log, which may be parts of lines, to the lines of its output."""
+    """Joins the entries of an app's log to lines of output; an entry can be a part of a line."""
 
     __slots__ = ("_app", "_open")
 
@@ -89,7 +89,7 @@ class LogReader:
         """Yield lists of the lines that have been completed since the last call.
 
         Each file is read up to its current size, because an app may write faster than this process
-        reads.  Raises HostError.
+        reads.  Raises HostError if a log file cannot be read.
         """
         try:
             if self._fd < 0:
@@ -172,7 +172,7 @@ def form(line: Line, with_app: bool, with_time: bool) -> bytes:
 
 
 def check_app(names: list[str], app: str) -> list[str]:
-    """Return [``app``], or ``names`` if ``app`` is "".
+    """Return the apps whose logs are to be read: [``app``], or ``names`` if ``app`` is "".
 
     ``names`` are the names of all apps of a pod.  Raises PodError if ``app`` is not among them.
     """

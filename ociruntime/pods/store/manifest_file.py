@@ -33,7 +33,10 @@ def read_manifest(pod: Pod) -> dict[str, Any]:
 
 
 def write_manifest(pod: Pod, manifest: dict[str, Any]) -> None:
-    """Replace the pod's manifest; the caller must hold ``manifest_lock``.  Raises HostError."""
+    """Replace the pod's manifest; raise HostError if it cannot be written.
+
+    The caller must hold ``manifest_lock``.
+    """
     write_object(pod, MANIFEST, manifest)
 
 
@@ -51,9 +54,9 @@ def read_runtime_config(pod: Pod) -> dict[str, Any]:
 
 
 def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
-    """Write ``config`` to the pod's runtime-config, replacing all settings that it runs with.
+    """Replace the pod's runtime-config, all settings that the pod runs with, by ``config``.
 
-    Raises HostError.
+    Raises HostError if it cannot be written.
     """
     write_object(pod, RUNTIME_CONFIG, config)
 
@@ -61,9 +64,9 @@ def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
 def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
     """Return the JSON object in the pod's file ``name``; None if the file does not exist.
 
-    An empty file counts as missing, because a power failure can leave one that was not synced.  For
-    ``pod`` and ``runtime-config``, which are synced, it is an error.  Raises PodError for invalid
-    content, HostError if the file cannot be read.
+    An empty file counts as missing, because a power failure can empty a file that was not synced.
+    The files ``pod`` and ``runtime-config`` are synced, so they must not be empty.  Raises PodError
+    for invalid content, HostError if the file cannot be read.
     """
     try:
         text = pod.read(name)
@@ -79,7 +82,8 @@ def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
 def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
     """Write ``value`` as JSON to the file ``name`` in the pod's directory, atomically.
 
-    The file survives a power failure, unless the pod is still being created.  Raises HostError.
+    The file survives a power failure, unless the pod is still being created.  Raises HostError if
+    it cannot be written.
     """
     data = json_files.text_of(value) + b"\n"
     # A pod that is still being made need not survive a power failure: ``sync_files`` or
@@ -92,7 +96,10 @@ def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
 
 
 def sync_files(pod: Pod) -> None:
-    """Flush the manifest and the runtime-config of a new pod to disk.  Raises HostError."""
+    """Flush the manifest and the runtime-config of a new pod to disk.
+
+    Raises HostError if fsync(2) fails.
+    """
     for name in _MODES:
         try:
             fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=pod.fd)
@@ -113,8 +120,8 @@ class manifest_lock:  # noqa: N801 - used like a function
     """Context manager: wait for the lock of a pod's manifest, and hold it.
 
     The lock is a separate file, because the manifest is replaced by a rename.  Raises HostError if
-    locking fails, PodError if the pod is in the phase garbage or exited-garbage: it must not be
-    changed.
+    locking fails, PodError if the pod is in the phase garbage or exited-garbage, in which its
+    manifest must not be changed.
     """
 
     __slots__ = ("_fd", "_pod")

@@ -63,8 +63,8 @@ _TRIES = 3
 def open_in(directory: str, phase: str, uuid: str) -> Pod | None:
     """Open the pod ``uuid`` if it is in ``phase``; otherwise return None.
 
-    Does not check its lock: its attribute ``state`` is "".  Raises HostError if its directory
-    cannot be opened.
+    Does not check whether the pod is locked, and sets its attribute ``state`` to "".  Raises
+    HostError if the pod's directory cannot be opened.
     """
     try:
         fd = open_directory(phase_path(directory, phase, uuid))
@@ -111,7 +111,7 @@ def adopt(directory: str, uuid: str, lock_fd: int) -> Pod:
 def open_pod(directory: str, uuid: str) -> Pod:
     """Open the pod with the given UUID or unique prefix of a UUID, and determine its state.
 
-    Raises NoSuchPod if no pod or several match, HostError if the pod cannot be opened.
+    Raises NoSuchPod if no pod or several pods match, HostError if the pod cannot be opened.
     """
     text = uuid.lower()
     if not is_uuid(text):
@@ -150,8 +150,8 @@ def is_uuid(text: str) -> bool:
 def names(directory: str, phases: Collection[str], problems: list[str]) -> list[str]:
     """Return the sorted UUIDs of the pods in ``phases``.
 
-    Appends a message to ``problems`` for each file in their directories whose name is not a UUID.
-    Raises HostError if a directory cannot be listed.
+    Appends a message to ``problems`` for each file in the phases' directories whose name is not a
+    UUID.  Raises HostError if a directory cannot be listed.
     """
     uuids: set[str] = set()
     for phase in PHASES:
@@ -366,7 +366,7 @@ def lock_within(pod: Pod, phase: str, timeout: float = TIMEOUT) -> bool:
 def mark_exited(pod: Pod) -> bool:
     """Move an exited pod from the phase run to exited-garbage; return whether it was moved.
 
-    A running pod, and one that another process has moved, is not moved.  Raises HostError if the
+    Running pods, and pods that another process has moved, are left alone.  Raises HostError if the
     rename fails, PodError if the phase exited-garbage has a pod with the same UUID.
     """
     # Check the lock first: waiting for the lock of a running pod would take a second.
@@ -382,7 +382,7 @@ def mark_exited(pod: Pod) -> bool:
 
 
 def lock_exited(pod: Pod) -> None:
-    """Lock an exited pod, to run it again; with the lock, its state is running.
+    """Lock an exited pod, so that it can be run again; the lock changes its state to running.
 
     Raises PodError if the pod has not exited or another process has locked it, HostError if it
     cannot be locked.
@@ -398,8 +398,8 @@ def lock_exited(pod: Pod) -> None:
 def mark_aborted(pod: Pod) -> bool:
     """Move a pod whose creation was aborted from the phase prepare to garbage.
 
-    Returns whether it was moved.  A locked pod, which is still being created, and one that another
-    process has moved, is not moved.  Raises HostError if the rename fails, PodError if the phase
+    Returns whether it was moved.  Locked pods, which are still being created, and pods that another
+    process has moved, are left alone.  Raises HostError if the rename fails, PodError if the phase
     garbage has a pod with the same UUID.
     """
     return pod.phase == PREPARE and not is_locked(pod.fd) and pod.move(GARBAGE)
@@ -412,8 +412,7 @@ def make_pod(directory: str, fill: Callable[[Pod], None]) -> Pod:
     """Create a pod and call ``fill`` to write its files; return it, locked by this process.
 
     The pod is in the phase prepare.  If ``fill`` raises an exception, the pod is removed and the
-    exception raised again, an OSError as a HostError.  Raises PodError, HostError as ``new_pod``
-    does.
+    exception raised again, an OSError as a HostError.  Also raises the errors of ``new_pod``.
     """
     pod = new_pod(directory)
     try:

@@ -53,7 +53,7 @@ AT_FDCWD = -100
 
 
 class Pod:
-    """An open pod; ``fd`` is a descriptor of its directory, and stays valid if that is moved.
+    """An open pod; ``fd`` is a descriptor of its directory, valid even after the directory moves.
 
     ``phase`` and ``state`` are as of the last ``refresh``.  ``lock`` is the descriptor that holds
     the pod's lock, or -1 if this process does not hold it.
@@ -80,7 +80,7 @@ class Pod:
         return phase_path(self.directory, self.phase, self.uuid)
 
     def read(self, name: str) -> bytes:
-        """Return the content of the pod's file ``name``.  Raises OSError."""
+        """Return the content of the pod's file ``name``; raise OSError if it cannot be read."""
         return read_file(f"/proc/self/fd/{self.fd}/{name}")
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class Pod:
     def release(self) -> None:
         """Release the pod's lock, if this process holds it, without closing the pod.
 
-        Raises HostError.
+        Raises HostError if flock(2) fails.
         """
         if self.lock >= 0:
             unlock(self.fd)
@@ -100,7 +100,10 @@ class Pod:
             self.state = STATES[self.phase][1]
 
     def try_lock(self) -> bool:
-        """Lock the pod; return False if another process holds the lock.  Raises HostError."""
+        """Lock the pod; return False if another process holds the lock.
+
+        Raises HostError if flock(2) fails.
+        """
         if try_lock(self.fd, exclusive=True):
             self.lock = self.fd
             self.state = STATES[self.phase][0]
@@ -108,7 +111,10 @@ class Pod:
         return False
 
     def is_in(self, phase: str) -> bool:
-        """Return whether the pod is in ``phase`` on disk now.  Raises HostError."""
+        """Return whether the pod is in ``phase`` on disk now.
+
+        Raises HostError if this cannot be determined.
+        """
         try:
             current = os.lstat(phase_path(self.directory, phase, self.uuid))
             ours = os.fstat(self.fd)
@@ -119,7 +125,10 @@ class Pod:
         return (current.st_dev, current.st_ino) == (ours.st_dev, ours.st_ino)
 
     def refresh(self) -> str:
-        """Determine the pod's current phase and state, and return the state.  Raises HostError."""
+        """Determine the pod's current phase and state, and return the state.
+
+        Raises HostError if the state cannot be determined.
+        """
         # Start at the last known phase, as pods only move forward.  Accept the state only if the
         # pod was in the phase before and after its lock was checked: otherwise it has moved.
         for phase in PHASES[PHASES.index(self.phase) :]:
@@ -137,8 +146,8 @@ class Pod:
     def move(self, phase: str, *, lasting: bool = True) -> bool:
         """Move the pod to ``phase``; return False if another process has moved or removed it.
 
-        With ``lasting``, the move survives a power failure.  Raises HostError, and PodError if
-        ``phase`` has a pod with the same UUID.
+        With ``lasting``, the move survives a power failure.  Raises HostError if the rename fails,
+        PodError if ``phase`` has a pod with the same UUID.
         """
         if not rename(self.directory, self.uuid, self.phase, phase, lasting=lasting):
             return False
@@ -156,8 +165,8 @@ def phase_path(directory: str, phase: str, uuid: str = "") -> str:
 def rename(directory: str, uuid: str, before: str, after: str, *, lasting: bool) -> bool:
     """Move the pod from the phase ``before`` to ``after``; return False if it is not in ``before``.
 
-    With ``lasting``, the move survives a power failure.  Raises HostError, and PodError if a pod
-    with the same UUID exists in the phase ``after``.
+    With ``lasting``, the move survives a power failure.  Raises HostError if the rename fails,
+    PodError if a pod with the same UUID exists in the phase ``after``.
     """
     from ociruntime._system_calls import ffi, lib
 

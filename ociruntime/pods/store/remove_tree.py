@@ -31,7 +31,7 @@ def remove_tree(parent: int, name: str) -> None:
 
 
 def discard(pod: Pod) -> None:
-    """Remove a pod whose creation failed, and close it; errors are ignored."""
+    """Remove a pod whose creation failed, and close it; ignore errors."""
     phase, _, name = pod.path().rpartition("/")
     try:
         fd = open_directory(phase)

@@ -6,13 +6,19 @@ Two installations of containerd can be tested: the distribution's, and a recent 
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import re
 import shutil
 import sys
+import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tests.engines.command import execute
@@ -44,6 +50,8 @@ RUNC = """
 [plugins."{runtime_plugin}".containerd.runtimes.runc.options]
 BinaryName = "{runc}"
 """
+# For each handler. The files in packaging/engines have it as a comment.
+BY_SYSTEMD = "SystemdCgroup = true\n"
 MORE_OF_1 = """
 [plugins."io.containerd.grpc.v1.cri"]
 sandbox_image = "{pause}"
@@ -124,8 +132,31 @@ def recent() -> Installation | None:
     return installation(str(UNPACKED / "containerd"), str(UNPACKED / "runc"))
 
 
+@cache
+def _compiled() -> tuple[ModuleType, ModuleType]:
+    """Return the modules of cri.proto with its messages and its services.
+
+    grpc.protos_and_services would do it, but not with Debian's grpc_tools.
+    """
+    protoc = importlib.import_module("grpc_tools.protoc")
+    with tempfile.TemporaryDirectory() as directory, warnings.catch_warnings():
+        # Debian's protobuf is older than its Python.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        outputs = (f"--python_out={directory}", f"--grpc_python_out={directory}")
+        # protoc knows files by their path below a directory of the import path.
+        assert protoc.main(["protoc", f"--proto_path={HERE}", *outputs, "cri.proto"]) == 0
+        sys.path.append(directory)
+        try:
+            return importlib.import_module("cri_pb2"), importlib.import_module("cri_pb2_grpc")
+        finally:
+            sys.path.pop()
+
+
 class Cri:
-    """The daemon, and its runtime service: ``cri.RunPodSandbox(...)`` and all the others."""
+    """The daemon, and its runtime service: ``cri.RunPodSandbox(...)`` and all the others.
+
+    If ``cgroup``, the pods' parent, is a slice, the runtimes use systemd's cgroup driver.
+    """
 
     def __init__(
         self,
@@ -176,7 +207,11 @@ class Cri:
             "snapshotter": self.snapshotter,
         }
         text = text.replace("{runtime_plugin}", plugin).replace("{runc}", str(self.installed.runc))
-        return text + "".join(part.format(name=name, **fields) for part, name in parts)
+        text += "".join(part.format(name=name, **fields) for part, name in parts)
+        if not self.cgroup.endswith(".slice"):
+            return text
+        text = text.replace(f"#{BY_SYSTEMD}", "")
+        return re.sub(r"(?m)^BinaryName = .*\n", rf"\g<0>{BY_SYSTEMD}", text)
 
     def _base_specification(self, ctr: str) -> dict[str, Any]:
         """What containerd starts from, with hooks that write the state to files."""
@@ -201,12 +236,7 @@ class Cri:
         # Large, and needed by these tests alone.
         import grpc
 
-        # protoc knows files by their path below a directory of the import path.
-        sys.path.append(str(HERE))
-        try:
-            self.messages, self._services = grpc.protos_and_services("cri.proto")
-        finally:
-            sys.path.pop()
+        self.messages, self._services = _compiled()
         self.Error: type[Exception] = grpc.RpcError
 
     def start(self) -> None:

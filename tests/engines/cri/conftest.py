@@ -15,7 +15,7 @@ from tests.engines.cri.client import PAUSE, UNPACKED, Cri, Installation, install
 from tests.engines.cri.pod import Pod
 from tests.engines.image import Image
 from tests.engines.installed import at_its_place
-from tests.support import leaks, processes, rootfs
+from tests.support import cgroupfs, leaks, processes, rootfs, systemd
 from tests.support.runtime import Runtime
 
 HANDLERS = ("ociruntime", "runc")
@@ -47,6 +47,22 @@ def installed(request: pytest.FixtureRequest, isolated: None) -> Installation:
 
 
 @pytest.fixture(scope="module")
+def parent(cgroup: str) -> Iterator[str]:
+    """The pods' cgroup: a slice with systemd on cgroup v2, as the kubelet makes one."""
+    # A plugin of pytest, which must not be imported before pytest does it.
+    from tests.support.plugin import TAG
+
+    if not (systemd.booted() and cgroupfs.is_v2()):
+        yield cgroup
+        return
+    systemd.show_manager()
+    name = f"{TAG}pods.slice"
+    systemd.systemctl("start", name)
+    yield f"/{name}"
+    systemd.systemctl("stop", name)
+
+
+@pytest.fixture(scope="module")
 def start_cri(
     installed: Installation,
     runtime: Runtime,
@@ -54,7 +70,7 @@ def start_cri(
     image: Image,
     programs: dict[str, Path],
     overlay: bool,
-    cgroup: str,
+    parent: str,
     sockets: None,
 ) -> StartCri:
     """Return a function that starts a daemon, which then has the images; a context manager."""
@@ -67,7 +83,7 @@ def start_cri(
         with at_its_place(runtime.path):
             programs_of = {"ociruntime": str(runtime.path), "runc": str(installed.runc)}
             driver = "overlayfs" if overlay else "native"
-            cri = Cri(installed, home, driver, cgroup, programs_of)
+            cri = Cri(installed, home, driver, parent, programs_of)
             try:
                 for one in (image, Image(home / "pause", PAUSE, ("sleep", "10000"))):
                     one.write_oci_archive(home / "image.tar")

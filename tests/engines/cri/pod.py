@@ -123,9 +123,16 @@ class Pod:
 
     def log(self, name: str) -> list[str]:
         """What a container has written: ``stdout text`` or ``stderr text``."""
-        text = (self.logs / f"{name}.log").read_text()
-        lines = [line.split(" ", 3) for line in text.splitlines()]
-        return [f"{stream} {words}" for _, stream, _, words in lines]
+        lines: list[str] = []
+        begun: dict[str, str] = {}  # long lines come in parts, by stream
+        for line in (self.logs / f"{name}.log").read_text().splitlines():
+            _, stream, tag, words = line.split(" ", 3)
+            words = begun.pop(stream, "") + words
+            if tag == "P":
+                begun[stream] = words
+            else:
+                lines.append(f"{stream} {words}")
+        return lines
 
     def clear(self) -> None:
         """Remove the containers, also those at work."""

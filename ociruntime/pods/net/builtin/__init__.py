@@ -1,1 +1,1 @@
-"""Built-in network plugins, used for the default networks and if CNI's are not installed."""
+"""Built-in network plugins: for the default networks, and if a CNI plugin is not installed."""

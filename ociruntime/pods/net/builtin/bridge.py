@@ -2,8 +2,9 @@
 
 The plugin removes a bridge that it has created when the last pod leaves the bridge.
 
-Two settings are not in CNI's plugin of the same name: ``isolated`` (other networks reach only
-forwarded ports of its pods) and, with it, ``internal`` (its pods reach no other network).
+CNI's plugin of the same name lacks two settings.  With ``isolated``, other networks reach only the
+forwarded ports of the bridge's pods.  If ``internal`` is set as well, these pods reach no other
+network.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ EVERYWHERE = {AF_INET: "0.0.0.0/0", 10: "::/0"}
 
 
 def validate(call: PluginCall) -> None:
-    """Check the configuration of a ``bridge`` network.  Raises NetworkError."""
+    """Check the configuration of a ``bridge`` network; raise NetworkError if it is invalid."""
     veth_pair.refuse_unknown(call, KNOWN)
     _name(call)
     ipam.validate(call)
@@ -63,7 +64,7 @@ def validate(call: PluginCall) -> None:
 def add(call: PluginCall) -> dict[str, Any]:
     """Connect a pod to the bridge; return the CNI result.
 
-    After a NetworkError, the caller must call ``delete`` to clean up.
+    If this raises NetworkError, the caller must call ``delete`` to clean up.
     """
     name = _name(call)
     addresses = ipam.assign(call)
@@ -145,7 +146,7 @@ def _in_subnet(address: Address, network: Network) -> Network:
 def delete(call: PluginCall) -> None:
     """Undo ``add``: remove the pod's veth pair, and release its addresses.
 
-    Attempts both even if the first fails, and then raises a NetworkError with all error messages.
+    Attempts both steps even if the first fails, and then raises a NetworkError with all messages.
     """
     veth_pair.undo(
         [

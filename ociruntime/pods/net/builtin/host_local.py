@@ -5,7 +5,7 @@ the other's files:
 
     DIRECTORY/NETWORK/ADDRESS               the container's id and interface
     DIRECTORY/NETWORK/lock                  locked while an address is chosen
-    DIRECTORY/NETWORK/last_reserved_ip.N    the last address assigned from the ranges number N
+    DIRECTORY/NETWORK/last_reserved_ip.N the last address assigned from the set of ranges number N
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def add(call: PluginCall) -> dict[str, Any]:
             )
         if requests:
             raise NetworkError(
-                f'network "{call.network}": assign address {requests[0]}: not in any of its ranges'
+                f'network "{call.network}": assign address {requests[0]}: not in a configured range'
             )
     except BaseException:
         for name in taken:
@@ -141,7 +141,10 @@ def add(call: PluginCall) -> dict[str, Any]:
 
 
 def delete(call: PluginCall) -> None:
-    """Release the addresses that are assigned to the pod's interface.  Raises NetworkError."""
+    """Release the addresses that are assigned to the pod's interface.
+
+    Raises NetworkError if the directory of addresses cannot be locked.
+    """
     directory = _directory(call)
     if not os.access(directory, 0):
         return
@@ -161,7 +164,7 @@ def tags(call: PluginCall) -> list[tuple[str, int]]:
 
 
 def check(call: PluginCall) -> None:
-    """Check that the pod's interface has an assigned address.  Raises NetworkError if not."""
+    """Check that the pod's interface has an assigned address; if not, raise NetworkError."""
     if _owner(call) not in _leases(_directory(call)).values():
         raise NetworkError(
             f'network "{call.network}": pod {call.container} has no assigned address'
@@ -245,7 +248,7 @@ def _take(directory: str, number: int, address: Address, call: PluginCall) -> No
 def _leases(directory: str) -> dict[str, tuple[str, str]]:
     """Return the assigned addresses as {address: (container, interface)}.
 
-    Reads the files in ``directory``, and removes the empty ones, which a crash has left.
+    Reads the files in ``directory``, and removes empty files, which a crash has left.
     """
     leases = {}
     for name in os.listdir(directory):
@@ -271,8 +274,8 @@ def _last(directory: str, number: int) -> Address | None:
 def _dead(call: PluginCall, directory: str, leases: dict[str, tuple[str, str]]) -> set[str]:
     """Return the UUIDs of the pods in ``leases`` that have exited without releasing an address.
 
-    Returns set() if ``directory`` is not in this host's state directory of pods: the containers of
-    other programs, which may have leases there, too, are unknown here.
+    Returns set() if ``directory`` is not in ocipod's state directory: other programs may have
+    leases there, and whether their containers are running is unknown.
     """
     if directory != f"{call.state_directory}/{call.network}":
         return set()

@@ -12,7 +12,7 @@ from ociruntime.pods.net.plugin_call import PluginCall
 
 
 def bring_up(path: str) -> None:
-    """Bring up the interface ``lo`` in the network namespace at ``path``.  Raises NetworkError."""
+    """Bring up ``lo`` in the network namespace at ``path``; raise NetworkError if this fails."""
     namespace = open_namespace(path)
     try:
         links = links_inside(namespace, path)
@@ -36,8 +36,8 @@ def validate(call: PluginCall) -> None:
 def add(call: PluginCall) -> dict[str, Any]:
     """Bring up ``lo`` in the pod; return the CNI result.
 
-    The result is that of the previous plugin in the chain; for the first plugin, it describes
-    ``lo``.  Raises NetworkError.
+    Returns the result of the previous plugin in the chain.  If there is no previous plugin, returns
+    a result that describes ``lo``.  Raises NetworkError if ``lo`` cannot be brought up.
     """
     bring_up(call.namespace)
     if call.previous:

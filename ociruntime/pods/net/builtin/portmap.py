@@ -1,4 +1,4 @@
-"""The plugin ``portmap``, which forwards host ports to a pod, including those of 127.0.0.1."""
+"""The plugin ``portmap``, which forwards host ports to a pod, including ports of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def validate(call: PluginCall) -> None:
 def add(call: PluginCall) -> dict[str, Any]:
     """Add packet filter rules to ``call.rules`` that forward host ports to the pod.
 
-    Returns the CNI result of the previous plugin in the chain.  Raises NetworkError.
+    Returns the CNI result of the previous plugin in the chain.  Raises NetworkError if there is no
+    previous plugin, or if a port mapping is invalid or does not fit the pod's addresses.
     """
     if not call.previous:
         raise NetworkError(
@@ -48,7 +49,7 @@ def _family(forward: Forward) -> int:
 
 
 def _refuse_unreachable(call: PluginCall, forwards: tuple[Forward, ...]) -> None:
-    """Raise NetworkError if one of ``forwards`` is limited to a host address.
+    """Raise NetworkError if one of ``forwards`` is limited to an address of the host.
 
     Called for an IP family in which the pod has no address: a host address of this family could not
     be forwarded to the pod.
@@ -86,8 +87,8 @@ def _link_to(address: str) -> str:
 def delete(call: PluginCall) -> None:
     """Delete the conntrack entries of the pod's forwarded UDP ports; the caller removes the rules.
 
-    Does nothing for a pod without a network record: its connection was refused because its ports
-    are forwarded to another pod, whose entries must stay.
+    Does nothing for a pod without a network record.  Such a pod was not connected, because its
+    ports are forwarded to another pod, whose entries must stay.
     """
     if not pod_records.has_record(call.state_directory, call.container):
         return

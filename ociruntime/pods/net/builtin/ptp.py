@@ -29,7 +29,7 @@ KNOWN = {"ipMasq", "mtu", "ipam", "dns"}
 
 
 def validate(call: PluginCall) -> None:
-    """Check the configuration of a ``ptp`` network.  Raises NetworkError."""
+    """Check the configuration of a ``ptp`` network; raise NetworkError if it is invalid."""
     veth_pair.refuse_unknown(call, KNOWN)
     ipam.validate(call)
 
@@ -37,7 +37,7 @@ def validate(call: PluginCall) -> None:
 def add(call: PluginCall) -> dict[str, Any]:
     """Connect a pod to the host with a veth pair; return the CNI result.
 
-    After a NetworkError, the caller must call ``delete`` to clean up.
+    If this raises NetworkError, the caller must call ``delete`` to clean up.
     """
     addresses = ipam.assign(call)
     fault("network.after-address")
@@ -61,7 +61,7 @@ def _configure_inside(links: Rtnetlink, index: int, addresses: Addresses) -> Non
     links.set_up(index)
     for one in addresses.assigned:
         give_address(links, index, one.network)
-    # Before the subnet's own route is removed below: it makes gateways in the subnet reachable.
+    # Add these before the subnet's own route, which makes gateways reachable, is removed.
     veth_pair.add_routes(links, index, addresses)
     for one in addresses.assigned:
         remove_subnet_route(links, one.network, index)
@@ -84,7 +84,7 @@ def _configure_here(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 def delete(call: PluginCall) -> None:
     """Undo ``add``: remove the pod's veth pair, and release its addresses.
 
-    Attempts both even if the first fails, and then raises a NetworkError with all error messages.
+    Attempts both steps even if the first fails, and then raises a NetworkError with all messages.
     """
     veth_pair.undo(
         [

@@ -1,4 +1,4 @@
-"""Parts common to the plugins ``ptp`` and ``bridge``: the veth pair between host and pod."""
+"""Create, check and remove the veth pair between host and pod, for ``ptp`` and ``bridge``."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def make(
 
     ``here`` and ``inside`` are netlink sockets on the host and in the pod, ``namespace`` is a
     descriptor of the pod's network namespace.  Returns (end on the host, end in the pod).  Raises
-    OSError.
+    OSError if the kernel refuses a request.
     """
     mtu = call.configuration.get("mtu", 0)
     if inside.link(call.interface) is not None:
@@ -104,7 +104,7 @@ def add_routes(links: Rtnetlink, index: int, addresses: Addresses) -> None:
     """Add the routes in ``addresses`` to the interface with the given ``index``.
 
     A route without a gateway gets the gateway of the first address of its IP family.  Raises
-    OSError.
+    OSError if the kernel refuses a route.
     """
     for target, gateway in addresses.routes:
         usual = [one.gateway for one in addresses.assigned if one.network.family == target.family]
@@ -112,7 +112,7 @@ def add_routes(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 
 
 def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> dict[str, Any]:
-    """Return the CNI result of ADD; ``ends`` are the interfaces on the host, then the pod's."""
+    """Return the CNI result of ADD; ``ends`` lists the interfaces on the host, then the pod's."""
     from ociruntime.pods.net.plugin_call import in_version
 
     devices: list[dict[str, Any]] = [
@@ -136,7 +136,7 @@ def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> di
 
 
 def remove(call: PluginCall) -> None:
-    """Remove the pod's veth pair, if it exists.  Raises NetworkError."""
+    """Remove the pod's veth pair, if it exists; raise NetworkError if this fails."""
     name = host_name(call)
     links = Rtnetlink()
     try:
@@ -150,10 +150,7 @@ def remove(call: PluginCall) -> None:
 
 
 def check(call: PluginCall) -> None:
-    """Check that the host end of the pod's veth pair exists and is up.
-
-    Raises NetworkError if not.
-    """
+    """Check that the host end of the pod's veth pair is up; if not, raise NetworkError."""
     name = host_name(call)
     links = Rtnetlink()
     try:
@@ -172,7 +169,7 @@ def check(call: PluginCall) -> None:
 def undo(steps: list[Callable[[], None]]) -> None:
     """Call each function in ``steps``, even if an earlier one fails.
 
-    Afterwards raises a NetworkError with all error messages if there were any.
+    If any has failed, raises a NetworkError with all error messages afterwards.
     """
     problems = []
     for step in steps:

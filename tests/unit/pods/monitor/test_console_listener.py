@@ -15,7 +15,7 @@ from tests.support.descriptors import open_descriptors
 def test_nothing_stays_open_where_it_cannot_listen(tmp_path: Path) -> None:
     """A reference to the failure, and through it to the listener, is still held."""
     before = open_descriptors()
-    with pytest.raises(HostError, match=r"listen at .*[Nn]o such file or directory") as raised:
+    with pytest.raises(HostError, match=r"listen on .*[Nn]o such file or directory") as raised:
         ConsoleListener(str(tmp_path / "missing" / "console"))
     assert raised.tb is not None
     assert open_descriptors() == before

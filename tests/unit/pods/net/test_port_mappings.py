@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.bundle.pod_network import forwarded
+from ociruntime.pods.net.port_mappings import forwarded
 
 
 def manifest(ports: list[dict[str, Any]], *apps: list[dict[str, Any]]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def test_names_that_say_it_themselves() -> None:
         (
             [wish("a", 80)],
             [[port("a", 1)], [port("a", 2)]],
-            "define it differently",
+            "define different ports",
         ),
         ([wish("a", 80), wish("b", 80)], [[port("a", 1), port("b", 2)]], "80/tcp.* twice"),
         ([wish("a", 65535)], [[port("a", 1, count=2)]], 'forward port "a": '),

@@ -1,0 +1,117 @@
+"""Pods with systemd's cgroup driver, which kubeadm configures: each container is a scope."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.engines.cri.client import Cri
+from tests.engines.cri.conftest import HANDLERS, MakePod
+from tests.engines.cri.pod import EXITED, Pod
+from tests.engines.scripts import MIB
+from tests.support import cgroupfs, processes, systemd
+
+pytestmark = pytest.mark.skipif(
+    not systemd.booted() or not cgroupfs.is_v2(),
+    reason="needs systemd and cgroup v2, as in the v2 box",
+)
+LIMITS = {"memory_limit_in_bytes": 64 * MIB, "cpu_quota": 50000, "cpu_period": 100000}
+# More than the limit of the container. The first process stays: with it the cgroup would go, and
+# with that the event, which containerd's shim may not have read.
+TOO_MUCH = "sh -c 'x=$(yes | head -c 100000000); echo survived'; status=$?; sleep 1; exit $status"
+
+
+def scope(container: str) -> str:
+    return f"cri-containerd-{container}.scope"
+
+
+def cgroup(pid: int) -> str:
+    return Path(f"/proc/{pid}/cgroup").read_text().strip().removeprefix("0::")
+
+
+def limits(cri: Cri, container: str) -> dict[str, str]:
+    """Return what systemd and the kernel know of the container's limits."""
+    place = cgroupfs.directory(cri.pid(container), "")
+    files = {name: (place / name).read_text().strip() for name in ("memory.max", "cpu.max")}
+    return files | systemd.properties(
+        scope(container), "Slice", "MemoryMax", "CPUQuotaPerSecUSec", "ActiveState"
+    )
+
+
+@pytest.fixture(params=HANDLERS)
+def handler(request: pytest.FixtureRequest) -> str:
+    """Each runtime, since this is run in one place only."""
+    name: str = request.param
+    return name
+
+
+def test_limits_and_their_change(cri_host: Cri, pod: Pod) -> None:
+    """Systemd must know of both, or the next reload would undo a resize."""
+    assert cgroup(cri_host.pid(pod.id)) == f"{cri_host.cgroup}/{scope(pod.id)}"
+    one = pod.run("one", "sleep", "1000", resources=LIMITS)
+    assert cgroup(cri_host.pid(one)) == f"{cri_host.cgroup}/{scope(one)}"
+    expected = {
+        "memory.max": str(64 * MIB),
+        "MemoryMax": str(64 * MIB),
+        "cpu.max": "50000 100000",
+        "CPUQuotaPerSecUSec": "500ms",
+        "Slice": cri_host.cgroup.strip("/"),
+        "ActiveState": "active",
+    }
+    assert limits(cri_host, one) == expected
+    more = {"memory_limit_in_bytes": 96 * MIB, "cpu_quota": 20000, "cpu_period": 100000}
+    cri_host.UpdateContainerResources(container_id=one, linux=more)
+    expected |= {"memory.max": str(96 * MIB), "MemoryMax": str(96 * MIB)}
+    expected |= {"cpu.max": "20000 100000", "CPUQuotaPerSecUSec": "200ms"}
+    assert limits(cri_host, one) == expected
+    systemd.systemctl("daemon-reload")
+    assert limits(cri_host, one) == expected
+
+
+def test_execution(cri_host: Cri, pod: Pod) -> None:
+    """A probe runs in the container's scope."""
+    one = pod.run("one", "sleep", "1000")
+    status, out, _ = pod.execute(one, "sh", "-c", "cat /proc/self/cgroup; exit 7")
+    # The scope is the root of the container's cgroup namespace.
+    assert (status, out) == (7, "0::/\n")
+    assert cri_host.ContainerStats(container_id=one).stats.memory.working_set_bytes.value > 0
+
+
+def test_ends(cri_host: Cri, make_pod: MakePod, handler: str) -> None:
+    """By the OOM killer and by a signal; the scopes end with the containers and the sandbox."""
+    pod = make_pod(handler)
+    big = pod.run("big", "sh", "-c", TOO_MUCH, resources={"memory_limit_in_bytes": 16 * MIB})
+    ended = pod.await_state(big, EXITED)
+    assert (ended.exit_code, ended.reason) == (137, "OOMKilled")
+    one = pod.run("one", "sleep", "1000")
+    cri_host.StopContainer(container_id=one, timeout=1)
+    assert pod.await_state(one, EXITED).exit_code == 137
+    cri_host.RemoveContainer(container_id=one)
+    cri_host.StopPodSandbox(pod_sandbox_id=pod.id)
+    assert processes.until(lambda: not systemd.units("cri-containerd-"))
+
+
+def test_privileged_with_the_host_s_cgroup_namespace(cri_host: Cri, make_pod: MakePod) -> None:
+    """A pod without a cgroup namespace sees its own cgroup, and cannot change the host's mount.
+
+    runc 1.1 mounts cgroup v2 anew, which clears `nsdelegate` on the host.
+    """
+    host = mount_of("self")
+    pod = make_pod("ociruntime", privileged=True)
+    one = pod.run("one", "sleep", "1000", security={"privileged": True})
+    pid = cri_host.pid(one)
+    assert os.readlink(f"/proc/{pid}/ns/cgroup") == os.readlink("/proc/self/ns/cgroup")
+    assert mount_of(pid)[0] == cgroup(pid)
+    assert mount_of("self") == host
+    assert "nsdelegate" in host[1].split(",")
+
+
+def mount_of(pid: int | str) -> tuple[str, str]:
+    """Return the root of a process's mount of cgroup v2, and the options of the file system."""
+    for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines():
+        fields, _, tail = line.partition(" - ")
+        if fields.split()[4] == "/sys/fs/cgroup":
+            return fields.split()[3], tail.split()[2]
+    raise AssertionError(f"{pid} has no cgroup mount")
