@@ -20,7 +20,7 @@
 
 struct copy {
 	struct executor *x;
-	const char *path; /* the directory, for messages */
+	const char *path; /* the directory, for error messages */
 	int depth;
 };
 
@@ -29,7 +29,7 @@ static int failed(struct copy *c, const char *call, const char *name)
 	char data[NAME_MAX + 16];
 	struct text words = text_in(data, sizeof(data));
 
-	/* Format the message like the kernel's: the first letter of the severity, then text. */
+	/* Format the message like the kernel's: "e " for an error, then the text. */
 	text_add(&words, "e copying \"");
 	text_add(&words, name);
 	text_add(&words, "\"");

@@ -1,6 +1,6 @@
 /*
- * Close descriptors that the program must not get.  The executor opens its own with O_CLOEXEC; the
- * inherited ones belong to the caller.
+ * Close the descriptors inherited from the caller, which the program must not get.  The executor
+ * opens its files with O_CLOEXEC.
  */
 #include "executor.h"
 
@@ -26,7 +26,7 @@ static void close_or_hide(int fd, int first, int low, int high, int list)
 		close(fd);
 }
 
-/* Used where an outer container's seccomp filter predates close_range(2). */
+/* Close descriptors one by one, where an outer container's seccomp filter denies close_range(2). */
 static int close_listed(int first, int low, int high)
 {
 	char entries[1024] __attribute__((aligned(8)));

@@ -1,8 +1,8 @@
 /*
  * The executor: executor PLAN_FD SYNC_FD INIT_FD [TIMES_FD]
  *
- * It reads the whole plan once before it changes anything, so that a damaged plan has no effect.
- * From then on it allocates no memory.
+ * It validates the whole plan before it carries out the first operation, so that a damaged plan has
+ * no effect.  After that it allocates no memory.
  */
 #include "executor.h"
 
@@ -38,8 +38,8 @@ static int run_operation(struct executor *x, uint32_t code, struct plan_reader *
 }
 
 /*
- * Record the time of CLOCK_REALTIME, which time namespaces do not shift; `place` 0 is for the start
- * of this program.
+ * Record the current time, of CLOCK_REALTIME, which time namespaces do not shift.  `place` is 0 for
+ * the start of this program, N + 1 for operation N.
  */
 static void note_time(struct executor *x, uint32_t place)
 {
@@ -68,7 +68,9 @@ static bool map_times(struct executor *x, int fd)
 	return true;
 }
 
-/* Returns only after a failure: a plan's last operation executes the program. */
+/*
+ * Carry out the operations.  Returns only after a failure: the last operation executes the program.
+ */
 static void run_plan(struct executor *x, struct plan *plan)
 {
 	for (x->step = 0; x->step < plan->count; x->step++) {
@@ -91,7 +93,7 @@ static void run_plan(struct executor *x, struct plan *plan)
 
 #define SIGACTION_RESTORER 0x04000000ul
 
-/* The kernel's own layout.  x86-64 calls no handler without a restorer. */
+/* struct sigaction of the kernel. x86-64 calls no handler without a restorer. */
 struct kernel_sigaction {
 	void (*handler)(int number);
 	unsigned long flags;
@@ -109,9 +111,9 @@ static void never_called(void)
 }
 
 /*
- * Reset signals: Python ignores SIGPIPE and SIGXFSZ, callers block or ignore others, and execve(2)
- * keeps both.  The raw call, because sigaction(3) hides the two signals that the C library uses
- * itself.
+ * Reset all signals: Python ignores SIGPIPE and SIGXFSZ, callers block or ignore others, and
+ * execve(2) keeps blocked and ignored signals.  Uses the system call, because sigaction(3) hides
+ * the two signals that the C library reserves.
  */
 static void reset_signals(void)
 {
@@ -133,7 +135,7 @@ static void reset_signals(void)
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 }
 
-/* Open and verify /proc, the only path of the host that is kept for later use. */
+/* Open and verify /proc, the only directory of the host that stays open for later operations. */
 static int open_host(struct executor *x)
 {
 	struct statfs filesystem;
@@ -166,7 +168,7 @@ static bool map_plan(int fd, struct plan *plan)
 	return plan_open(plan, data, size, arena, arena_size);
 }
 
-/* Report a failure before the first operation, for which no operation can be named. */
+/* Index of the operation in a report of a failure that precedes the first operation. */
 #define NO_STEP UINT32_MAX
 
 static struct executor executor;
@@ -181,8 +183,8 @@ int main(int argc, char **argv)
 	    !text_number(argv[2], &sync_fd) || !text_number(argv[3], &init_fd))
 		return 1;
 	/*
-	 * Become undumpable before any process of the container can see us: no ptrace, no access to
-	 * /proc/PID/fd.
+	 * Become undumpable before any process of the container can see this one: that prevents
+	 * ptrace(2) and access to /proc/PID/fd.
 	 */
 	prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_NAME, "ociruntime-init");
@@ -196,11 +198,14 @@ int main(int argc, char **argv)
 	umask(0);
 	if (argc == 5 && !(text_number(argv[4], &times_fd) && map_times(x, (int)times_fd)))
 		return 1;
-	errno = EBADMSG; /* in case the file is empty */
+	errno = EBADMSG; /* for an empty file */
 	if (!map_plan((int)plan_fd, &plan)) {
 		(void)fail(x, "read", "plan");
 	} else if (close_others(x, (int)plan.preserve_fds) == 0 && open_host(x) == 0) {
-		/* Leave the caller's terminal: the program could inject input into it (TIOCSTI). */
+		/*
+		 * Leave the caller's terminal: otherwise the program could inject input into it
+		 * (TIOCSTI).
+		 */
 		if (setsid() < 0)
 			(void)fail(x, "setsid", "");
 		else

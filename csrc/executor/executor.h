@@ -1,6 +1,6 @@
 /*
  * The executor carries out a plan inside the container's namespaces and then executes the
- * container's program.  It decides nothing: all decisions were made when the plan was compiled.
+ * container's program.  It makes no decisions: the compiler of the plan has made them.
  *
  * Each operation is a function `run_NAME(executor, op)` that returns 0, or -1 after `fail()` has
  * recorded the kernel's error.
@@ -20,7 +20,7 @@
 #include "plan.h"
 #include "text.h"
 
-/* A resource limit that applies to the program but must not stop the executor itself. */
+/* A resource limit of the program, set late because it could stop the executor. */
 struct late_limit {
 	uint32_t resource;
 	bool set;
@@ -30,7 +30,7 @@ struct late_limit {
 
 #define LATE_LIMITS 3
 
-/* A mount made earlier, for later operations on its target. */
+/* A mount made by an earlier operation; later operations on its target verify its id. */
 struct made_mount {
 	const char *target;
 	uint64_t id;
@@ -41,18 +41,18 @@ struct made_mount {
 
 /* The descriptors that the runtime has sent with GO. */
 struct go_files {
-	bool lost; /* fewer arrived than were sent, because of a descriptor limit */
+	bool lost; /* the kernel dropped some of them: this process's descriptor limit is too low */
 	unsigned int count;
 	int fds[GO_FILES];
 };
 
-#define MADE_MOUNTS 1024u /* if there are more mounts, only the last ones are kept */
+#define MADE_MOUNTS 1024u /* if there are more mounts, the oldest are forgotten */
 
 struct executor {
 	uint32_t step;	  /* index of the current operation */
-	int sync_fd;	  /* to the creating runtime; -1 once it has detached */
+	int sync_fd;	  /* socket to the creating runtime; -1 once it has detached */
 	int init_fd;	  /* start gate's listening socket; for exec: the init's pidfd */
-	int report_fd;	  /* where failures are sent: sync_fd, later the connection of `start` */
+	int report_fd;	  /* socket for failures: sync_fd, later the connection of `start` */
 	int root_fd;	  /* the container's root; targets are resolved in it */
 	int proc_fd;	  /* the host's /proc, verified */
 	int null_fd;	  /* the host's /dev/null, verified */
@@ -60,11 +60,11 @@ struct executor {
 	int mask_fd;	  /* the empty filesystem that covers all masked directories; or -1 */
 	int preserve_fds; /* descriptors from 3 upwards that the program keeps */
 	int slots[SLOTS]; /* namespace files, id maps and detached trees */
-	bool own_mounts;  /* no other process is in the mount namespace yet */
-	bool shared_mounts; /* the namespace is new, and its mounts still propagate to the host */
+	bool own_mounts;  /* this process is the only one in the mount namespace */
+	bool shared_mounts; /* its mount namespace is new, but mounts still propagate to the host */
 	bool has_mount_api;
 	bool entered;	  /* the container's root is the process's root */
-	bool joined;	  /* the namespaces are those of an existing container */
+	bool joined;	  /* this process has joined the namespaces of an existing container */
 	bool in_directory;
 	bool announced;	  /* the exec was announced to the runtime */
 	bool listened_to; /* a filter with an agent is loaded: this thread may only call execve */
@@ -77,7 +77,7 @@ struct executor {
 	struct late_limit late_limits[LATE_LIMITS];
 	struct made_mount made_mounts[MADE_MOUNTS];
 	uint32_t made_count;
-	uint64_t *times; /* shared with a runtime that records when each operation began */
+	uint64_t *times; /* start times of operations, shared with the runtime; or NULL */
 	uint32_t time_count;
 	struct message failure;
 };
@@ -111,7 +111,7 @@ void hide_preserved(struct executor *x);
 /* open_below.c; `resolve` are RESOLVE_* of openat2(2), always with BENEATH or IN_ROOT */
 int open_below(int root, const char *path, int flags, uint64_t resolve);
 int open_no_link(int parent, const char *name, int flags);
-/* Open what an O_PATH descriptor refers to, once it is known what that is. */
+/* Reopen an O_PATH descriptor with `flags`, after the type of its file was checked. */
 int open_again(struct executor *x, int node, int flags);
 
 /* made_mounts.c */

@@ -1,10 +1,11 @@
 /*
  * Mount the procfs of a pid namespace that this process is not in, but others are.
  *
- * The process that builds the container has all privileges, and stays outside that namespace until it
- * has dropped them: inside, another container's process with CAP_SYS_PTRACE (a neighbour) could trace
- * it.  Since Linux 6.17, procfs takes the namespace as an option.  Before, a process inside must call
- * fsopen(2): a helper that can do nothing else, and whose answer is verified before it is used.
+ * The executor has all privileges, and stays outside that namespace until it has dropped them:
+ * inside, another container's process with CAP_SYS_PTRACE (a neighbour) could trace it.  Since
+ * Linux 6.17, procfs takes the namespace as an option.  On older kernels, a process inside must
+ * call fsopen(2): a helper that can do nothing else, and whose answer is verified before it is
+ * used.
  */
 #include "executor.h"
 
@@ -73,7 +74,9 @@ static bool strip(int channel)
 	       sys_close_range(1, ~0U, 0) == 0;
 }
 
-/* The helper stays outside; only its child is inside, and was confined before it got there. */
+/*
+ * Run the helper.  It stays outside the pid namespace; only its child is inside, already confined.
+ */
 static _Noreturn void help(struct executor *x, int channel)
 {
 	int status, fs;
@@ -119,8 +122,8 @@ static int fsopen_inside(struct executor *x)
 	if (own < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) < 0)
 		return fail(x, "fsopen", "proc");
 	/*
-	 * This fails in a user namespace, where it is not needed: the neighbours have no privileges
-	 * outside of that.
+	 * Fork the helper in our own pid namespace. setns(2) fails in a user namespace, where it is
+	 * not needed: neighbours have no privileges outside the user namespace.
 	 */
 	(void)setns(own, CLONE_NEWPID);
 	helper = fork();
@@ -128,13 +131,15 @@ static int fsopen_inside(struct executor *x)
 		help(x, channel[1]);
 	close(channel[1]);
 	/*
-	 * A neighbour may have stopped the process inside; the helper itself is out of its reach.
+	 * Wait with a timeout: a neighbour may have stopped the process inside.  It cannot reach
+	 * the helper.
 	 */
 	(void)syscall(SYS_setsockopt, channel[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	fs = helper < 0 ? -1 : receive_fd(channel[0]);
 	/*
-	 * The helper closes the channel when it exits, after it has reaped the process inside.
-	 * Killed before, it would leave a zombie, which keeps the namespace's init from exiting.
+	 * The helper closes the channel when it exits, after it has reaped the process inside.  If
+	 * the helper is killed earlier, that process stays a zombie, which keeps the namespace's
+	 * init from exiting.
 	 */
 	if (fs >= 0)
 		(void)recv(channel[0], &byte, sizeof(byte), 0);
@@ -147,8 +152,8 @@ static int fsopen_inside(struct executor *x)
 	if (setns(x->pid_fd, CLONE_NEWPID) < 0)
 		return fail(x, "setns", "");
 	/*
-	 * Accept only procfs, which alone has this option: the neighbours may have tampered with
-	 * the answer.
+	 * Check the type with an option that only procfs has: neighbours may have tampered with the
+	 * answer.
 	 */
 	if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "hidepid", "0", 0) < 0)
 		return fail(x, "fsopen", "proc");

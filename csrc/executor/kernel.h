@@ -1,5 +1,5 @@
 /*
- * System calls and constants that the C library's headers may be too old to define.
+ * System calls and constants that older headers of the C library lack.
  *
  * <sys/mount.h> is left out on purpose: before glibc 2.37 it clashes with <linux/mount.h>, whose
  * mount API is the one used here.
@@ -125,7 +125,7 @@ static inline int sys_close_range(unsigned int first, unsigned int last, unsigne
 	return (int)syscall(SYS_close_range, first, last, flags);
 }
 
-/* fork(2) without the C library's additions, some of which a seccomp filter may refuse. */
+/* clone(2) as a system call: a seccomp filter may refuse what the C library's fork(3) adds. */
 static inline long sys_clone(unsigned long flags)
 {
 #if defined(__s390x__)

@@ -3,9 +3,9 @@
  * the agent.
  *
  * Once the filter is loaded, any call of the thread that loaded it may block until the agent
- * answers, and the agent has no listener yet.  So a second thread, to which the filter does not
- * apply, does the remaining work.  The first thread calls nothing but execve(2), and waits by reading
- * memory that is not there yet (userfaultfd(2)).  The helper is a thread, not a process, because the
+ * answers, and the agent has no listener yet.  Therefore a second thread, to which the filter does
+ * not apply, does the remaining work.  The first thread calls only execve(2); it waits by reading a
+ * page that is not mapped yet (userfaultfd(2)).  The helper is a thread, not a process, because the
  * exec ends it: the program does not start with a child that it never forked.
  */
 #include "executor.h"
@@ -38,13 +38,14 @@ static atomic_int progress = LOADING;
 static atomic_int filtered = 1; /* the kernel clears it when the filtered thread ends */
 static int listener = -1;
 static int faults = -1;		 /* descriptor of userfaultfd(2) */
-static volatile char *missing; /* two pages to wait at: for the exec, and after it has failed */
+static volatile char *missing; /* two pages to wait at: before the exec, and after its failure */
 static char stack[16384] __attribute__((aligned(16)));
 
 /*
- * Poll, because the filtered thread cannot wake another one.  No call here may set errno.
- * SCMP_ACT_KILL_THREAD for execve(2) kills only that thread, and the process gets the last thread's
- * status: exit as a shell would for SIGSYS, which PID 1 of a namespace cannot send to itself.
+ * Wait until `progress` has the value `wanted`.  Polls, because the filtered thread cannot wake
+ * another thread.  No call here may set errno.  SCMP_ACT_KILL_THREAD for execve(2) kills only that
+ * thread, and the process gets the last thread's status: exit as a shell would for SIGSYS, which
+ * PID 1 of a namespace cannot send to itself.
  */
 static void sleep_until(int wanted)
 {
@@ -68,14 +69,17 @@ static void prepare_wait(void)
 
 	faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
 	if (memory == MAP_FAILED || faults < 0)
-		return; /* Linux before 5.11, or forbidden */
+		return; /* not available before Linux 5.11, or denied by a filter */
 	pages.range.start = (uint64_t)(uintptr_t)memory;
 	pages.range.len = size;
 	if (ioctl(faults, UFFDIO_API, &api) == 0 && ioctl(faults, UFFDIO_REGISTER, &pages) == 0)
 		missing = memory;
 }
 
-/* An inline system call: the filtered thread may make no other call. */
+/*
+ * Wait until `progress` is `wanted`: read a missing page, because the filtered thread may make no
+ * system call.
+ */
 static void wait_at(unsigned int page, int wanted)
 {
 	while (atomic_load(&progress) != wanted)

@@ -1,7 +1,7 @@
 /*
- * Identify mounts made earlier.  A mount that is changed later is looked up by its path, but another
- * container may have replaced a component of the path.  So the mount found must be one that this
- * executor has made, or one that the runtime recognises.
+ * Identify mounts that this executor has made earlier.  A mount that is changed later is looked up
+ * by its path, but another container may have replaced a component of the path.  Therefore the
+ * mount at the path is changed only if this executor has made it, or if the runtime recognises it.
  */
 #include "executor.h"
 
@@ -15,8 +15,8 @@
 #include "kernel.h"
 
 /*
- * Return the mount's id, 0 if the kernel is older than 5.8.  Since Linux 6.8 ids are never reused;
- * before, the id of a mount whose mount point was removed can be the next mount's.
+ * Return the mount's id, 0 before Linux 5.8.  Since Linux 6.8 ids are unique; on older kernels, a
+ * new mount may reuse the id of a mount whose mount point was removed.
  */
 uint64_t mount_id(int fd)
 {
@@ -107,9 +107,10 @@ static const char *kernel_mount(const struct executor *x, const char *target, co
 }
 
 /*
- * Open a path that is to be masked or made read-only.  A missing path needs neither; but a container
- * with the same root filesystem could move /proc away for a moment, which would leave ours unmasked.
- * So paths in procfs or sysfs are looked up in the mount that was made.  No failure is recorded.
+ * Open a path that is to be masked or made read-only.  A missing path is skipped by the caller.
+ * But a container with the same root filesystem could move /proc away for a moment, which would
+ * leave our /proc unmasked.  Therefore paths in procfs or sysfs are looked up in the mount that was
+ * made.  Records no failure.
  */
 int open_restricted(struct executor *x, const char *target)
 {
@@ -120,7 +121,7 @@ int open_restricted(struct executor *x, const char *target)
 		return open_inside(x, target, O_PATH);
 	mount = open_mount(x, point);
 	if (mount < 0) {
-		/* The mount was made there, so a path that is missing now has been replaced. */
+		/* A mount was made at this path: if it is missing now, it has been replaced. */
 		error = x->failure.error;
 		errno = error == ENOENT || error == ENOTDIR || error == ELOOP ? ESTALE : error;
 		return -1;
@@ -135,7 +136,7 @@ int open_restricted(struct executor *x, const char *target)
 }
 
 /*
- * Name the resolved path through the host's /proc, by way of the working directory: the /proc of the
+ * Unmount self/fd/N below the host's /proc, which becomes the working directory: the /proc of the
  * joined namespace shows other processes, or none.
  */
 static int unmount(struct executor *x, int target, const char *name)
@@ -182,7 +183,9 @@ int run_restrict(struct executor *x, struct op_restrict *op)
 	return result;
 }
 
-/* Return true for the container's root, and for a file in its /proc reached through a link. */
+/*
+ * Return true if `target` is the container's root, or a file in its /proc reached through a link.
+ */
 static bool confines(struct executor *x, int target, const char *name)
 {
 	struct stat place, root;
@@ -197,8 +200,8 @@ static bool confines(struct executor *x, int target, const char *name)
 }
 
 /*
- * Check before a mount is attached in a container whose processes can replace components of the
- * path.
+ * Let the runtime check the target before a mount is attached in a running container, whose
+ * processes can replace components of the path.
  */
 int present_new_mount(struct executor *x, int tree, int target, const char *name)
 {

@@ -2,9 +2,9 @@
  * The steps of making a mount: with the mount API, or with mount(2) if the kernel is older than 5.12,
  * an outer seccomp filter forbids the calls, or an option is too long for fsconfig(2).
  *
- * mount(2) knows neither detached mounts nor descriptors.  So a mount is made at a path of the
- * host, in a mount namespace that has no other process yet, finished there and moved; a file that
- * was opened and checked is named by its descriptor's entry in the host's /proc.
+ * mount(2) knows neither detached mounts nor descriptors.  Therefore a mount is made and finished
+ * at a path of the host, in a mount namespace that has no other process yet, and then moved.  An
+ * open file is named by its descriptor's entry in the host's /proc.
  */
 #include "executor.h"
 
@@ -25,18 +25,24 @@
 
 #define ST_NOSYMFOLLOW_FLAG 0x2000 /* f_flags of statfs(2) */
 
-/* Probe with invalid arguments: each of these calls checks its flags, or its descriptor, first. */
+/*
+ * Return true if the system call is missing or denied.  Probes with invalid arguments: each of
+ * these calls checks its flags, or its descriptor, first.
+ */
 bool is_missing_call(long number)
 {
 	int before = errno;
 	bool missing = syscall(number, -1L, -1L, -1L, -1L, -1L) < 0 &&
 		       (errno == ENOSYS || errno == EPERM);
 
-	errno = before; /* the caller may still report its own failure */
+	errno = before; /* the caller may still report an earlier error */
 	return missing;
 }
 
-/* Require all calls: without mount_setattr(2), a detached mount cannot be finished. */
+/*
+ * Use the mount API only if all its calls exist: without mount_setattr(2), a detached mount cannot
+ * be finished.
+ */
 void look_for_mount_api(struct executor *x)
 {
 	x->has_mount_api = !is_missing_call(SYS_open_tree) && !is_missing_call(SYS_move_mount) &&
@@ -56,7 +62,7 @@ static const char *path_of(int fd, char data[FD_PATH_SIZE])
 static int stage(struct executor *x, const char *source, const char *place, const char *fstype,
 		 unsigned long flags, const char *data)
 {
-	/* In a joined mount namespace other processes use the place as well. */
+	/* In a joined mount namespace, other processes may use this path. */
 	errno = ENOSYS;
 	if (!x->own_mounts || sys_mount(source, place, fstype, flags, data) < 0)
 		return -1;
@@ -125,7 +131,10 @@ static unsigned long mount_flags(uint64_t attributes)
 	return flags | (attributes & MOUNT_ATTR_STRICTATIME ? MS_STRICTATIME : MS_RELATIME);
 }
 
-/* mount(2) replaces all attributes, so pass those that are to stay, the locked ones included. */
+/*
+ * Change attributes with mount(2), which replaces all of them: pass also those that must stay,
+ * including locked ones.
+ */
 static int remount(int tree, uint64_t set, uint64_t clear)
 {
 	struct statfs filesystem;
@@ -199,7 +208,10 @@ bool fit_fsconfig(const struct plan_strs *options)
 	return true;
 }
 
-/* mount(2) takes these as flags; a filesystem without fs_context does not know them as options. */
+/*
+ * Return true for an option that mount(2) takes as a flag: a filesystem without fs_context does not
+ * know it as an option.
+ */
 static bool is_superblock_flag(const char *option, unsigned long *flags)
 {
 	static const struct {
@@ -248,7 +260,7 @@ static int join_options(struct text *data, const struct plan_strs *options, unsi
 
 int make_filesystem_by_mount(struct executor *x, struct op_mount *op, const char *mode)
 {
-	/* Set read-only afterwards: here it would apply to the whole filesystem. */
+	/* Set read-only later, on the mount: here it would apply to the whole filesystem. */
 	unsigned long flags = mount_flags(op->attributes & ~(uint64_t)MOUNT_ATTR_RDONLY);
 	char data[DATA_SIZE];
 	struct text words = text_in(data, sizeof(data));

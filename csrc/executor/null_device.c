@@ -1,10 +1,10 @@
 /*
  * The null device: it masks files, and is often a standard stream.
  *
- * The host's node must not get into the container as it is.  A process there with CAP_FOWNER or
- * CAP_CHOWN could change its mode and owner for the whole host, by a path or by fchmod(2) on a
- * descriptor; any user could change its times.  On a read-only mount a device still opens for
- * writing, and the kernel refuses the rest with EROFS.
+ * The host's node must not get into the container on a writable mount.  A process there with
+ * CAP_FOWNER or CAP_CHOWN could change its mode and owner for the whole host, by a path or by
+ * fchmod(2) on a descriptor; any user could change its times.  On a read-only mount a device still
+ * opens for writing, and the kernel refuses the rest with EROFS.
  */
 #include "executor.h"
 
@@ -67,9 +67,9 @@ static int replace_streams(struct executor *x, int node)
 }
 
 /*
- * Open the container's own node, so that no mount from outside stays in use.  The container may
- * have put a link, a FIFO or another device there (CVE-2026-88265), and may replace it at any
- * moment: check type and number of what was found, and open only that.
+ * Replace the streams by the container's own node, so that no mount from outside stays in use.  The
+ * container may have put a link, a FIFO or another device there (CVE-2026-88265), and may replace
+ * it at any moment: check type and number of the file that was found, and open only that file.
  */
 static int use_own_null(struct executor *x, int root)
 {
@@ -107,7 +107,7 @@ int run_null_streams(struct executor *x, struct op_null_streams *op)
 		return 0;
 	if (op->root_of) {
 		look_for_mount_api(x);
-		/* The path need not be the right one: the node found in it is checked. */
+		/* The root may be that of another process: the node found in it is checked. */
 		root = open_root_of(x, op->root_of);
 	}
 	result = root < 0 ? -1 : use_own_null(x, root);
@@ -117,8 +117,8 @@ int run_null_streams(struct executor *x, struct op_null_streams *op)
 		return 0;
 	result = use_copied_null(x);
 	/*
-	 * A caller who may not clone a mount has no rights to the host's node either, so the streams
-	 * can stay as they are.
+	 * A caller who may not clone a mount cannot change the host's node either, so the streams
+	 * can stay.
 	 */
 	return result < 0 && x->failure.error == EPERM && geteuid() != 0 ? 0 : result;
 }

@@ -1,10 +1,10 @@
 /*
  * Open a path below a descriptor; the image's symbolic links cannot lead outside.
  *
- * openat2(2) does it in the kernel.  Where an outer seccomp filter forbids it, the same is done
- * component by component: each is opened in its parent's descriptor without following links; a
- * link's text and ".." are resolved on the path walked so far.  If a component is
- * replaced meanwhile, the result is an error, never a path outside.
+ * openat2(2) does this in the kernel.  Where an outer seccomp filter denies openat2(2), this file
+ * walks the path: each component is opened in its parent's descriptor without following links; the
+ * target of a link and ".." are resolved on the path walked so far.  If a component is replaced
+ * meanwhile, the result is an error, never a path outside.
  */
 #include "executor.h"
 
@@ -58,7 +58,7 @@ static int open_component(int parent, const char **path, int flags)
 	}
 	memcpy(name, *path, length);
 	name[length] = '\0';
-	if (strcmp(name, "..") == 0) { /* at the root, the kernel would step out of it */
+	if (strcmp(name, "..") == 0) { /* at the root, ".." would lead out of it */
 		errno = EXDEV;
 		return -1;
 	}

@@ -17,8 +17,8 @@
 #endif
 
 /*
- * The image may have put anything there; open only devpts's own ptmx (CVE-2025-52565), and check
- * that before the open: opening a device may have side effects.
+ * Open the pty master.  The image may contain any file at this path: open only the ptmx of devpts
+ * (CVE-2025-52565), and check it before the open, because opening a device may have side effects.
  */
 static int open_master(struct executor *x)
 {
@@ -62,7 +62,7 @@ static int bind_console(struct executor *x, int slave)
 	if (parent < 0)
 		return fail(x, "open", path);
 	/*
-	 * Neither follow a link of the image here (CVE-2026-88264) nor open the file: it may be a
+	 * Do not follow a link of the image (CVE-2026-88264), and use O_PATH: the file may be a
 	 * device, or a FIFO without a writer.
 	 */
 	target = open_no_link(parent, name, 0);

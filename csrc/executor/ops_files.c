@@ -26,7 +26,7 @@ static bool is_wanted(const struct stat *node, const struct op_device *op)
 	       (S_ISFIFO(node->st_mode) || node->st_rdev == makedev(op->major, op->minor));
 }
 
-/* An existing node must be the requested one (LNX-DEV-03). */
+/* Fail unless an existing node is the requested device (LNX-DEV-03). */
 static int verify_node(struct executor *x, int parent, const char *name, struct op_device *op)
 {
 	struct stat node;
@@ -37,7 +37,9 @@ static int verify_node(struct executor *x, int parent, const char *name, struct 
 	return is_wanted(&node, op) ? 0 : fail(x, "mknod", op->target);
 }
 
-/* Use a descriptor: another container could replace the file with this name. */
+/*
+ * Set owner and mode of a new node through a descriptor: another container could replace the file.
+ */
 static int own_node(struct executor *x, int parent, const char *name, struct op_device *op)
 {
 	int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), result = 0;
@@ -55,7 +57,7 @@ static int own_node(struct executor *x, int parent, const char *name, struct op_
 	return result;
 }
 
-/* Device nodes cannot be created in a user namespace: bind-mount the host's instead. */
+/* Bind-mount the host's node, because mknod(2) is not permitted in a user namespace. */
 static int bind_node(struct executor *x, struct op_device *op)
 {
 	int source = open(op->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -146,7 +148,7 @@ int run_symlink(struct executor *x, struct op_symlink *op)
 
 static int open_proc(struct executor *x, const char *path)
 {
-	/* Refuse filesystems mounted into /proc, and links out of it. */
+	/* Refuse a path that crosses a mount in /proc, or a link that leads out of it. */
 	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
 	int fd = open_below(x->proc_fd, path, O_WRONLY, resolve);
 

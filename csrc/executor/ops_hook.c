@@ -2,8 +2,8 @@
  * Hooks that run in the container's namespaces.
  *
  * A hook gets the state on standard input, and its output is kept for the error message.  Both are
- * memory files: a hook that never reads or that prints without end cannot block anything.  Endless
- * output is truncated again and again.
+ * memfds: a hook that never reads its input, or prints without end, cannot block the executor.
+ * Long output is truncated regularly.
  */
 #include "executor.h"
 

@@ -1,6 +1,6 @@
 /*
- * Id-mapped mounts.  The kernel takes the maps of a mount from a user namespace.  To create one just
- * for that takes a process, which can exit as soon as a descriptor keeps the namespace.
+ * Id-mapped mounts.  The kernel takes the maps of a mount from a user namespace.  A child process
+ * creates that namespace, and exits once a descriptor keeps the namespace alive.
  */
 #include "executor.h"
 
@@ -16,7 +16,10 @@
 
 #define PID_SIZE 16 /* a pid in decimal, with its NUL */
 
-/* Write this process's pid in the host's procfs, and wait until the other end closes. */
+/*
+ * In the child: send this process's pid, as in the host's procfs, and wait until the parent closes
+ * the channel.
+ */
 static void hold_namespace(struct executor *x, int channel)
 {
 	char self[PID_SIZE] = "", asked;
@@ -67,9 +70,10 @@ static int write_map(struct executor *x, const char *pid, const char *name, cons
 }
 
 /*
- * Without CAP_SYS_PTRACE we may inspect that process only if it is dumpable.  Do not make it so
- * otherwise: it would be just as open to root of a container that shares the host's pids and owns
- * its user namespace, and its root directory is the host's.
+ * Return whether we may inspect the child.  Without CAP_SYS_PTRACE, it must be dumpable, and
+ * becomes so on request.  With CAP_SYS_PTRACE, it stays undumpable: its root directory is the
+ * host's, and root of a container that shares the host's pids and owns its user namespace could
+ * enter it.
  */
 static bool may_look(struct executor *x, const char *pid)
 {

@@ -18,7 +18,7 @@
 
 #define LAST_POSSIBLE_CAPABILITY 63u
 
-/* A pseudoterminal has a node of its own, /dev/pts/N, which disappears with it. */
+/* Return true for a pseudoterminal: its node /dev/pts/N disappears with it. */
 static bool is_pseudoterminal(const struct stat *node)
 {
 	return S_ISCHR(node->st_mode) && major(node->st_rdev) >= UNIX98_PTY_SLAVE_MAJOR &&
@@ -26,9 +26,9 @@ static bool is_pseudoterminal(const struct stat *node)
 }
 
 /*
- * Change an owner only so that the user can reopen the stream, as /dev/stdout: the owner of a file
- * that was opened read-only could write to it, and a device such as /dev/zero or /dev/tty belongs
- * to the whole host.
+ * Return whether the user may become the owner, to be able to reopen the stream as /dev/stdout.
+ * Not for a file that was opened read-only, which the owner could write to, and not for a device
+ * such as /dev/zero or /dev/tty, which belongs to the whole host.
  */
 static bool may_be_given(int fd, const struct stat *node)
 {
@@ -65,8 +65,8 @@ int run_bounding(struct executor *x, struct op_bounding *op)
 			if (errno == EINVAL)
 				break; /* beyond the kernel's last capability */
 			/*
-			 * EPERM without CAP_SETPCAP matters only if the capability is there to be
-			 * dropped.
+			 * EPERM (no CAP_SETPCAP) matters only if the bounding set has the
+			 * capability.
 			 */
 			if (prctl(PR_CAPBSET_READ, capability, 0, 0, 0) == 1)
 				return fail(x, "prctl", "PR_CAPBSET_DROP");
@@ -136,7 +136,10 @@ int run_capabilities(struct executor *x, struct op_capabilities *op)
 	return 0;
 }
 
-/* Use one call, because the filter is in force.  The ambient set stays: it has none of these. */
+/*
+ * Use only capset(2), because the filter is in force.  The ambient set has none of these
+ * capabilities.
+ */
 int run_drop_extra(struct executor *x, struct op_drop_extra *op)
 {
 	return set_capabilities(x, op->effective, op->permitted, op->inheritable);

@@ -1,4 +1,4 @@
-/* Mask paths, or make them read-only, by mounting something over them. */
+/* Mask paths and make paths read-only, with mounts on top of them. */
 #include "executor.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ int cover_directory(struct executor *x, int target, const char *name, const char
 	return -1;
 }
 
-/* All masked directories share one superblock. */
+/* Mask a directory with an empty filesystem, which all masked directories share. */
 static int mask_directory(struct executor *x, int target, const struct op_mask *op)
 {
 	int tree, result;

@@ -1,7 +1,7 @@
 /*
- * Mounts.  A mount gets its attributes while it is detached, or where no other process sees it, and
- * is then moved onto a descriptor of its target.  So no path is looked up twice, and a read-only mount
- * is not writable even for a moment.
+ * Operations for mounts.  A mount gets its attributes while it is detached, or where no other
+ * process sees it, and is then moved onto a descriptor of its target.  Therefore no path is looked
+ * up twice, and a read-only mount is never writable, not even for a moment.
  */
 #include "executor.h"
 
@@ -79,7 +79,7 @@ int run_open_tree(struct executor *x, struct op_open_tree *op)
 	if (!tree)
 		return -1;
 	x->has_mount_api = !is_missing_call(SYS_open_tree) && !is_missing_call(SYS_mount_setattr);
-	/* Without detached trees, `bind` clones the source later, when it is too late to map ids. */
+	/* Without the mount API, `bind` clones the source later, when it is too late to map ids. */
 	if (!x->has_mount_api && op->id_map == NO_SLOT)
 		return 0;
 	*tree = copy_opened(x, op->follow ? open_source(x, op->source) : open_real_source(x, op->source),
@@ -148,9 +148,9 @@ int run_shared_root(struct executor *x, struct op_shared_root *op)
 }
 
 /*
- * Two mounts: the lower one propagates to other mount namespaces, as everything does that is mounted
- * below a shared mount.  It is private before anything is mounted in it, so nothing else does, and
- * its copies there, which are empty, go with it.
+ * Mount the root on top of a second, lower mount.  Only the lower mount propagates to other mount
+ * namespaces, because its parent is shared.  It is made private before anything is mounted in it,
+ * so its copies there are empty, and disappear with it.
  */
 static int stack_root(struct executor *x, int lower, int place, const char *name)
 {
@@ -168,7 +168,7 @@ int run_recorded_root(struct executor *x, struct op_recorded_root *op)
 {
 	int source, lower, result = -1;
 
-	/* Nothing can replace the mount API here; without privileges it fails with EPERM. */
+	/* Here the mount API is required; without privileges it fails with EPERM. */
 	x->has_mount_api = true;
 	if (open_null(x) < 0)
 		return -1;
@@ -287,8 +287,8 @@ static int open_mount_point(struct executor *x, const char *path, uint32_t flags
 }
 
 /*
- * Some filesystems show the objects of a namespace, and only its owner may mount them.  A container
- * that shares that namespace with the host may see the host's mount of it instead.
+ * Bind-mount the host's proc or sysfs.  Only the owner of the pid or network namespace may mount
+ * them; a container that shares that namespace with the host may see the host's mount.
  */
 static int bind_the_hosts(struct executor *x, struct op_mount *op)
 {
@@ -306,7 +306,7 @@ static int bind_the_hosts(struct executor *x, struct op_mount *op)
 	return -1;
 }
 
-/* For a filesystem that does not support context=: its files get the policy's labels. */
+/* Label the root directory of a filesystem that does not support context=. */
 static int label_root(struct executor *x, int tree, const char *label)
 {
 	int fd, result;
@@ -325,8 +325,8 @@ static int label_root(struct executor *x, int tree, const char *label)
 }
 
 /*
- * The order matters: the kernel makes a mount shared when it is attached below a shared one, and
- * refuses to attach an unbindable one there.
+ * Attach the mount, then set its propagation: below a shared mount, the kernel makes an attached
+ * mount shared, and refuses an unbindable one.
  */
 static int attach_and_propagate(struct executor *x, int tree, int target, uint32_t propagation,
 				uint32_t flags, const char *name)
@@ -390,7 +390,7 @@ static int bind_attributes(struct executor *x, int tree, struct op_bind *op)
 {
 	if (change_mount(x, tree, op->set_attributes, op->clear_attributes, false, op->target) < 0)
 		return -1;
-	/* Set it afterwards: a recursive read-only setting overrides `rw`. */
+	/* Set the recursive attributes last: a recursive `rro` overrides `rw`. */
 	return change_mount(x, tree, op->set_recursive, op->clear_recursive, op->recursive,
 			    op->target);
 }

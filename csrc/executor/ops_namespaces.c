@@ -1,4 +1,4 @@
-/* Create and join namespaces, and synchronise with the runtime in between. */
+/* Operations that create and join namespaces, and synchronise with the runtime. */
 #include "executor.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ int run_open_namespace(struct executor *x, struct op_open_namespace *op)
 	if (!fd)
 		return -1;
 	/*
-	 * Open without blocking: the path may be a FIFO instead of a namespace, which setns(2) then
-	 * reports.
+	 * Open without blocking: the path may be a FIFO instead of a namespace; setns(2) then
+	 * reports EINVAL.
 	 */
 	*fd = open(op->source, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return *fd < 0 ? fail(x, "open", op->source) : 0;
@@ -36,7 +36,7 @@ int run_join_namespace(struct executor *x, struct op_join_namespace *op)
 	if (setns(*fd, (int)op->kind) < 0)
 		return fail(x, "setns", "");
 	if (op->kind == CLONE_NEWPID)
-		x->pid_fd = *fd; /* only for children; their procfs is mounted before them */
+		x->pid_fd = *fd; /* affects only children, forked after procfs is mounted */
 	else
 		close(*fd);
 	*fd = -1;
@@ -50,8 +50,8 @@ int run_unshare(struct executor *x, struct op_unshare *op)
 
 /*
  * Enter the container's v1 cgroups; each file is the `tasks` of one of them.  A thread that moves
- * itself ("0") does not wait for an RCU grace period, which takes 9 ms for any other move; and this
- * process has only one thread.
+ * itself ("0") does not wait for an RCU grace period, which takes 9 ms.  That is sufficient,
+ * because this process has only one thread.
  */
 static int enter_cgroups(struct executor *x, const struct go_files *files)
 {
@@ -133,7 +133,7 @@ int run_clone_init(struct executor *x, struct op_clone_init *op)
 	return 0;
 }
 
-/* Open the root of the process that the host's procfs knows as `pid`; no failure is recorded. */
+/* Open the root directory of process `pid` (as in the host's procfs).  Records no failure. */
 int open_root_of(struct executor *x, uint32_t pid)
 {
 	char path[32];
@@ -146,9 +146,8 @@ int open_root_of(struct executor *x, uint32_t pid)
 
 /*
  * Join all namespaces in one call: the kernel enters the user namespace first and checks permission
- * for the others in it.  With the mount namespace comes its root.  In a shared mount namespace the
- * container's init has changed its root, and we follow; the pidfd proves that the pid was still its
- * own.
+ * for the others in it.  Joining the mount namespace also changes the root.  If the mount namespace
+ * is shared, enter the root of the container's init; the pidfd proves that its pid was not reused.
  */
 int run_join_process(struct executor *x, struct op_join_process *op)
 {
@@ -176,8 +175,8 @@ int run_join_process(struct executor *x, struct op_join_process *op)
 }
 
 /*
- * As late as possible: the other processes of the pid namespace can see the child, and a
- * tracer among them gets one that has dropped all privileges (CVE-2016-9962).
+ * Fork as late as possible: other processes of the pid namespace can see and trace the child, which
+ * must have dropped all privileges by then (CVE-2016-9962).
  */
 int run_clone_process(struct executor *x, struct op_clone_process *op)
 {
@@ -187,7 +186,7 @@ int run_clone_process(struct executor *x, struct op_clone_process *op)
 	if (pid < 0)
 		return fail(x, "clone", "");
 	if (pid > 0) {
-		/* Only the parent sees the pid that the host needs. */
+		/* Only the parent knows the child's pid outside the pid namespace. */
 		x->failure.pid = (int32_t)pid;
 		_exit(send_short(x, x->sync_fd, MESSAGE_INIT_PID, 0, -1) < 0);
 	}
@@ -202,8 +201,8 @@ int run_keyring(struct executor *x, struct op_keyring *op)
 
 	(void)op;
 	/*
-	 * Join an anonymous session keyring: a name would lead to the keyring of whoever made one
-	 * first.  If the kernel has no keyrings, or an outer container forbids them, nothing can
+	 * Create an anonymous session keyring: with a name, keyctl(2) would join an existing
+	 * keyring.  If the kernel has no keyrings, or an outer container denies them, no key can
 	 * leak.
 	 */
 	if (syscall(SYS_keyctl, join_session_keyring, NULL) < 0 && errno != ENOSYS &&

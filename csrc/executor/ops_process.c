@@ -1,4 +1,4 @@
-/* Limits and scheduling of the process, and its loopback interface. */
+/* Operations for limits, scheduling and the loopback interface. */
 #include "executor.h"
 
 #include <errno.h>
@@ -44,9 +44,9 @@ static int set_limit(struct executor *x, uint32_t resource, uint64_t soft, uint6
 }
 
 /*
- * Apply these limits together with the program: the start gate takes a descriptor and a hook's
- * state is written to a file, which must work whatever the program's limits are.  Only raising a
- * limit needs privileges, which are gone by then.
+ * Postpone a limit until the program is executed: the start gate needs a descriptor and a hook's
+ * state is written to a file, whatever the program's limits are.  A higher hard limit is set now,
+ * because raising it needs privileges.
  */
 static int set_late(struct executor *x, struct late_limit *late, struct op_rlimit *op)
 {
@@ -97,7 +97,7 @@ int run_affinity(struct executor *x, struct op_affinity *op)
 
 	if (op->cpus.size == 0) {
 		memset(all, 0xff, sizeof(all));
-		/* Not essential: an outer seccomp filter may forbid the call. */
+		/* Ignore errors: an outer seccomp filter may deny the call. */
 		(void)syscall(SYS_sched_setaffinity, 0, sizeof(all), all);
 		return 0;
 	}

@@ -1,4 +1,4 @@
-/* The program: finding it, waiting for the start, and executing it. */
+/* Operations for the program: find it, wait for `start`, and execute it. */
 #include "executor.h"
 
 #include <errno.h>
@@ -43,8 +43,8 @@ static char *scan_lines(char *text, uint32_t uid, const char **home)
 }
 
 /*
- * The image's file may be a FIFO, a device or endless: open without blocking, accept only a regular
- * file, limit the size.
+ * Open /etc/passwd of the image, which may be a FIFO, a device or endless: open without blocking,
+ * accept only a regular file, limit the size.
  */
 static int open_passwd(void)
 {
@@ -120,7 +120,10 @@ int run_umask(struct executor *x, struct op_umask *op)
 	return 0;
 }
 
-/* The kernel marks a directory outside the root as unreachable (CVE-2024-21626). */
+/*
+ * Return true if the working directory is inside the root: the kernel marks any other as
+ * unreachable (CVE-2024-21626).
+ */
 static bool inside_root(void)
 {
 	char path[PATH_MAX];
@@ -129,8 +132,8 @@ static bool inside_root(void)
 }
 
 /*
- * Try as root first, who may enter a directory that the user may not; if that is forbidden, try as
- * the user: on a network filesystem, only the user may be allowed.
+ * The plan has two chdirs: root may enter a directory that the user may not enter, and on a network
+ * filesystem the user may enter a directory that root may not enter.
  */
 int run_chdir(struct executor *x, struct op_chdir *op)
 {
@@ -241,7 +244,7 @@ int run_wait_start(struct executor *x, struct op_wait_start *op)
 			size = recv(starter, &order, sizeof(order), 0);
 		} while (size < 0 && errno == EINTR);
 		if (size >= (ssize_t)MESSAGE_SHORT && order.kind == MESSAGE_GO) {
-			/* The exec closes the gate: until then the container is not running. */
+			/* execve(2) closes the gate; until then the container is not running. */
 			x->report_fd = starter;
 			return 0;
 		}
@@ -252,8 +255,8 @@ int run_wait_start(struct executor *x, struct op_wait_start *op)
 
 /*
  * Announce the exec, so that an end of file without a failure report means success.  If `start` was
- * killed meanwhile, continue, because it had sent GO.  If `exec` was killed, fail: its caller
- * believes that it failed, and no command would ever end the program.
+ * killed in the meantime, continue, because it had sent GO.  If `exec` was killed, fail: its caller
+ * assumes a failure, and no command would ever end the program.
  */
 void announce_exec(struct executor *x)
 {

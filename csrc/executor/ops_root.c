@@ -1,4 +1,4 @@
-/* Change from the host's root filesystem to the container's. */
+/* Operations that change from the host's root filesystem to the container's. */
 #include "executor.h"
 
 #include <errno.h>
@@ -43,9 +43,7 @@ static int enter_by_chroot(struct executor *x)
 	return 0;
 }
 
-/*
- * In a user namespace the host's mounts are locked; cover them, so that the container cannot see them.
- */
+/* Unmount the host's proc or sysfs; in a user namespace, where mounts are locked, cover it. */
 static int hide_kernel_mount(struct executor *x, const char *path)
 {
 	int fd, cover;

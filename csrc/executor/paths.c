@@ -1,5 +1,5 @@
 /*
- * Paths of the container.
+ * Open and create paths in the container.
  *
  * The root filesystem is hostile: each component may be a symbolic link that points to the host,
  * and another container may replace it at any moment. walk.c resolves paths below the root's

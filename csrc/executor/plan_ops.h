@@ -12,13 +12,13 @@
 #define STAGE_NETWORK 0x5u /* the host moves network devices into the namespace */
 #define STAGE_DONE 0x6u /* the plan is finished; the host ends the executor */
 #define MESSAGE_GO 0x1u /* host: continue */
-#define MESSAGE_STAGE 0x2u /* executor: a stage is reached */
+#define MESSAGE_STAGE 0x2u /* executor: it has reached a stage */
 #define MESSAGE_INIT_PID 0x3u /* executor: the init process exists */
-#define MESSAGE_CONSOLE 0x4u /* executor: has the terminal's master as a descriptor */
+#define MESSAGE_CONSOLE 0x4u /* executor: sends the terminal's master as a descriptor */
 #define MESSAGE_EXEC 0x5u /* executor: the next system call is execve */
 #define MESSAGE_FAILURE 0x6u /* executor: an operation failed */
-#define MESSAGE_LISTENER 0x7u /* executor: has the filter's listener as a descriptor */
-#define MESSAGE_MOUNT 0x8u /* executor: has this operation's mount as a descriptor */
+#define MESSAGE_LISTENER 0x7u /* executor: sends the filter's listener as a descriptor */
+#define MESSAGE_MOUNT 0x8u /* executor: sends this operation's mount as a descriptor */
 #define MESSAGE_SKIP 0x9u /* host: continue without this operation */
 #define NO_SLOT 0xffffffffu /* no slot */
 #define SLOTS 0x100u /* number of slots */
@@ -26,7 +26,7 @@
 #define MOUNT_INHERIT_MODE 0x2u /* a tmpfs gets the mode of the directory that it covers */
 #define MOUNT_COPY_UP 0x4u /* a tmpfs gets a copy of the directory that it covers */
 #define MOUNT_OR_BIND 0x8u /* if mounting is denied, bind-mount the host's /proc or /sys */
-#define MOUNT_PRESENT 0x10u /* the host sees the mount before it is attached */
+#define MOUNT_PRESENT 0x10u /* the host must accept the mount before it is attached */
 #define CONSOLE_BIND 0x1u /* the terminal is mounted at /dev/console */
 #define CONSOLE_CONTROL 0x2u /* the terminal becomes the controlling terminal */
 
@@ -92,7 +92,7 @@ enum plan_op {
 
 #define PLAN_OP_LAST 57u
 
-/* open a namespace file of the host; the descriptor is kept in a slot */
+/* open a namespace file of the host; keep the descriptor in a slot */
 struct op_open_namespace {
 	uint32_t slot;
 	const char *source;
@@ -126,7 +126,7 @@ static inline bool read_unshare(struct plan_reader *r, struct op_unshare *op)
 	return plan_u32(r, &op->flags);
 }
 
-/* report a stage to the runtime; the executor waits until the runtime has done its part */
+/* report a stage to the runtime; wait until the runtime has carried out its steps */
 struct op_sync {
 	uint32_t stage;
 };
@@ -212,7 +212,7 @@ static inline bool read_propagation(struct plan_reader *r, struct op_propagation
 	return plan_u32(r, &op->flags);
 }
 
-/* create a user namespace that only holds id maps; its descriptor is kept in a slot */
+/* create a user namespace that only holds id maps; keep its descriptor in a slot */
 struct op_id_map {
 	uint32_t slot;
 	const char *uid_map;
@@ -226,7 +226,7 @@ static inline bool read_id_map(struct plan_reader *r, struct op_id_map *op)
 	       plan_str(r, &op->gid_map);
 }
 
-/* copy a mount tree of the host, detached; its descriptor is kept in a slot */
+/* copy a mount tree of the host without attaching it; keep its descriptor in a slot */
 struct op_open_tree {
 	uint32_t slot;
 	const char *source;
@@ -416,7 +416,7 @@ static inline bool read_symlink(struct plan_reader *r, struct op_symlink *op)
 	       plan_u32(r, &op->replace);
 }
 
-/* open a terminal of the container's devpts; its master is sent to the runtime */
+/* open a terminal of the container's devpts; send its master to the runtime */
 struct op_console {
 	uint32_t rows;
 	uint32_t columns;
@@ -476,7 +476,7 @@ static inline bool read_hook(struct plan_reader *r, struct op_hook *op)
 	       plan_str(r, &op->state_after);
 }
 
-/* reopen standard streams that are the host's /dev/null; they get the container's */
+/* replace standard streams that are the host's /dev/null; the new ones are the container's */
 struct op_null_streams {
 	uint32_t root_of;
 };
@@ -691,7 +691,7 @@ static inline bool read_capabilities(struct plan_reader *r, struct op_capabiliti
 	       plan_u64(r, &op->ambient);
 }
 
-/* drop the capabilities that only loading the filter required; it uses capset(2) alone */
+/* drop the capabilities that were kept only to load the filter; use only capset(2) */
 struct op_drop_extra {
 	uint64_t effective;
 	uint64_t permitted;
@@ -758,7 +758,7 @@ static inline bool read_listen_pid(struct plan_reader *r, struct op_listen_pid *
 	return r->ok;
 }
 
-/* look the program up in PATH like execvp(3); the user's permissions apply */
+/* look up the program in PATH like execvp(3); the user's permissions apply */
 struct op_find_executable {
 	const char *file;
 	const char *path;

@@ -1,4 +1,4 @@
-/* Read a plan, checking every length before it is used. */
+/* Read a plan; check every length before it is used. */
 #include "plan_reader.h"
 
 #include <string.h>
@@ -130,7 +130,7 @@ bool plan_operation(struct plan_reader *r, struct plan_operation *operation)
 
 bool plan_inner(struct plan_reader *r, uint32_t size, struct plan_reader *inner)
 {
-	/* Numbers are read in place: what follows must stay aligned. */
+	/* Numbers are read in place, so the data after this field must stay aligned. */
 	if (size % sizeof(uint32_t) != 0)
 		r->ok = false;
 	*inner = *r;

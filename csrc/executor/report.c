@@ -1,4 +1,7 @@
-/* Report failures as facts, which ociruntime/runtime/executor/failure_messages.py turns into messages. */
+/*
+ * Send failures to the runtime; ociruntime/runtime/executor/failure_messages.py writes the error
+ * messages.
+ */
 #include "executor.h"
 
 #include <errno.h>
@@ -100,7 +103,7 @@ static uint32_t receive_answer(int fd, struct go_files *files)
 	return answer.kind;
 }
 
-/* End of file means that the runtime has exited: the container is abandoned. */
+/* Wait for GO.  At end of file, exit: the runtime has exited, and the container is abandoned. */
 void await_go_with(int fd, struct go_files *files)
 {
 	if (receive_answer(fd, files) != MESSAGE_GO)
@@ -116,8 +119,8 @@ void await_go(int fd)
 
 /*
  * Send the runtime a mount that is about to be attached, changed or unmounted.  The descriptor pins
- * the mount: the next call applies to the mount that the runtime has recognised, wherever the path
- * leads by then.  Returns 1 to continue, 0 to leave the mount alone, -1 if the runtime is gone.
+ * the mount: the next call applies to the mount that the runtime has recognised, even if the path
+ * was replaced.  Returns 1 to continue, 0 to leave the mount alone, -1 if the runtime is gone.
  */
 int present_mount(struct executor *x, int fd)
 {

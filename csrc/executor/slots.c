@@ -1,4 +1,4 @@
-/* Slots: numbered places for descriptors that one operation opens and a later one uses. */
+/* Slots: numbered descriptors that one operation opens and a later operation uses. */
 #include "executor.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ int *slot_of(struct executor *x, uint32_t slot)
 	return NULL;
 }
 
-/* Return the descriptor; it is an error if the slot is empty. */
+/* Return the descriptor in a slot; fail if the slot is empty. */
 int open_slot(struct executor *x, uint32_t slot)
 {
 	const int *fd = slot_of(x, slot);

@@ -67,7 +67,7 @@ int walk_enter(struct walk *w, const char *name)
 	return 0;
 }
 
-/* Put a link's target in front of the rest; an absolute one starts at the root again. */
+/* Prepend a link's target to the rest; an absolute target starts at the root again. */
 static int walk_link(struct walk *w, const char *text, size_t length)
 {
 	size_t left = strlen(w->rest);

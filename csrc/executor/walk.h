@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-/* `done` is free of links, `rest` is still to be walked. */
+/* `done` is the path walked so far, without links; `rest` is the remaining path. */
 struct walk {
 	char done[PATH_MAX];
 	char rest[PATH_MAX];

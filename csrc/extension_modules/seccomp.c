@@ -1,9 +1,9 @@
 /*
  * Compile a whole seccomp profile to classic BPF with libseccomp, in a single call from Python.
  *
- * Nothing is loaded here: the filter goes into the plan and the executor loads it.  The
- * caller has checked every value; what can still fail is what libseccomp or the kernel
- * does not know.
+ * This file loads no filter: the filter becomes part of the plan, and the executor loads it.  The
+ * caller has checked every value; only names and values unknown to libseccomp or the kernel can
+ * still fail.
  */
 
 #ifndef _GNU_SOURCE
@@ -44,7 +44,7 @@ struct filter_request {
 	const char *names;			/* each with its NUL */
 };
 
-/* The step that has failed. */
+/* The step of filter_compile() that has failed. */
 enum filter_stage {
 	FILTER_DEFAULT_ACTION = 1,
 	FILTER_ARCHITECTURE,			/* index: of the architecture */

@@ -1,8 +1,8 @@
 /*
  * Start the executor with clone3(2) and execveat(2), for Python.
  *
- * The interpreter's memory is not copied: the child borrows it (CLONE_VM) while the parent
- * sleeps (CLONE_VFORK) and leaves it by execveat(2).  Until then it makes system calls only.
+ * The interpreter's memory is not copied: the child borrows it (CLONE_VM) while the parent sleeps
+ * (CLONE_VFORK) and leaves it by execveat(2).  Until then the child makes only system calls.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -25,8 +25,8 @@
 #endif
 
 /*
- * Inline, because the child returns on the parent's stack: through a function it would
- * come back over a return address that its own later calls have overwritten.
+ * Make the system call inline: the child runs on the parent's stack, so its later calls would
+ * overwrite the return address of a wrapper function.
  */
 static inline __attribute__((always_inline)) long raw_clone3(struct clone_args *arguments)
 {
@@ -121,7 +121,10 @@ int oci_spawn(struct oci_spawn *spawn)
 		argv[4] = times;
 	}
 	spawn->failed = "clone3";
-	/* No handler of the interpreter may run in the child; the executor clears the mask. */
+	/*
+	 * Block all signals: no handler of the interpreter may run in the child.  The executor
+	 * clears the mask.
+	 */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	pid = start(spawn, &arguments, argv, &child_error);

@@ -20,7 +20,7 @@
 #ifndef AT_EMPTY_PATH
 #define AT_EMPTY_PATH 0x1000
 #endif
-/* Of <linux/mount.h>, which does not go together with every <sys/mount.h>. */
+/* From <linux/mount.h>, which clashes with some versions of <sys/mount.h>. */
 #ifndef MOUNT_ATTR_IDMAP
 #define MOUNT_ATTR_IDMAP 0x00100000
 #endif
@@ -109,7 +109,7 @@ long long oci_unique_mount_id(int fd)
 	return (long long)found.stx_mnt_id;
 }
 
-/* The parts of struct mnt_id_req and struct statmount (Linux 6.8) that are needed here. */
+/* The members of struct mnt_id_req and struct statmount (Linux 6.8) that are needed here. */
 struct mount_request {
 	uint32_t size;
 	uint32_t spare;
@@ -190,8 +190,8 @@ int oci_own_mounts(void)
 }
 
 /*
- * A new instance of a filesystem, mounted nowhere.  By numbers of <linux/mount.h>, which does not go
- * together with every <sys/mount.h>.
+ * Return a new, detached instance of a filesystem.  Uses numbers from <linux/mount.h>, which
+ * clashes with some versions of <sys/mount.h>.
  */
 static int detached_mount(const char *type)
 {
@@ -223,8 +223,8 @@ int oci_own_null(void)
 	if (place < 0)
 		return -errno;
 	/*
-	 * The system call: glibc's function is of 2.33, and wheels are for 2.28.  The mode a second
-	 * time: the first is cut by the umask.
+	 * Use the system call: glibc has mknodat() only since 2.33, and wheels must run with 2.28.
+	 * Set the mode again: the umask has changed it.
 	 */
 	if (syscall(SYS_mknodat, place, name, S_IFCHR | 0666, makedev(1, 3)) == 0 &&
 	    fchmodat(place, name, 0666, 0) == 0)

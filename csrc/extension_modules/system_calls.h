@@ -31,7 +31,10 @@ int oci_bind_privately(const char *path);
 /* Return the unique id of the mount that `fd` is on, or 0 if the kernel is older than 6.8. */
 long long oci_unique_mount_id(int fd);
 
-/* Return the mountinfo id of the mount with that unique id; -ENOENT if there is none, or -errno. */
+/*
+ * Return the mountinfo id of the mount with unique id `unique`; -errno on failure (-ENOENT: no such
+ * mount).
+ */
 long long oci_mount_number(long long unique);
 
 /* Unshare the calling thread's working directory, root and umask; returns 0, or -errno. */

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 /*
- * Time limit for all hierarchies together.  If it expires, a process is left, which must be killed
- * first.
+ * Time limit for all hierarchies together.  If it expires, a process is still running, and the
+ * interpreter must kill it.
  */
 enum { PAUSES = 100, PAUSE_NANOSECONDS = 200000 };
 
@@ -34,7 +34,7 @@ static bool remove_own(const char *directory, int *pauses)
 	return true;
 }
 
-/* Returns false to leave the rest to the interpreter, which continues from there. */
+/* Return false if the interpreter must remove the remaining directories. */
 bool remove_cgroups(const struct record *record)
 {
 	int pauses = PAUSES;
@@ -43,7 +43,7 @@ bool remove_cgroups(const struct record *record)
 		if (!remove_own(record->own[i], &pauses))
 			return false;
 	for (size_t i = 0; i < record->parent_count; i++)
-		/* EBUSY: another container uses the directory now; the last of them removes it */
+		/* EBUSY: another container uses the directory now, and will remove it */
 		if (rmdir(record->parents[i]) < 0 && !is_gone(errno) && errno != EBUSY &&
 		    errno != ENOTEMPTY)
 			return false;

@@ -36,7 +36,7 @@ bool open_container(struct container *container)
 	return length >= 0 && parse_record(record, (size_t)length);
 }
 
-/* Do not block: the interpreter waits for the lock and reports the timeout. */
+/* Lock the state directory without waiting: the interpreter waits, and reports the timeout. */
 bool lock_container(const struct container *container)
 {
 	struct stat opened, named;

@@ -1,7 +1,7 @@
 /*
- * `delete`: undo everything that `create` has made; ociruntime/runtime/lifecycle/delete.py.
+ * `delete`: undo all changes made by `create`; ociruntime/runtime/lifecycle/delete.py.
  *
- * The order is the interpreter's, so that it can continue wherever this stops or is killed.
+ * The order is the same as in delete.py, so that the interpreter can continue after any step.
  */
 #include "fast_path.h"
 #include "kernel.h"
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 /*
- * A tracer in the container can hold a process at its exit; the interpreter kills the tracer as
- * well.
+ * Time for the init to exit.  A tracer in the container can delay that; the interpreter then kills
+ * the tracer as well.
  */
 enum { KILL_MILLISECONDS = 1000 };
 

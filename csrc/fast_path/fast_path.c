@@ -42,8 +42,8 @@ static int answer_request(const struct request *request, struct container *conta
 }
 
 /*
- * The fast path logs nothing because it reports no errors; but a log that cannot be opened must be
- * refused.  A log with another scheme (journald:...) is not a file.
+ * Return true if the log can be opened.  The fast path logs nothing, but the command must fail if
+ * it cannot be opened.  A log with another scheme (journald:...) is not a file.
  */
 static bool has_log(const char *path)
 {
@@ -72,8 +72,8 @@ int answer(int argc, char *const argv[], int *failure_fd)
 	status = open_root(&request, &container) ? answer_request(&request, &container, failure_fd)
 						 : FALL_BACK;
 	/*
-	 * Starting from a snapshot is not an exec: the descriptor would stay open and with it the
-	 * lock.
+	 * A start from a snapshot is no execve(2): without close(2), the descriptor and the lock
+	 * would persist.
 	 */
 	if (container.fd >= 0)
 		close(container.fd);

@@ -41,7 +41,7 @@ struct request {
 
 enum { MAX_OWN = 32, MAX_PARENTS = 128, RECORD_SIZE = 65536 };
 
-/* Strings point into `text`. */
+/* The content of the file `entry`; strings point into `text`. */
 struct record {
 	int pid;
 	unsigned long long started; /* in ticks since boot, as in /proc/PID/stat */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The container may have frozen a child cgroup of its own. */
+/* Return true if the cgroup has child cgroups: the container may have frozen one. */
 static bool has_children(const char *file, size_t directory)
 {
 	char path[PATH_MAX];

@@ -12,9 +12,7 @@ int write_out(const char *text, size_t length)
 	static const uint64_t ignored[8] = { 1 /* SIG_IGN */ }; /* struct sigaction of the kernel */
 	size_t done = 0;
 
-	/*
-	 * Do not die of a reader that has closed the pipe; the interpreter ignores SIGPIPE as well.
-	 */
+	/* Ignore SIGPIPE, as the interpreter does, in case the reader has closed the pipe. */
 	(void)syscall(SYS_rt_sigaction, SIGPIPE, ignored, NULL, 8);
 	while (done < length) {
 		ssize_t written = write(STDOUT_FILENO, text + done, length - done);

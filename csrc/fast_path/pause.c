@@ -10,11 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The first pause between two looks at the freezer, and the sum of all: then the interpreter goes on
- * with a timeout of its own. */
+/*
+ * First interval between two reads of the freezer's state, and maximum sum of all intervals; after
+ * that, the interpreter continues with its timeout.
+ */
 enum { FIRST_PAUSE = 50000, ALL_PAUSES = 500000000 }; /* nanoseconds */
 
-/* How a version of cgroups freezes. */
+/* The freezer's files and values in cgroup v1 or v2. */
 struct version {
 	const char *file, *on, *off;
 	const char *above; /* file that says whether a cgroup is frozen itself */
@@ -34,7 +36,7 @@ static const struct version versions[] = {
 	{ .file = "/cgroup.freeze", .on = "1", .off = "0", .above = "/cgroup.freeze" },
 };
 
-/* A cgroup that was not made for the container may hold other processes. */
+/* Return true if the cgroup was created for the container; others may contain foreign processes. */
 static bool is_own(const struct record *record, const char *directory)
 {
 	for (size_t i = 0; i < record->own_count; i++)
@@ -120,7 +122,10 @@ static bool freeze(struct freezer *freezer)
 	return false;
 }
 
-/* While a cgroup above is frozen, the container stays frozen; the interpreter says so. */
+/*
+ * Return true if a cgroup above is frozen, which keeps the container frozen; the interpreter
+ * reports it.
+ */
 static bool is_frozen_above(struct freezer *freezer)
 {
 	char text[64];
@@ -130,7 +135,7 @@ static bool is_frozen_above(struct freezer *freezer)
 			length--;
 		if (length == 0 || --length == 0)
 			return false;
-		/* The root of a hierarchy has no such file. */
+		/* The hierarchy's root cgroup has no freezer file. */
 		if (read_small_file(AT_FDCWD, file_in(freezer, length, freezer->version->above), text,
 				    sizeof(text)) < 0)
 			return false;
@@ -140,7 +145,7 @@ static bool is_frozen_above(struct freezer *freezer)
 	return false;
 }
 
-/* Lock the container and find its freezer, if its process lives. */
+/* Lock the container and find its freezer; return false if its init has exited. */
 static bool prepare(struct container *container, struct freezer *freezer)
 {
 	const struct record *record = &container->record;

@@ -31,7 +31,9 @@ static bool read_field(const char *at, int number, unsigned long long *value)
 	return read_decimal(&at, value);
 }
 
-/* Return what our time namespace adds to start times, in clock ticks; it may be negative. */
+/*
+ * Store the offset that our time namespace adds to start times, in clock ticks; it may be negative.
+ */
 static bool read_boot_offset(long long *ticks)
 {
 	static const char name[] = "\nboottime ";

@@ -11,7 +11,7 @@
 
 enum { MAX_PIDS = 1024, LIST_SIZE = 16384 };
 
-/* Sorted, each once. */
+/* The pids found so far, sorted, without duplicates. */
 struct pids {
 	size_t count;
 	uint32_t pids[MAX_PIDS];
@@ -33,7 +33,10 @@ static bool add_pid(struct pids *all, uint32_t pid)
 	return true;
 }
 
-/* Return false to leave it to the interpreter: cgroups below, a threaded cgroup, too many. */
+/*
+ * Return false if the interpreter must list the pids: child cgroups, a threaded cgroup, too many
+ * pids.
+ */
 static bool add_members(struct pids *all, const char *directory)
 {
 	char path[PATH_MAX], list[LIST_SIZE];

@@ -14,7 +14,8 @@ enum { FOREVER = -1, EXEC_MILLISECONDS = 10000 };
 /*
  * Return the length of the next message, or 0 at the end.  End of file may never arrive: a process
  * of another container that has traced the init may keep a duplicate of the init's end of the
- * connection.  So the init's exit counts as the end, and so do `milliseconds` without a message.
+ * connection.  Therefore the init's exit counts as the end, and so do `milliseconds` without a
+ * message.
  */
 static ssize_t receive(int connection, int pidfd, struct message *message, int milliseconds)
 {
@@ -48,8 +49,10 @@ static int hand_over(const struct message *message, size_t length, int *failure_
 	return FALL_BACK;
 }
 
-/* After the announcement one more message, and no further one: a process that traces the init could
- * send any number. */
+/*
+ * Wait for the exec.  After the announcement, read only one more message: a process that traces the
+ * init could send any number.
+ */
 static int await_exec(int connection, int pidfd, int *failure_fd)
 {
 	struct message message = { 0 };

@@ -50,7 +50,7 @@ static enum status ask_gate(const struct container *container)
 enum status find_status(const struct container *container)
 {
 	const struct record *record = &container->record;
-	/* Check this first: `delete` removes the gate too, but only when the init has exited. */
+	/* Check the gate first: `delete` removes it too, but only after the init has exited. */
 	enum status by_gate = ask_gate(container);
 
 	switch (life_of(record->pid, record->started)) {

@@ -19,7 +19,7 @@ static bool is_known(uid_t uid)
 	return uid == 0 || uid == geteuid() || (uid == OVERFLOW_ID && in_user_namespace());
 }
 
-/* Check a directory on the path: a world-writable one must be sticky, as /tmp is. */
+/* Return true for a safe directory on the path: a world-writable one must be sticky, like /tmp. */
 static bool is_safe_to_pass(int fd)
 {
 	struct stat facts;
@@ -71,7 +71,7 @@ int open_trusted_way(const char *path)
 	return more < 0 ? -1 : open_directory(w.done);
 }
 
-/* Return true for a directory of root or our own that no one else may write to. */
+/* Return true for a directory that belongs to root or to us, and that no one else may write to. */
 bool is_trusted(int fd)
 {
 	struct stat facts;

@@ -31,7 +31,7 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-/* Forward one piece of output; return false if there is none at present, or at its end. */
+/* Forward available output; return false if there is none at present, or at end of file. */
 static bool pass_on(struct agent *agent, int *from, unsigned char kind)
 {
 	unsigned char bytes[FRAME_MOST];
@@ -87,7 +87,7 @@ static void give_input(struct agent *agent)
 
 		if (done < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
-		if (done < 0) { /* it has closed its input */
+		if (done < 0) { /* the app has closed its input */
 			done = (ssize_t)pending->size;
 			shut(&agent->app.input);
 		}

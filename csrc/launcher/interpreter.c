@@ -75,8 +75,8 @@ static int fail_to_execute(const struct program *program, const char *interprete
 }
 
 /*
- * Otherwise the next file that is opened, such as a state file, would become descriptor 0, 1 or 2,
- * and a stray message would overwrite it.
+ * Open /dev/null as each closed standard descriptor.  Otherwise the next file that is opened, such
+ * as a state file, would become descriptor 0, 1 or 2, and a message could overwrite it.
  */
 static bool fill_standard_descriptors(void)
 {
@@ -86,7 +86,7 @@ static bool fill_standard_descriptors(void)
 	return true;
 }
 
-/* If a standard stream is a directory, the interpreter aborts and dumps its state. */
+/* Return true if a standard stream is a directory: the interpreter would abort with a dump. */
 static bool has_directory_for_stream(void)
 {
 	struct stat status;
@@ -115,8 +115,8 @@ bool may_run(const struct program *program)
 }
 
 /*
- * The least that the interpreter needs to report errors itself.  With less, it prints a traceback, or
- * the kernel kills it while it is being loaded.
+ * The minimum that the interpreter needs to report errors itself.  With less, it prints a
+ * traceback, or the kernel kills it while loading it.
  */
 enum { FREE_DESCRIPTORS = 2, FREE_ADDRESS_SPACE = 12 << 20 };
 
@@ -194,7 +194,7 @@ static bool find_real_path(const char *path, char found[PATH_MAX])
 	return read;
 }
 
-/* With the real path, a virtual environment's interpreter need not read pyvenv.cfg. */
+/* Use the real path: the interpreter of a virtual environment then need not read pyvenv.cfg. */
 static bool find_interpreter(const char *directory, const char *version, char found[PATH_MAX])
 {
 	char path[PATH_MAX];
@@ -260,7 +260,10 @@ static bool find_place(const char *file, struct place *place)
 	return false;
 }
 
-/* Each user has one directory, whatever --root says (ociruntime/startup/snapshot.py makes it). */
+/*
+ * Find the snapshot in the user's directory, which ociruntime/startup/snapshot.py creates; --root
+ * does not change it.
+ */
 static bool find_snapshot(const struct program *program, char path[PATH_MAX])
 {
 	const char *directory = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
@@ -280,7 +283,7 @@ static void thaw_interpreter(const struct program *program, const struct place *
 		thaw(path, place->program, arguments, environ);
 }
 
-/* The interpreter answers a SIGINT during its own start with a traceback. */
+/* Block SIGINT: while the interpreter starts, it responds to SIGINT with a traceback. */
 static void block_interrupt(void)
 {
 	const uint64_t mask = (uint64_t)1 << (SIGINT - 1);

@@ -14,7 +14,9 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* The entry point: the kernel jumps here, with the arguments on the stack and no return address. */
+/*
+ * The entry point: the kernel jumps to it, with the arguments on the stack and no return address.
+ */
 #if defined(__x86_64__)
 __asm__(".globl _start\n"
 	"_start:\n"

@@ -46,7 +46,7 @@ static void hold(struct held *held, pid_t pid)
 	int fd = held->count < HELD ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 
 	if (fd < 0)
-		return; /* it has exited since, or is left for the next round */
+		return; /* it has exited, or the next round kills it */
 	held->pids[held->count] = pid;
 	held->pidfds[held->count++] = fd;
 }
@@ -111,15 +111,16 @@ static void set(int directory, const char *name, const char *value)
 }
 
 /*
- * The subdirectories that remain to be visited, each name with its NUL; an empty name begins those of a
- * directory.  Positions in a directory cannot be kept instead: kernfs derives them from a hash of the
- * name, and an app can choose names with the same one.
+ * The names of subdirectories that remain to be visited, each with its NUL; an empty name begins
+ * the list of a directory.  Positions in a directory (telldir(3)) are no alternative: kernfs
+ * derives them from a hash of the name, and an app can choose names with the same hash.
  */
 static char pending[16 << 20]; /* only the pages that are used take up memory */
 
 /*
- * Add the names of a directory after `used` bytes, of which one is free at least; return how many are
- * used.  Names that do not fit are skipped: only an app that wants to hold its pod's lock makes so many.
+ * Append the names of subdirectories to `pending`, after `used` bytes; return the new number of
+ * used bytes.  Names that do not fit are skipped: only an app that wants to hold its pod's lock
+ * creates so many.  At least one byte must be free.
  */
 static size_t list_below(int directory, size_t used)
 {
@@ -171,7 +172,9 @@ static bool kill_in(int directory)
 	return any;
 }
 
-/* Change to `name` (".." or a subdirectory); return false if it cannot be opened. */
+/*
+ * Replace *directory by `name` in it (".." or a subdirectory); return false if it cannot be opened.
+ */
 static bool go_to(int *directory, const char *name)
 {
 	int there = openat(*directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -184,8 +187,9 @@ static bool go_to(int *directory, const char *name)
 }
 
 /*
- * Kill all processes in a cgroup and below it; return true if there was any.  An app may nest cgroups
- * as deep as it likes, so this keeps one descriptor and comes back by "..": a cgroup cannot be moved.
+ * Kill all processes in a cgroup and below it; return true if there was any.  An app may nest
+ * cgroups to any depth, so this function keeps a single descriptor and returns to a parent through
+ * "..": a cgroup cannot be moved.
  */
 static bool kill_cgroup(const char *path)
 {
@@ -255,7 +259,7 @@ void be_lock_holder(int watched, int control, char *const cgroups[])
 	(void)!chdir("/");
 	(void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, NULL, sizeof(all));
 	await_end(watched, control);
-	/* Usually no process is left, except for a moment a runtime that was creating a container. */
+	/* Usually no process is left, except a runtime that was just creating a container. */
 	empty(cgroups);
 	_exit(0);
 }

@@ -47,7 +47,7 @@ static void leave_children_to_the_kernel(void)
 	(void)syscall(SYS_rt_sigaction, SIGCHLD, ignored, NULL, 8);
 }
 
-/* An app must see an empty, read-only directory as /proc/1/root, not the host. */
+/* Change to an empty, read-only root: an app must not see the host through /proc/1/root. */
 static void give_up_the_files(const struct init *init)
 {
 	static const char options[] = "size=4k,nr_inodes=2,mode=0555";
@@ -82,7 +82,7 @@ static void set_network_up(const struct init *init)
 		fail(init, "bring lo up");
 	close(any);
 	any = open("/proc/sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
-	if (any >= 0) { /* before Linux 4.11, or where it is read-only, as in a container */
+	if (any >= 0) { /* missing before Linux 4.11, read-only in a container */
 		(void)!write(any, "0", 1);
 		close(any);
 	}
@@ -97,7 +97,10 @@ static void give_up_privileges(const struct init *init)
 		fail(init, "prctl");
 	if (syscall(SYS_capset, &header, none) < 0)
 		fail(init, "capset");
-	/* If it were dumpable, an app of the same user could trace it or open its descriptors. */
+	/*
+	 * Become undumpable: otherwise an app of the same user could trace this process or open its
+	 * descriptors.
+	 */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		fail(init, "prctl");
 }

@@ -70,7 +70,7 @@ extern void *__curbrk;
 /* The size of the registered rseq area (glibc 2.35), 0 if there is none. */
 extern const unsigned int __rseq_size __attribute__((weak));
 
-/* Scratch memory that is mapped during the dump and is not part of it. */
+/* Scratch memory of the dump, which is mapped only during the dump and not saved. */
 struct dump {
 	struct snapshot_head head;
 	char maps[MAPS_SIZE];
@@ -92,7 +92,7 @@ struct mapping {
 	bool wiped; /* in a child: MADV_WIPEONFORK */
 	const char *path; /* "" for anonymous memory */
 	int32_t file;	  /* index in `mapped`, or CONTENT_ZERO */
-	int source;	  /* that file, opened; or -1 */
+	int source;	  /* descriptor of that file, or -1 */
 };
 
 /* Save the registers.  Returns 0; returns again, with 1, in each process started from the snapshot. */
@@ -464,7 +464,10 @@ static int dump_process(struct dump *d, const char *program, const char *const *
 	if (describe_process(d, program, watched) < 0)
 		return -1;
 	if (oci_save_registers(d->head.registers) != 0) {
-		/* A new process.  Its break is the launcher's, so malloc must not extend it. */
+		/*
+		 * This is a new process.  Its program break is the launcher's, so malloc must not
+		 * extend it.
+		 */
 		environ = mailbox.environment;
 		__curbrk = (void *)~(uintptr_t)(SNAPSHOT_PAGE - 1);
 		return 1;

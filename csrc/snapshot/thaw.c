@@ -142,7 +142,7 @@ static bool open_mapped(int files[SNAPSHOT_MAPPED])
 }
 
 /*
- * Map huge pages for the heap.  Returns false, with nothing mapped there, if there are none.  The
+ * Map huge pages for the heap.  Returns false, with nothing mapped, if no huge pages are free.  The
  * kernel may silently map small pages instead: then only the page that was written to is resident.
  */
 static bool map_heap(void)

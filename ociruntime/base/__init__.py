@@ -1,1 +1,1 @@
-"""The foundation that every part shares: errors, logs, files, processes, sockets, terminals."""
+"""Modules that every package uses: errors, logs, files, processes, sockets, terminals."""

@@ -1,8 +1,8 @@
 """Validate values of API requests and options: strings, numbers, lists and JSON objects.
 
-A check is a function that takes a JSON path and the value found there, and raises BadRequest, which
-quotes that path, or the option if the value comes from a command line.  A table of type ``Members``
-maps each member of a JSON object to its check.
+A check is a function that takes a JSON path and the value at that path, and raises BadRequest for
+an invalid value.  The error quotes the path, or the option if the value comes from a command line.
+A table of type ``Members`` maps each member of a JSON object to its check.
 """
 
 from __future__ import annotations
@@ -36,14 +36,17 @@ def check_object(document: object, members: Members, what: str = "the body") -> 
 
 
 def string(where: str, value: object) -> None:
-    """Raise BadRequest unless ``value`` is a string without NUL, for arguments and file names."""
+    """Raise BadRequest unless ``value`` is a string that an argument or file name can contain.
+
+    It must not contain NUL and must be valid Unicode.
+    """
     if not isinstance(value, str):
         raise BadRequest(where, "must be a string")
     if "\0" in value:
         raise BadRequest(where, "must not contain NUL")
     try:
         os.fsencode(value)
-    except UnicodeEncodeError:  # half of a surrogate pair
+    except UnicodeEncodeError:  # an unpaired surrogate
         raise BadRequest(where, "must be valid Unicode, without lone surrogates") from None
 
 
@@ -141,12 +144,18 @@ def object_of(members: Members, *required: str) -> Check:
 
 
 def path_of(where: str, name: str) -> str:
-    """Return the JSON path of member ``name`` of ``where``, or ``--option: name`` for an option."""
+    """Return the JSON path of member ``name`` of the object ``where``.
+
+    If ``where`` is an option, the result is ``--option: name``.
+    """
     return f"{where}: {name}" if where.startswith("--") else f"{where}.{name}"
 
 
 def strings_by_name(where: str, value: object) -> None:
-    """Raise BadRequest unless ``value`` is an object of strings, with no = or NUL in the names."""
+    """Raise BadRequest unless ``value`` is a JSON object of strings.
+
+    A name must not be empty or contain "=" or NUL.
+    """
     if not isinstance(value, dict):
         raise BadRequest(where, "must be an object")
     for name, member in value.items():

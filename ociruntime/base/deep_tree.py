@@ -1,8 +1,8 @@
-"""Walk directory trees of any depth, deeper than PATH_MAX and Python's recursion limit allow.
+"""Walk directory trees of any depth, even deeper than PATH_MAX and Python's recursion limit allow.
 
 The walk returns to a parent directory by opening ``..``.  If the directory has been moved in the
-meantime, ``..`` may lead out of the tree, so each parent's device and inode numbers are compared
-with those recorded on the way down.
+meantime, ``..`` may lead out of the tree.  The walk therefore compares each parent's device and
+inode numbers with those recorded on the way down.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Iterator
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_NAMES = 15  # names of 255 bytes that fit into PATH_MAX
+_NAMES = 15  # number of names of 255 bytes that fit into PATH_MAX
 
 
 class TreeCursor:
@@ -82,9 +82,8 @@ def _identity(fd: int) -> tuple[int, int]:
 def open_regular(path: str, status: os.stat_result) -> int:
     """Open the regular file at ``path`` for reading, if it is still the file of ``status``.
 
-    The file is checked before it is opened for reading: if it has been replaced, opening a FIFO
-    would block, and opening a device can have side effects.  Raises OSError (ESTALE if it was
-    replaced).
+    Checks the file before opening it for reading: if it has been replaced, opening a FIFO would
+    block, and opening a device can have side effects.  Raises OSError (ESTALE if it was replaced).
     """
     path_fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -119,7 +118,7 @@ class TreeEntry:
 
     @property
     def path(self) -> str:
-        """Return a path by which the entry can be opened until ``walk`` yields the next one."""
+        """Return a path by which the entry can be opened, until ``walk`` yields the next entry."""
         return self.cursor.path(self.name)
 
     @property
@@ -131,10 +130,10 @@ class TreeEntry:
 def walk(
     root: str, count: Callable[[], None] = _allow, *, filesystem: int | None = None
 ) -> Iterator[TreeEntry]:
-    """Yield all entries below ``root``, sorted; directories both before and after their content.
+    """Yield all entries below ``root``, sorted; a directory both before and after its content.
 
-    Symbolic links are not followed.  ``count`` is called for each entry that is read; it may raise
-    an exception to end the walk.  ``filesystem`` is a device number: directories on any other
+    Does not follow symbolic links.  Calls ``count`` for each entry that it reads; ``count`` may
+    raise an exception to end the walk.  ``filesystem`` is a device number: directories on any other
     filesystem are yielded but not entered.  Raises OSError.
     """
     with TreeCursor(root) as cursor:
@@ -157,10 +156,10 @@ def walk(
 
 
 def disk_usage(root: str) -> int:
-    """Return the disk usage of the tree at ``root`` in bytes, excluding other filesystems in it.
+    """Return the disk usage of the tree at ``root`` in bytes, without filesystems mounted in it.
 
-    A file with several hard links is counted once.  If part of the tree cannot be read, returns the
-    sum up to there.
+    Counts a file with several hard links once.  If a directory cannot be read, returns the sum up
+    to that point.
     """
     total = 0
     seen: set[int] = set()
@@ -180,7 +179,7 @@ def disk_usage(root: str) -> int:
 
 
 def _entries(fd: int, count: Callable[[], None]) -> list[tuple[str, os.stat_result]]:
-    """Return (name, status) of a directory's entries, in reverse order, so that pop() is sorted."""
+    """Return (name, status) of a directory's entries in reverse order, for use with pop()."""
     with os.scandir(fd) as entries:
         pairs = []
         for entry in entries:

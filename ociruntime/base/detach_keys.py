@@ -34,7 +34,7 @@ def parse_keys(text: str) -> bytes:
 class KeyWatch:
     """A filter for a terminal's input that detects the detach keys.
 
-    A prefix of the sequence is held back until the next key shows whether the sequence continues.
+    It holds back a prefix of the sequence until the next key shows whether the sequence continues.
     """
 
     __slots__ = ("_keys", "_seen", "detaching")
@@ -45,7 +45,10 @@ class KeyWatch:
         self.detaching = False
 
     def pass_on(self, data: bytes) -> bytes:
-        """Return the part of ``data`` to send to the app; set ``detaching`` at the detach keys."""
+        """Return the input to send to the app; set ``detaching`` when the sequence is complete.
+
+        ``data`` is the new input from the terminal.
+        """
         if not self._keys:
             return data
         out = b""

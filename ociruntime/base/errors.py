@@ -41,7 +41,7 @@ class RuntimeFailure(Exception):
     """Base class of all errors shown to users: a ``message`` and an optional ``hint``.
 
     ``str()`` returns the message, the hint in parentheses, and the notes added with ``add_note``,
-    which say which changes could not be undone.
+    which list the changes that could not be undone.
     """
 
     exit_status = 1
@@ -92,14 +92,14 @@ class ContainerExists(ContainerError):
 
 
 class NotRunning(ContainerError):
-    """The container's init has exited; engines search for ``container not running``."""
+    """The container's init has exited; engines search the message for ``container not running``."""
 
     def __init__(self, container_id: str) -> None:
         super().__init__(f'container not running: "{container_id}"')
 
 
 class HostError(RuntimeFailure):
-    """A system call on the host failed; ``action`` says what was attempted, and on which object."""
+    """A system call on the host failed; ``action`` names the attempted action and its object."""
 
     def __init__(self, action: str, error: OSError, hint: str = "") -> None:
         super().__init__(f"{action}: {reason(error)}", hint)
@@ -199,7 +199,7 @@ def reason(error: OSError) -> str:
     return text[:1].lower() + text[1:]
 
 
-# They mean that the program used a descriptor or an address that it does not have.
+# Errors that only a bug causes: the program used an invalid descriptor or address.
 _BUGS = {9, 14}  # EBADF, EFAULT
 _NO_THREAD = "can't start new thread"  # Python's own text
 
@@ -207,9 +207,9 @@ _NO_THREAD = "can't start new thread"  # Python's own text
 def unhandled(action: str, error: Exception) -> RuntimeFailure:
     """Return the error to report for an exception that nothing has handled.
 
-    An OSError is the kernel's answer, and so is a lack of memory, or a thread that cannot be
-    started: the message says that ``action`` failed, and names the file if there is one.
-    Everything else is a bug.
+    For an OSError, a lack of memory, or a thread that cannot be started, the message says that
+    ``action`` failed, and names the file if there is one.  Any other exception is reported as a
+    bug.
     """
     if isinstance(error, MemoryError):
         return HostError(action, OSError(12, "Cannot allocate memory"))
@@ -220,7 +220,7 @@ def unhandled(action: str, error: Exception) -> RuntimeFailure:
         name = path.decode(errors="replace") if isinstance(path, bytes) else path
         return HostError(f'{action}: "{name}"' if isinstance(name, str) else action, error)
     text = " ".join(str(error).split())
-    if isinstance(error, ImportError):  # also if a file of a module cannot be read
+    if isinstance(error, ImportError):  # a module is missing or unreadable
         return RuntimeFailure(f"{action}: {text}", "is the installation complete?")
     return InternalError(
         f"internal error: {type(error).__name__}: {text}", "use --debug for a traceback"

@@ -1,11 +1,12 @@
 """Fault injection: points where tests stop, kill or delay the process to provoke a race or crash.
 
-A test sets ``OCIPOD_FAULT`` to ``POINT:stop``, ``POINT:kill`` or ``POINT:sleep=MILLISECONDS``,
-several separated by commas.  Without the variable, a point costs one lookup in the environment.
+A test sets ``OCIPOD_FAULT`` to ``POINT:stop``, ``POINT:kill`` or ``POINT:sleep=MILLISECONDS``, or
+to several of these, separated by commas.  Without the variable, a point costs one lookup in the
+environment.
 
 The caller who sets the environment may have fewer privileges than the program (sudo's env_keep).
-So these variables are ignored unless the package contains the file ``_faults``, which ``./dev
-build`` creates and no wheel contains.
+Therefore these variables are ignored unless the package contains the file ``_faults``, which
+``./dev build`` creates and no wheel contains.
 """
 
 from __future__ import annotations

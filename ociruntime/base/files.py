@@ -8,9 +8,9 @@ from collections.abc import Container, Iterator
 from ociruntime.base.errors import HostError
 
 _DIRECTORY = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
-# EISDIR (before Linux 3.11), EINVAL and EOPNOTSUPP: O_TMPFILE is not supported.
+# Errors of open(2) without support for O_TMPFILE: EISDIR (before Linux 3.11), EINVAL, EOPNOTSUPP.
 _NO_TMPFILE = {21, 22, 95}
-_MOST_DIGITS = 20  # of a number of 64 bits
+_MOST_DIGITS = 20  # decimal digits of a 64-bit number
 _LONG_PATH = 3500  # characters: PATH_MAX is 4096 bytes, and the name of a control file follows
 
 
@@ -29,9 +29,10 @@ def read_file(path: str) -> bytes:
 
 
 def whole_number(text: str) -> int | None:
-    """Return a decimal number of up to 64 bits, as files of the kernel have; else None.
+    """Parse a decimal number of up to 64 bits, as in files of the kernel; return None if malformed.
 
-    ``str.isdigit`` alone accepts digits that ``int`` refuses, such as a superscript.
+    ``str.isdigit`` alone is not sufficient: it accepts digits that ``int`` refuses, such as a
+    superscript.
     """
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
@@ -47,7 +48,7 @@ def write_new(
     """Create the file ``path``, which must not exist, with content ``data``.  Raises OSError.
 
     With ``lasting``, the data survives a power failure.  A relative path is resolved in the
-    directory whose descriptor is ``within``.  If writing fails, the partial file is removed.
+    directory with the descriptor ``within``.  If writing fails, removes the partial file.
     """
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC | posix.O_NOFOLLOW
     fd = posix.open(path, flags, mode, dir_fd=within)
@@ -99,10 +100,10 @@ def replace_file(
 ) -> None:
     """Replace the file ``path`` atomically: readers see either the old or the complete new content.
 
-    With ``lasting``, this also holds after a power failure; without it, the file may then be empty.
-    The temporary file's name contains our pid, so that several processes can write at once. A
-    process that is the only writer can pass a fixed name as ``temporary``, so that a crash leaves
-    at most one stale file.  Raises OSError.
+    With ``lasting``, this is also true after a power failure; otherwise the file may then be empty.
+    The temporary file's name contains our pid, so that several processes can write at once.  If
+    there is only one writer, it can pass a fixed name as ``temporary``, so that a crash leaves at
+    most one stale file.  Raises OSError.
     """
     name = path.rpartition("/")[2]
     temporary = temporary or f"{path.removesuffix(name)}.{name}.{posix.getpid()}"
@@ -118,9 +119,8 @@ def replace_file(
 def publish_file(path: str, data: bytes, mode: int = 0o644) -> None:
     """Create ``path`` with all of its content in one step, using O_TMPFILE and linkat(2).
 
-    An existing file of that name is removed just before.  A temporary file with a name would stay
-    behind in the caller's directory if this process were killed; here there is none.  Raises
-    OSError.
+    Removes an existing file of that name first.  The temporary file has no name: if this process is
+    killed, no stale file remains in the directory.  Raises OSError.
     """
     directory = path.rpartition("/")[0] or "."
     try:
@@ -135,7 +135,7 @@ def publish_file(path: str, data: bytes, mode: int = 0o644) -> None:
         for _ in range(2):
             remove_file(path)
             try:
-                # With a descriptor, the link of procfs is followed (linkat(2), AT_SYMLINK_FOLLOW).
+                # With src_dir_fd, linkat(2) follows the link in procfs (AT_SYMLINK_FOLLOW).
                 posix.link(f"/proc/self/fd/{fd}", path, src_dir_fd=fd)
                 return
             except FileExistsError:
@@ -165,7 +165,7 @@ def sync_directory(path: str) -> None:
 def cgroup_tree(top: str, skipped: Container[int]) -> Iterator[str]:
     """Yield the paths of all cgroups below ``top``, children first, and ``top`` itself last.
 
-    Each path is valid only until the next one is requested.  A directory that cannot be read is
+    Each path is valid only until the next path is requested.  A directory that cannot be read is
     skipped if ``skipped`` contains the errno; otherwise OSError is raised.
 
     A container may nest its cgroups to any depth, with names of any length.  Therefore this
@@ -174,7 +174,7 @@ def cgroup_tree(top: str, skipped: Container[int]) -> Iterator[str]:
     kernel.
     """
     try:
-        # kernfs counts subdirectories in the link number as other file systems do.
+        # In kernfs, as in other filesystems, st_nlink of a directory counts its subdirectories.
         if posix.stat(top).st_nlink == 2:
             yield top
             return
@@ -186,7 +186,9 @@ def cgroup_tree(top: str, skipped: Container[int]) -> Iterator[str]:
     trail: list[str] = []  # the names from ``top`` to ``here``
     length = len(top)
     try:
-        pending = [_subdirectories(here)]  # for each directory of the trail, those to be visited
+        pending = [
+            _subdirectories(here)
+        ]  # for each directory in ``trail``, its children yet to visit
         while True:
             if pending[-1]:
                 name = pending[-1].pop()
@@ -227,9 +229,9 @@ def _subdirectories(directory: int) -> list[str]:
 
 
 def mode_of(path: str) -> int:
-    """Return the type and permissions of the file at ``path`` (st_mode), 0 if there is none.
+    """Return the type and permissions of the file at ``path`` (st_mode); 0 if it does not exist.
 
-    An error does not count as "there is none".  Raises HostError.
+    Raises HostError for any other error of stat(2), such as EACCES.
     """
     try:
         return posix.stat(path).st_mode
@@ -240,14 +242,14 @@ def mode_of(path: str) -> int:
 
 
 def is_there(path: str) -> bool:
-    """Return whether ``path`` exists; an error does not count as "no".  Raises HostError."""
+    """Return whether ``path`` exists.  Raises HostError if that cannot be determined."""
     return mode_of(path) != 0
 
 
 def exists(path: str) -> bool:
     """Return whether ``path`` exists, even if it is a dangling symbolic link.
 
-    An error counts as "no"; see ``is_there``.
+    Returns False if that cannot be determined; ``is_there`` raises an error instead.
     """
     try:
         posix.lstat(path)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-# Not caught: KILL and STOP cannot be; a fault of this program must end it instead of being
-# forwarded; with TTIN and TTOU the kernel stops a background job that uses its terminal, and a
-# program that catches them retries forever; URG is ignored by default.
+# Signals that are not caught.  KILL and STOP cannot be caught.  A fault such as SEGV must end this
+# program.  TTIN and TTOU stop a background job that uses its terminal: a program that catches them
+# retries forever.  URG is ignored by default.
 UNTOUCHED = frozenset(
     (
         *(_signal.SIGKILL, _signal.SIGSTOP),
@@ -27,15 +27,15 @@ UNTOUCHED = frozenset(
         *(_signal.SIGTTIN, _signal.SIGTTOU, _signal.SIGURG),
     )
 )
-# Caught, but not forwarded: they are meant for this process.
+# Signals that are caught but not forwarded: they are meant for this process.
 KEPT = frozenset((_signal.SIGCHLD, _signal.SIGWINCH, _signal.SIGPIPE))
 
 
 class CaughtSignals:
-    """A queue of signals received by this process, which do not kill it until ``release``.
+    """A queue of the signals received by this process, which do not kill it until ``release``.
 
-    ``fd`` is readable when there is a signal to ``take``.  Create the object before the container's
-    process, so that no signal is lost in between.
+    ``fd`` is readable when ``take`` would return a signal.  Create the object before the
+    container's process, so that no signal is lost in between.
     """
 
     __slots__ = ("_old", "_old_wakeup", "_pending", "_write", "fd")
@@ -45,15 +45,15 @@ class CaughtSignals:
         self._pending: dict[int, object] = {}
         try:
             self.fd, self._write = posix.pipe2(posix.O_CLOEXEC | posix.O_NONBLOCK)
-            # Python runs handlers later; the descriptor wakes poll(2) at once.  If the
-            # pipe is full, it is still readable, which is sufficient.
+            # Python delays its handlers; the wakeup descriptor wakes poll(2) at once.  A full
+            # pipe is no problem: it is readable.
             self._old_wakeup = _signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         except OSError as error:
             raise HostError("create a pipe for caught signals", error) from None
         self._old: dict[int, object] = {}
         for number in _signal.valid_signals() - UNTOUCHED:
-            # A method in C, called with number and frame: no Python code runs in a handler, so
-            # a storm of signals cannot nest them.
+            # The handler is a method written in C: no Python code runs in it, so a storm of signals
+            # cannot nest handlers.
             handler = _signal.SIG_IGN if number == _signal.SIGPIPE else self._pending.__setitem__
             self._old[number] = _signal.signal(number, handler)
 
@@ -108,10 +108,10 @@ def wait_foreground(
 ) -> int:
     """Forward signals to the container's init until it exits; return its exit status.
 
-    The status is 128+n if signal n killed the init, which must be a child of this process.  Other
-    children, which were reparented to this subreaper, are reaped too.  ``relay`` is started here
-    and always closed, which restores the terminal.  ``signals`` stay caught after the call, so that
-    a late signal does not interrupt the caller's cleanup.  ``notifying`` forwards the container's
+    The status is 128+n if signal n killed the init, which must be a child of this process.  Also
+    reaps other children, which were reparented to this subreaper.  Starts ``relay`` and always
+    closes it, which restores the terminal.  ``signals`` stay caught after the call, so that a late
+    signal does not interrupt the caller's cleanup.  ``notifying`` forwards the container's
     sd_notify(3) messages to a service manager.  Raises HostError.
     """
     caught = signals or CaughtSignals()
@@ -162,7 +162,7 @@ def _wait(
                         raise InternalError(
                             f"wait for process {pid}: it has exited, but is not our child"
                         )
-                    # A tracer sees the exit first; SIGCHLD comes once the tracer has reaped it.
+                    # A traced init is reaped by its tracer first; SIGCHLD arrives after that.
                     poll.unregister(pidfd)
             elif fd == signals.fd:
                 signals.clear_wakeup()
@@ -177,7 +177,7 @@ def _notify(notifying: NotifyRelay) -> None:
     try:
         notifying.forward()
     except HostError:
-        pass  # the container keeps running even if the manager no longer listens
+        pass  # the service manager no longer listens: keep the container running
 
 
 def _react(number: int, pidfd: int, relay: Relay | None) -> None:
@@ -202,7 +202,7 @@ def _is_child(pid: int) -> bool:
 
 
 def _reap(pid: int) -> int | None:
-    """Reap all exited children; return the wait status of ``pid``, None if it is running."""
+    """Reap all exited children; return the wait status of ``pid``, None if it has not exited."""
     status = None
     try:
         while True:

@@ -1,8 +1,8 @@
-"""Find programs of the host that a privileged process executes.
+"""Find programs of the host that a privileged process may execute.
 
 The system's directories are searched first.  PATH comes from the caller, who may have fewer
-privileges than this process (sudo's env_keep), so a directory in PATH is searched only if no one
-but root and our own user can change it.
+privileges than this process (sudo's env_keep).  Therefore a directory in PATH is searched only if
+no other user except root can change it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DIRECTORIES = (
 
 
 def own_launcher(name: str) -> str:
-    """Return the path of the launcher ``name`` (``ocipod``) next to this program, or "" if missing.
+    """Return the path of the launcher ``name`` (``ocipod``) next to this program; "" if missing.
 
     Only a launcher can start a program from a snapshot of the interpreter.
     """
@@ -29,9 +29,9 @@ def own_launcher(name: str) -> str:
 
 
 def find_program(name: str, callers_first: bool = False) -> str:
-    """Return the path of the executable ``name`` in a trusted directory, or "" if not found.
+    """Return the path of the executable ``name`` in a trusted directory; "" if it is not found.
 
-    With ``callers_first``, the trusted directories in PATH are searched before the system's.
+    With ``callers_first``, searches the trusted directories in PATH before the system's.
     """
     path = posix.environ.get(b"PATH", b"").decode("utf-8", "surrogateescape").split(":")
     for directory in (*path, *DIRECTORIES) if callers_first else (*DIRECTORIES, *path):

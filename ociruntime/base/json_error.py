@@ -1,6 +1,6 @@
-"""Explain a JSON syntax error, with its line and column.
+"""Explain a JSON syntax error: return a message with line, column and cause.
 
-This module is loaded only when a document is refused, because it imports ``json`` and ``re``.
+This module is imported only when a document is refused, because it imports ``json`` and ``re``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _syntax(text: str, error: json.JSONDecodeError, name: str) -> ConfigError:
     before = text[:position].rstrip()
     if rest[:1] in ("}", "]") and before.endswith(","):
         return _at(text, len(before) - 1, name, "trailing comma")
-    # Since Python 3.13 the position is the comma's.
+    # Since Python 3.13 the error's position is that of the comma.
     if rest[:1] == "," and rest[1:].lstrip()[:1] in ("}", "]"):
         return _at(text, position, name, "trailing comma")
     if rest.startswith(("//", "/*", "#")):
@@ -82,8 +82,8 @@ def _syntax(text: str, error: json.JSONDecodeError, name: str) -> ConfigError:
 
 
 def _tokens(text: str, name: str) -> ConfigError:
-    """Return the error for NaN, Infinity or a duplicate name, which ``json`` would accept."""
-    names: list[dict[str, int]] = []  # of each enclosing object or array: key -> position
+    """Return the error for NaN, Infinity or a duplicate name, which the module ``json`` accepts."""
+    names: list[dict[str, int]] = []  # for each enclosing object or array: {key: position}
     previous = ("", 0)
     for token in _TOKENS.finditer(text):
         word = token[0]

@@ -1,7 +1,7 @@
 """Read and write JSON without the module ``json``, which takes too long to import.
 
-Strings are written in ASCII, members in the order of the dict.  ``_json`` is the C scanner that the
-``json`` module also uses.
+``dump`` writes strings in ASCII, and members in the order of the dict.  ``_json`` is the C scanner
+that the module ``json`` also uses.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _BLANKS = " \t\n\r"
 
 
 class _Rules:
-    """The decoder attributes that the C scanner requires."""
+    """The decoder attributes that the C scanner reads, for non-strict parsing."""
 
     strict = True
     object_hook = None
@@ -67,9 +67,9 @@ def parse(data: bytes, name: str) -> Any:  # noqa: ANN401 - whatever it holds
 
 
 def _read(data: bytes, scan: Any) -> Any:  # noqa: ANN401
-    # The scanner raises StopIteration where no value begins; it tries to raise an exception of
-    # json.decoder, which Python 3.11 has not imported (SystemError); and it reaches the
-    # interpreter's limit on nesting.
+    # The scanner raises StopIteration where no value begins, SystemError instead of
+    # JSONDecodeError, because Python 3.11 has not imported json.decoder, and RecursionError at the
+    # limit on nesting.
     try:
         text = data.decode()
         value, end = scan(text, len(text) - len(text.lstrip(_BLANKS)))
@@ -93,7 +93,7 @@ def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
         return json.loads(data)
 
 
-# Numbers that JSON does not have, but that Python's ``json`` writes and reads.
+# Values that are invalid in JSON, but that Python's ``json`` writes and reads.
 _CONSTANTS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 

@@ -1,7 +1,7 @@
 """Constants of the Linux kernel's interface that several packages use.
 
-This module imports nothing, because almost every other imports it.  The values are those of
-include/uapi/linux; signals and resource limits have the generic numbering that most architectures
+This module imports nothing, because almost every other module imports it.  The values are those of
+include/uapi/linux.  Signals and resource limits have the generic numbers that most architectures
 share (x86, arm, riscv, s390, powerpc).
 """
 

@@ -1,7 +1,7 @@
 """File locks between processes, using flock(2).
 
-Such a lock belongs to the open file description: descriptors duplicated by fork(2) or dup(2) share
-it, and closing the last of them releases it.
+A lock belongs to the open file description: descriptors duplicated by fork(2) or dup(2) share it.
+Closing the last of them releases the lock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import posix
 from ociruntime.base.errors import HostError
 
 PAUSE = 0.005  # seconds between two tries
-TRIES = 100  # to lock a file that is replaced each time
+TRIES = 100  # attempts to lock a file that is replaced each time
 
 
 def lock_within(fd: int, seconds: float) -> bool:
@@ -37,9 +37,9 @@ def lock_within(fd: int, seconds: float) -> bool:
 class FileLock:
     """A context manager that locks the file ``path``, which is created if missing (mode 0600).
 
-    ``with`` returns whether the lock was acquired, which is always the case with ``wait``.  A
-    process that holds the lock exclusively may unlink the file; processes that wait for the lock
-    then create and lock a new file at ``path``.  Raises HostError.
+    ``with`` returns whether the lock was acquired; with ``wait``, always True.  A process that
+    holds the lock exclusively may unlink the file; processes that wait for the lock then create and
+    lock a new file at ``path``.  Raises HostError.
     """
 
     __slots__ = ("_fd", "_kind", "_path", "_wait")
@@ -76,9 +76,9 @@ def forget_lock(path: str) -> None:
 
 
 def _lock_file(path: str, kind: int) -> int:
-    """Lock the file ``path``; return its descriptor, or -1 with LOCK_NB if it is locked already.
+    """Lock the file ``path``; return its descriptor.
 
-    Raises OSError.
+    With LOCK_NB in ``kind``, returns -1 if another process holds the lock.  Raises OSError.
     """
     flags = posix.O_RDWR | posix.O_CREAT | posix.O_NOFOLLOW | posix.O_CLOEXEC
     for _ in range(TRIES):

@@ -31,7 +31,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', **_SHORT}
 
 
 class Log:
-    """A writer of log lines to ``target`` (a path; "" is standard error), as ``text`` or ``json``.
+    """A log, written to ``target`` (a path; "" for standard error) as ``text`` or ``json``.
 
     ``debug`` enables all levels, ``warnings`` enables warnings.  Only ``open`` raises exceptions.
     """
@@ -53,13 +53,13 @@ class Log:
             return
         try:
             if posix.stat(self.target).st_mode & FILE_TYPES != REGULAR:
-                return  # closing a FIFO would end its reader
+                return  # do not open and close a FIFO: its reader would see end of file
         except FileNotFoundError:
             pass
         posix.close(_open_log(self.target))
 
     def error(self, message: str) -> None:
-        """Log the error that makes the command fail; discard the warnings held back so far."""
+        """Log the error that makes the command fail; discard the warnings that were held back."""
         self._held.clear()
         if self.target:
             self._append(self._line("error", message))
@@ -70,7 +70,7 @@ class Log:
             _write(self._line("error", message))
 
     def warning(self, message: str) -> None:
-        """Log a warning, held back until ``flush`` unless ``--debug`` is set."""
+        """Log a warning; hold it back until ``flush`` unless ``--debug`` is set."""
         line = self._line("warning", message)
         if self.debugging:
             self._emit(line)
@@ -83,7 +83,7 @@ class Log:
             self._emit(self._line("debug", message))
 
     def flush(self) -> None:
-        """Write the warnings held back; call it once the command has succeeded."""
+        """Write the warnings that were held back; call it once the command has succeeded."""
         if self._held:
             self._emit("".join(self._held))
             self._held.clear()
@@ -120,8 +120,8 @@ def _open_log(path: str) -> int:
     """Open the log file ``path`` for appending; return a descriptor.
 
     A symbolic link is followed only if no other user can have planted it.  The kernel refuses
-    planted links itself only with the sysctl fs.protected_symlinks.  Raises OSError, ValueError,
-    HostError.
+    planted links itself only if the sysctl fs.protected_symlinks is set.  Raises OSError,
+    ValueError and HostError.
     """
     flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOCTTY
     try:
@@ -136,7 +136,7 @@ def _open_log(path: str) -> int:
 
 
 def quote(text: str) -> str:
-    """Format ``text`` as a value in a logrus line: unquoted if it is one plain word."""
+    """Format ``text`` as a value in a logrus line: in quotes, unless it is one plain word."""
     if text and _BARE.issuperset(text):
         return text
     return '"' + "".join([_ESCAPES.get(c) or _printable(c) for c in text]) + '"'
@@ -169,7 +169,7 @@ def _printable(character: str) -> str:
 
 
 def _write(text: str) -> None:
-    """Write ``text`` and a line feed to standard error; ignore errors: they cannot be reported."""
+    """Write ``text`` and a line feed to standard error; ignore errors, which cannot be reported."""
     if not text.endswith("\n"):
         text += "\n"
     try:

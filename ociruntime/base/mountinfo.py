@@ -10,12 +10,11 @@ OCTAL = frozenset("01234567")
 
 
 class Mount:
-    """A mount, as one line of /proc/PID/mountinfo describes it.
+    """A mount, as described by one line of /proc/PID/mountinfo.
 
     ``parent`` is the id of the mount that contains the mount point; ``device`` is MAJOR:MINOR;
-    ``root`` is the mounted path within the filesystem; ``target`` is the mount point; ``options``
-    are the options of the mount and ``super_options`` those of the filesystem, each separated by
-    commas.
+    ``root`` is the mounted path within the filesystem; ``target`` is the mount point.  ``options``
+    are the options of the mount and ``super_options`` those of the filesystem, separated by commas.
     """
 
     __slots__ = ("device", "fstype", "id", "options", "parent", "root", "super_options", "target")
@@ -50,8 +49,8 @@ def parse_mountinfo(text: str) -> list[Mount]:
     """Return the mounts in the text of a mountinfo file, in order; skip malformed lines.
 
     Only a line feed ends a line.  The kernel escapes blanks, tabs and line feeds in paths, but not
-    the other characters at which ``str.splitlines()`` would split; a user who can mount, or rename
-    a directory above a mount point, can put those into a path.
+    the other separators of ``str.splitlines()``.  A user who can mount, or rename a directory above
+    a mount point, can put those into a path.
     """
     mounts = []
     for line in text.split("\n"):
@@ -90,11 +89,11 @@ def _after_backslash(part: str) -> str:
     code = part[:3]
     if len(code) == 3 and set(code) <= OCTAL:
         return chr(int(code, 8)) + part[3:]
-    return f"\\{part}"  # not an escape: from a file system that formats its paths itself
+    return f"\\{part}"  # not an escape: some filesystems format their paths themselves
 
 
 def reachable(mounts: list[Mount], *fstypes: str) -> list[Mount]:
-    """Return the mounts of the given types that no later mount covers."""
+    """Return the mounts with a filesystem type in ``types`` that no later mount covers."""
     visible: dict[str, Mount] = {}
     above: set[str] = set()  # parents of the mount points found so far
     for mount in mounts:
@@ -112,10 +111,10 @@ def reachable(mounts: list[Mount], *fstypes: str) -> list[Mount]:
 
 
 def kernel_mounts(rootfs: str) -> tuple[str, ...]:
-    """Return this namespace's proc and sysfs mount points outside ``rootfs``, latest mount first.
+    """Return the mount points of proc and sysfs in this namespace outside ``rootfs``, latest first.
 
-    With ``--no-pivot``, a container could still reach these mounts, so they are unmounted first.
-    Raises HostError.
+    With ``--no-pivot``, a container could still reach these mounts, so the executor unmounts them
+    first.  Raises HostError.
     """
     try:
         return find_kernel_mounts(own_mountinfo(), rootfs)
@@ -124,7 +123,7 @@ def kernel_mounts(rootfs: str) -> tuple[str, ...]:
 
 
 def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
-    """Return the result of ``kernel_mounts`` for ``mountinfo``, the text of such a file; pure."""
+    """Return the result of ``kernel_mounts`` for the text of a mountinfo file; pure."""
     targets = [
         mount.target for mount in parse_mountinfo(mountinfo) if mount.fstype in ("proc", "sysfs")
     ]

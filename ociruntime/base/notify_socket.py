@@ -1,8 +1,8 @@
 """Relay sd_notify(3) messages from a container to the service manager that started us.
 
-The container has a socket of its own, in a directory that is bind-mounted into it, and never sees
-the host's socket.  Messages about the service's state are forwarded; messages that would control
-the manager (MAINPID, FDSTORE, NOTIFYACCESS) are dropped.
+The container has a separate socket, in a directory that is bind-mounted into it, and never sees the
+host's socket.  Messages about the service's state are forwarded.  Messages that would control the
+service manager (MAINPID, FDSTORE, NOTIFYACCESS) are dropped.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def make_directory(state_directory: str) -> None:
 
 
 def host_address(value: bytes) -> bytes:
-    """Convert the value of NOTIFY_SOCKET to a socket address: a path, or NUL and an abstract name.
+    """Convert the value of NOTIFY_SOCKET to a socket address.
 
-    Raises UsageError.
+    The address is a path, or NUL followed by an abstract name.  Raises UsageError.
     """
     if value.startswith(b"@"):
         return b"\0" + value[1:]
@@ -70,14 +70,14 @@ def safe_lines(message: bytes) -> list[bytes]:
 
 
 class NotifyRelay:
-    """A relay from the container's notify socket to the host's; it adds MAINPID to READY=1."""
+    """A relay from the container's notify socket to the host's; adds MAINPID to READY=1."""
 
     __slots__ = ("_host", "_own", "main_pid", "ready")
 
     def __init__(self, state_directory: str, notify_socket: bytes, main_pid: int) -> None:
         """Connect to the host's socket and bind the container's.  Raises UsageError, HostError."""
         self.main_pid = main_pid
-        self.ready = False  # whether READY=1 was received
+        self.ready = False  # True once READY=1 was received
         self._host = _connect(host_address(notify_socket))
         try:
             self._own = _bind(f"{state_directory}/{DIRECTORY}")
@@ -92,8 +92,8 @@ class NotifyRelay:
     def forward(self) -> bool:
         """Forward one pending message; return False if no message is pending.  Raises HostError."""
         try:
-            # The kernel closes descriptors sent along.  A sender of BARRIER=1 waits for that, as
-            # proof that its message was read.
+            # recv(2) closes descriptors in the message.  The sender of BARRIER=1 waits for that:
+            # its earlier messages have then been read.
             message = self._own.recv(LONGEST, _socket.MSG_DONTWAIT)
         except OSError:
             return False
@@ -108,9 +108,8 @@ class NotifyRelay:
     def wait_ready(self, pidfd: int) -> None:
         """Forward messages until READY=1 or the exit of process ``pidfd``, then close the relay.
 
-        ``pidfd`` is -1 if the process has already exited.  Returns only after the manager has read
-        all messages, because it ignores a message if the sender (this process) has exited.  Raises
-        HostError.
+        ``pidfd`` is -1 if the process has already exited.  Waits until the service manager has read
+        all messages, because it ignores messages from a process that has exited.  Raises HostError.
         """
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
@@ -135,7 +134,7 @@ class NotifyRelay:
         self._host.close()
 
     def _await_barrier(self) -> None:
-        """Wait until the manager has read all messages, using BARRIER=1 (sd_notify_barrier(3))."""
+        """Wait until the service manager has read all messages (sd_notify_barrier(3))."""
         reader, writer = posix.pipe2(posix.O_CLOEXEC)
         try:
             self._tell(b"BARRIER=1", writer)
@@ -171,10 +170,10 @@ def _connect(address: bytes) -> _socket.socket:
 
 
 def _bind(directory: str) -> _socket.socket:
-    """Return the container's socket, bound in ``directory``.
+    """Create the container's socket in ``directory``, bind it and return it.
 
-    The directory is passed as a descriptor's path, since a socket's path is limited to 107 bytes.
-    Raises HostError.
+    The path of a socket is limited to 107 bytes, so the directory is named by a descriptor in
+    /proc.  Raises HostError.
     """
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
     fd = -1

@@ -1,4 +1,4 @@
-"""Open a file inside a root directory as a process chrooted there would, never outside of it."""
+"""Open a file inside a root directory, as a process that is chrooted there would open it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import stat
 from errno import EINVAL, ELOOP
 
 _MOST_LINKS = 40
-_MOST_STEPS = 1024  # link targets can go down and up again repeatedly
+_MOST_STEPS = 1024  # limit on path components: link targets can go down and up again and again
 
 
 def open_inside(root: int, path: str, flags: int) -> int:
-    """Open ``path`` as if the directory of the descriptor ``root`` were "/"; return a descriptor.
+    """Open ``path`` as if the directory with the descriptor ``root`` were "/"; return a descriptor.
 
-    Symbolic links are resolved within ``root``, and ``..`` does not leave it.  Without O_PATH, only
-    regular files and directories can be opened.  Raises OSError.
+    Resolves symbolic links within ``root``; ``..`` never leaves it.  Without O_PATH, only regular
+    files and directories can be opened.  Raises OSError.
     """
     pending = _parts(path)
     opened: list[int] = []  # the directories from ``root`` down to the current one

@@ -1,4 +1,4 @@
-"""Default directories, and pure functions on paths as text, without access to a filesystem."""
+"""Default directories, and pure functions on paths, which do not access the filesystem."""
 
 from __future__ import annotations
 

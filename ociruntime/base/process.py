@@ -1,11 +1,11 @@
-"""Processes of the host, identified by pid and start time.
+"""Find, signal and wait for processes of the host, which are identified by pid and start time.
 
 A pid alone may have been reused by another process.  Together with the start time, in clock ticks
 since boot (proc_pid_stat(5), field 22), it identifies one process: the kernel reuses no pid within
 a tick of a hundredth of a second, unless root requests a particular pid (ns_last_pid, clone3).
 
-In a time namespace (time_namespaces(7)), procfs adds the namespace's offset to start times.  It is
-subtracted here, so that commands in different time namespaces agree.
+In a time namespace (time_namespaces(7)), procfs adds the namespace's offset to start times.  This
+module subtracts it, so that commands in different time namespaces agree.
 """
 
 from __future__ import annotations
@@ -53,22 +53,23 @@ def start_time(pid: int) -> int:
 def process_stat(pid: int) -> tuple[bool, int, int]:
     """Return (has exited, parent's pid, start time) of a process, from proc_pid_stat(5).
 
-    A zombie has exited, but still has a parent and a start time; both are 0 if the process does not
-    exist.  The start time is as seen from our own time namespace.  Raises HostError.
+    A zombie has exited, but still has a parent and a start time.  For a process that does not
+    exist, returns (True, 0, 0).  The start time is as seen from our own time namespace.  Raises
+    HostError.
     """
     fields = _stat_fields(pid)
     if fields is None:
         return True, 0, 0
-    # The zombie of a main thread stays as long as other threads of the process run.
+    # A main thread that has exited is a zombie as long as other threads of the process run.
     ended = fields[0] in DEAD_STATES and int(fields[17]) < 2
     return ended, int(fields[1]), int(fields[19])
 
 
 def is_exiting(pid: int) -> bool:
-    """Return whether the process has exited or is about to.  Raises HostError.
+    """Return whether the process has exited or is exiting.  Raises HostError.
 
-    A process that is exiting has already closed its files; the init of a pid namespace then still
-    waits for the namespace's other processes before it becomes a zombie.
+    A process that is exiting has already closed its files.  The init of a pid namespace then waits
+    for the namespace's other processes before it becomes a zombie.
     """
     fields = _stat_fields(pid)
     return fields is None or int(fields[6]) & PF_EXITING != 0
@@ -83,7 +84,7 @@ def _stat_fields(pid: int) -> list[bytes] | None:
         return None
     except OSError as error:
         raise HostError(f'read "{path}"', error) from None
-    # The name may contain blanks and parentheses; after its last ")" there are only numbers.
+    # The process's name may contain blanks and parentheses; after the last ")" follow the fields.
     return stat[stat.rfind(b")") + 2 :].split()
 
 
@@ -114,9 +115,9 @@ def open_process(pid: int, started: int) -> int:
 
 
 def open_child(pid: int, started: int) -> int:
-    """Return a pidfd of a child with this pid and start time, even a zombie; -1 if it was reaped.
+    """Return a pidfd of the child with this pid and start time, which may be a zombie.
 
-    Raises HostError.
+    Returns -1 if the child was reaped.  Raises HostError.
     """
     return _open(pid, lambda: process_stat(pid)[2] == started + _boot_offset())
 
@@ -128,7 +129,7 @@ def _open(pid: int, is_it: Callable[[], bool]) -> int:
         return -1
     except OSError as error:
         raise HostError(f"open process {pid}", error) from None
-    # Checked after opening: until then, the kernel may reuse the pid for another process.
+    # Check the start time after opening: until then, the kernel may reuse the pid.
     try:
         if is_it():
             return fd
@@ -156,7 +157,7 @@ def signal_process(pid: int, started: int, number: int) -> bool:
 def send_signal(pidfd: int, number: int, pid: int) -> bool:
     """Send signal ``number`` through a pidfd; return False if the process has exited.
 
-    Raises HostError, whose message quotes ``pid``.
+    Raises HostError; its message quotes ``pid``.
     """
     try:
         _signal.pidfd_send_signal(pidfd, number)
@@ -173,12 +174,12 @@ def signal_pinned(
     opener: Callable[[int], int],
     send: Callable[[int, int], object],
 ) -> None:
-    """Call ``send(pidfd, pid)`` once for each of ``pids`` that ``listing()`` still returns.
+    """Call ``send(pidfd, pid)`` once for each pid in ``pids`` that ``listing()`` still returns.
 
-    ``opener(pid)`` returns a pidfd, or -1 if the process has exited.  Each process is pinned by its
-    pidfd and listed again before it is signalled, so a pid that was reused in between gets no
-    signal. The processes are handled in batches, as large as the limit on open files permits.
-    Raises HostError.
+    ``opener(pid)`` returns a pidfd, or -1 if the process has exited.  The pidfd pins the process;
+    ``listing`` is called after that, so a pid that was reused in between gets no signal.  The
+    processes are handled in batches, as large as the limit on open files permits.  Raises
+    HostError.
     """
     waiting = list(pids)
     while waiting:
@@ -229,7 +230,7 @@ def end_at_once_on_signals() -> None:
 def end_on_signals() -> None:
     """Make SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that changes are undone.
 
-    Only the first signal does so: a second one would interrupt the rollback.
+    Only the first signal raises it: a second exception would interrupt the rollback.
     """
     for number in _ENDING:
         if number != _signal.SIGINT or _signal.getsignal(number) != _signal.SIG_IGN:
@@ -237,9 +238,9 @@ def end_on_signals() -> None:
 
 
 def no_longer_end_on_signals() -> None:
-    """Ignore the signals of ``end_on_signals`` from now on: the command has done its work."""
-    # Not SIG_IGN, which hooks and other programs would inherit.  The method is in C, so that a
-    # storm of signals cannot nest handlers.
+    """Ignore SIGINT, SIGTERM and SIGHUP from now on, after the command has done its work."""
+    # Not SIG_IGN: hooks and other programs would inherit it.  The handler is a method written in C,
+    # so a storm of signals cannot nest handlers.
     for each in _ENDING:
         _signal.signal(each, _NOTHING.get)
 
@@ -247,7 +248,7 @@ def no_longer_end_on_signals() -> None:
 class HeldSignals:
     """A context manager that blocks the signals that end a command, until ``release``.
 
-    It ensures that no KeyboardInterrupt arrives between a change and the record of how to undo it.
+    No KeyboardInterrupt can then arrive between a change and the record of how to undo it.
     """
 
     __slots__ = ("_before",)
@@ -256,12 +257,12 @@ class HeldSignals:
         self._before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
         try:
             _signal.pthread_sigmask(_signal.SIG_BLOCK, _ENDING)
-        except BaseException:  # KeyboardInterrupt, for a signal that arrived just before
+        except BaseException:  # KeyboardInterrupt: a signal arrived just before the block
             self.release()
             raise
 
     def release(self) -> None:
-        """Unblock the signals, which delivers pending ones; may be called more than once."""
+        """Unblock the signals; pending signals arrive at once.  May be called more than once."""
         _signal.pthread_sigmask(_signal.SIG_SETMASK, self._before)
 
     def __enter__(self) -> None:
@@ -274,18 +275,18 @@ class HeldSignals:
 def without_interruption(work: Callable[..., object], *arguments: object) -> None:
     """Call ``work(*arguments)``, the rollback of a failed command, with signals blocked.
 
-    A signal that arrives in the meantime has no effect: the command is about to fail anyway.
+    Discards a signal that arrives in the meantime: the command is about to fail anyway.
     """
     try:
         held = HeldSignals()
     except KeyboardInterrupt:
-        work(*arguments)  # the signal has just arrived, and no other can follow
+        work(*arguments)  # a signal arrived before the block; further signals cannot
         return
     try:
         with held:
             work(*arguments)
     except KeyboardInterrupt:
-        pass  # raised when the signals are released, after the work
+        pass  # raised by the release of the signals, after the work
 
 
 def _interrupt(number: int, _frame: object) -> None:
@@ -297,8 +298,8 @@ def _interrupt(number: int, _frame: object) -> None:
 def heed_ignored_signals() -> None:
     """Reset signals that the caller has set to be ignored (nohup(1)) to their default actions.
 
-    Ignored signals are inherited, so SIGHUP could not end a program that we start.  SIGPIPE and
-    SIGXFSZ are skipped: Python ignores them itself, and resets them for programs that it starts.
+    Programs that we start inherit ignored signals, so SIGHUP could not end them.  SIGPIPE and
+    SIGXFSZ are skipped: Python itself ignores them, and resets them for programs that it starts.
     """
     for number in _signal.valid_signals() - {_signal.SIGPIPE, _signal.SIGXFSZ}:
         if _signal.getsignal(number) == _signal.SIG_IGN:
@@ -337,7 +338,7 @@ def await_end(pidfd: int, seconds: float | None) -> bool:
 
 
 def end_status(pidfd: int) -> int | None:
-    """Reap the child of ``pidfd``; return its exit status, or 128+n if signal n killed it.
+    """Reap the child ``pidfd``; return its exit status, or 128+n if signal n killed it.
 
     Returns None if the process is still running, is not our child or has been reaped already.
     """
@@ -359,7 +360,7 @@ def inheritable_descriptors() -> list[int]:
             if fd > 2 and posix.get_inheritable(fd):
                 descriptors.append(fd)
         except OSError:
-            pass  # the descriptor with which the directory was listed
+            pass  # the closed descriptor of the directory listing
     return descriptors
 
 

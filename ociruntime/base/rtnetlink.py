@@ -1,8 +1,8 @@
 """A client of rtnetlink(7): read and change the kernel's network devices, addresses and routes.
 
-It uses no library: importing pyroute2 takes ten times as long as a whole `create`.  Attributes that
-are copied from one namespace to another are passed on exactly as the kernel wrote them, so this
-module defines only the few that it reads or sets itself.
+It uses no library: importing pyroute2 takes ten times as long as a whole `create`.  It copies
+attributes from one namespace to another exactly as the kernel wrote them.  Therefore this module
+defines only the few attributes that it reads or sets itself.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ class Link:
         self.name = name
         self.flags = flags  # IFF_*
         self.hardware = hardware  # the hardware address, empty if there is none
-        self.immutable = immutable  # whether it cannot be moved to another namespace
+        self.immutable = immutable  # True if it cannot be moved to another namespace
         self.alternative_names = alternative_names or []
 
 
 class Rtnetlink:
     """A netlink socket, bound to the network namespace in which it was created.
 
-    ``protocol`` is NETLINK_ROUTE unless a caller needs another, such as NETLINK_NETFILTER.
+    ``protocol`` is NETLINK_ROUTE by default, or another netlink family such as NETLINK_NETFILTER.
     """
 
     __slots__ = ("_sequence", "_socket")
@@ -120,7 +120,7 @@ class Rtnetlink:
                 answers.append(answer_body)
 
     def _receive(self) -> Iterator[tuple[int, int, bytes]]:
-        """Receive once; yield (type, flags, body) of each reply to the last request."""
+        """Receive one datagram; yield (type, flags, body) of each reply to the last request."""
         data = self._socket.recv(BUFFER)
         start = 0
         while start + calcsize(HEADER) <= len(data):
@@ -130,7 +130,10 @@ class Rtnetlink:
             start += _aligned(max(length, calcsize(HEADER)))
 
     def link(self, name: str) -> Link | None:
-        """Return the device with this name or altname; None if missing.  Raises OSError."""
+        """Return the device with this name or alternative name; None if missing.
+
+        Raises OSError.
+        """
         return self._link(pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(name)))
 
     def link_at(self, index: int) -> Link | None:

@@ -54,7 +54,7 @@ def _sealed_copy(source: int, path: str) -> int:
 
 def _executable_file() -> int:
     try:
-        # Since Linux 6.3 the kernel expects this flag, and may be configured to refuse other files.
+        # Since Linux 6.3 the kernel expects MFD_EXEC, and may refuse memfds without it.
         return posix.memfd_create("ociruntime", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC)
     except OSError as error:
         if error.errno != EINVAL:

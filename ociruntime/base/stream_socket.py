@@ -18,10 +18,10 @@ O_PATH = 0o10000000
 
 
 def connect(path: str, what: str, seconds: float | None = None) -> _socket.socket:
-    """Connect to the stream socket at ``path``; ``what`` names it in errors.  Raises HostError.
+    """Connect to the stream socket at ``path``; ``what`` describes the socket in errors.
 
-    A path that is too long for a socket address is opened through a descriptor.  ``seconds`` is the
-    timeout for connecting and for each later call on the socket.
+    ``seconds`` is the timeout for connecting and for each later call on the socket.  A path that is
+    too long for a socket address is opened through a descriptor.  Raises HostError.
     """
     try:
         return open_connection(path, seconds)
@@ -38,7 +38,7 @@ def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
         address = path
         try:
             length = len(path.encode(errors="surrogateescape"))
-        except UnicodeEncodeError:  # half of a surrogate pair, from a damaged record
+        except UnicodeEncodeError:  # an unpaired surrogate, from a damaged record
             raise OSError(EILSEQ, posix.strerror(EILSEQ)) from None
         if length > PATH_LIMIT:
             via = posix.open(path, O_PATH | posix.O_CLOEXEC)
@@ -61,7 +61,7 @@ def send_descriptor(sock: _socket.socket, fd: int, data: bytes, action: str) -> 
     rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd.to_bytes(4, "little"))
     try:
         sent = sock.sendmsg([data], [rights], _socket.MSG_NOSIGNAL)
-        # If nothing is left, do not call sendall: a peer that has read once may have closed.
+        # If no data is left, skip sendall(): the peer may have closed the connection already.
         if sent < len(data):
             sock.sendall(data[sent:], _socket.MSG_NOSIGNAL)
     except OSError as error:

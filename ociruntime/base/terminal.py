@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-WINDOW_SIZE = 8  # struct winsize: four u16: rows, columns, and twice pixels
+WINDOW_SIZE = 8  # bytes of struct winsize: four u16 (rows, columns, width and height in pixels)
 
 
 def window_size(fd: int) -> tuple[int, int] | None:
-    """Return (rows, columns) of the terminal ``fd``; None without a size, or for another file."""
+    """Return (rows, columns) of the terminal ``fd``; None if it has no size or is no terminal."""
     import termios
 
     try:
@@ -47,7 +47,7 @@ def keep_line_feeds(master: int) -> None:
 
 
 def find_terminal() -> Terminal:
-    """Return the host's terminal: stderr, stdout or stdin if it is one, else /dev/tty.
+    """Return the host's terminal: stderr, stdout or stdin if it is a terminal, else /dev/tty.
 
     Call it before anything is created.  Raises ConfigError if this process has no terminal.
     """
@@ -100,10 +100,10 @@ class Terminal:
         termios.tcsetattr(self.fd, termios.TCSANOW, raw)
 
     def restore(self) -> None:
-        """Restore the modes saved by ``make_raw``, and close the terminal if it is owned.
+        """Restore the modes saved by ``make_raw``, and close the terminal if it is ``owned``.
 
-        SIGTTOU, which would stop a background process here, is ignored during the call.  Errors of
-        a terminal that no longer exists are ignored.
+        Ignores SIGTTOU during the call, which would stop a background process.  Ignores errors of a
+        terminal that no longer exists.
         """
         if self._saved is not None:
             import termios

@@ -1,8 +1,8 @@
 """A relay between the host's standard streams and a container's terminal.
 
-``foreground.py`` runs the event loop: ``watch`` registers descriptors, ``handle`` transfers what it
-can without blocking.  Each direction has one buffer and reads only when that is empty, so a slow
-reader slows down the writer instead of filling memory.
+``foreground.py`` runs the event loop: ``watch`` registers descriptors, ``handle`` transfers the
+data that is available, without blocking.  Each direction has one buffer and reads only when that is
+empty, so a slow reader slows down the writer instead of filling memory.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import stat
 from ociruntime.base.terminal import Terminal, keep_line_feeds
 
 CHUNK = 65536
-# While no process has the container's terminal open, poll(2) returns immediately; so it is
-# polled again only after this many milliseconds.
+# Milliseconds between two polls of the pty master while no process has the container's terminal
+# open: poll(2) then returns immediately.
 HUNG_UP_PAUSE = 100
 # Milliseconds that the last output may wait for a terminal that accepts none.
 DRAIN_LIMIT = 5000
 
 
 class Relay:
-    """A relay between the host's ``stdin`` and ``stdout`` and the pty ``master``, which it closes.
+    """A relay between the host's ``stdin`` and ``stdout`` and the pty ``master``.
 
     ``terminal`` is the host's terminal, which provides the modes and the window size; ``stdin`` and
-    ``stdout`` may be redirected elsewhere.
+    ``stdout`` may be redirected to other files.  ``close`` also closes ``master``.
     """
 
     __slots__ = (
@@ -57,7 +57,7 @@ class Relay:
         self.resize()
 
     def _without_blocking(self, fd: int, access: int) -> int:
-        """Return a new non-blocking descriptor of a terminal or pipe; ``fd`` itself if impossible.
+        """Return a new non-blocking descriptor of a terminal or pipe; ``fd`` if that is impossible.
 
         Setting O_NONBLOCK on ``fd`` would affect every program that shares the open file (such as
         the caller's shell), and would persist if this process were killed.
@@ -86,7 +86,10 @@ class Relay:
         self._terminal.give_size_to(self._master)
 
     def watch(self, poll: select.poll) -> int | None:
-        """Register the relay's descriptors with ``poll``; return a timeout in ms, or None."""
+        """Register the relay's descriptors with ``poll``; return a timeout in ms, or None.
+
+        None means no timeout.
+        """
         hung_up, self._hung_up = self._hung_up, False
         events = 0
         if not hung_up:
@@ -180,7 +183,7 @@ def _watch(poll: select.poll, fd: int, events: int) -> None:
     if events:
         poll.register(fd, events)
     else:
-        # poll(2) reports a hang-up even without requested events, again and again.
+        # Unregister the descriptor: poll(2) reports a hang-up again and again, even without events.
         try:
             poll.unregister(fd)
         except KeyError:

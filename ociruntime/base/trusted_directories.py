@@ -1,14 +1,14 @@
 """Check that only root and our own user can change or replace a directory, file or link.
 
 The files in state directories, image stores and pods name hooks, cgroups and paths that a
-privileged process uses: a user who can write to them gains that process's privileges.  So a
+privileged process uses: a user who can write to them gains that process's privileges.  Therefore a
 directory is trusted only if it belongs to us or to root, no one else can write to it, and no one
-else can replace it.  For the latter, every directory and symbolic link on the path must belong to
-us or to root, and a world-writable directory on the path must be sticky, like ``/tmp``.  (Whether a
-directory on the path is group-writable is left to the administrator.)  sshd's StrictModes has the
-same requirements for a home directory.
+else can replace it.  No one else can replace it if every directory and symbolic link on the path
+belongs to us or to root, and every world-writable directory on the path is sticky, like ``/tmp``.
+(Whether a directory on the path is group-writable is left to the administrator.) sshd's StrictModes
+has the same requirements for a home directory.
 
-No other user can replace a path that has passed the check before it is used.
+After the check, no other user can replace the path before it is used.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ S_IFMT, S_IFDIR, S_IFLNK = (
     0o170000,
     0o040000,
     0o120000,
-)  # repeated here to save every command the import of linux.py
+)  # duplicates linux.py, to save every command its import
 GROUP_OR_OTHERS = 0o022
 OTHERS = 0o002
 STICKY = 0o1000
 LINKS = 40  # MAXSYMLINKS, include/linux/namei.h
-OVERFLOW_ID = 65534  # st_uid of owners that the user namespace does not map
+OVERFLOW_ID = 65534  # st_uid of an owner that the user namespace does not map
 FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
 _HINT = "it must belong to root or to the calling user, and no one else may have write access"
 
@@ -37,10 +37,10 @@ class _Untrusted(PermissionError):
 
 
 def check_directory(path: str, kind: str) -> bool:
-    """Require that only root and our own user can change the directory at the absolute ``path``.
+    """Check that only root and our own user can change the directory at the absolute ``path``.
 
     Returns whether the directory exists.  ``kind``, such as "image store", describes it in errors.
-    Raises HostError.
+    Raises HostError if another user can change it.
     """
     try:
         status, real = _walk(path)
@@ -54,10 +54,10 @@ def check_directory(path: str, kind: str) -> bool:
 
 
 def check_entry(path: str, kind: str) -> bool:
-    """Require that ``path`` is not a link, and that only root and our own user can change it.
+    """Check that ``path`` is not a link, and that only root and our own user can change it.
 
     The parent directory must have passed ``check_directory``.  Returns whether the directory
-    exists. Raises HostError.
+    exists.  Raises HostError.
     """
     try:
         if problem := flaw(posix.lstat(path)):
@@ -70,7 +70,7 @@ def check_entry(path: str, kind: str) -> bool:
 
 
 def check_file(path: str, kind: str) -> None:
-    """Require that the file ``path``, if it exists, is not a link and belongs to us or to root.
+    """Check that the file ``path``, if it exists, is not a link and belongs to us or to root.
 
     Raises HostError.
     """
@@ -87,7 +87,7 @@ def check_file(path: str, kind: str) -> None:
 
 
 def check_link(path: str, kind: str) -> None:
-    """Require that only root and our own user can create or replace the symbolic link ``path``.
+    """Check that only root and our own user can create or replace the symbolic link ``path``.
 
     Raises HostError.
     """
@@ -101,7 +101,7 @@ def check_link(path: str, kind: str) -> None:
 
 
 def check_parent(path: str, kind: str) -> None:
-    """Require that no other user can replace the file at the absolute ``path``.
+    """Check that no other user can replace the file at the absolute ``path``.
 
     The directory of the file may be world-writable if it is sticky.  Raises HostError.
     """
@@ -115,7 +115,8 @@ def check_parent(path: str, kind: str) -> None:
 
 
 def make_directory(path: str, mode: int, kind: str) -> bool:
-    """Create the directory at the absolute ``path``, with missing parents, and check it.
+    """Create the directory at the absolute ``path``, with missing parents; check its owner and
+    mode.
 
     Returns whether it was created.  Raises HostError.
     """
@@ -130,7 +131,7 @@ def make_directory(path: str, mode: int, kind: str) -> bool:
 
 
 def flaw(status: posix.stat_result) -> str:
-    """Return why a directory with this ``status`` cannot be trusted; "" if it can."""
+    """Return the reason why a directory with this ``status`` cannot be trusted; "" if it can."""
     if status.st_mode & S_IFMT != S_IFDIR:
         return "not a directory"
     if not _is_ours(status.st_uid):
@@ -158,7 +159,7 @@ def in_user_namespace() -> bool:
 
 
 def _walk(path: str) -> tuple[posix.stat_result | None, str]:
-    """Resolve ``path``, checking each directory and link on it; return (status, resolved path).
+    """Resolve ``path``, and check each directory and link on it; return (status, resolved path).
 
     The status is None if a component of the path does not exist.  Raises OSError.
     """
@@ -212,7 +213,10 @@ def _is_ours(uid: int) -> bool:
 
 
 def _is_known(uid: int) -> bool:
-    """Return whether ``uid`` is root's or ours; in a user namespace, the host's root is 65534."""
+    """Return whether ``uid`` is root's or ours.
+
+    In a user namespace, 65534 stands for the host's root.
+    """
     return _is_ours(uid) or (uid == OVERFLOW_ID and in_user_namespace())
 
 

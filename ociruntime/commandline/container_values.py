@@ -1,7 +1,7 @@
 """Parse container options in docker's syntax: --ulimit, --tmpfs, --device, NAME=VALUE.
 
-``ocictl`` and ``ocipod`` share these parsers; the values are validated later, with the whole
-request.
+``ocictl`` and ``ocipod`` share these parsers, which check only the syntax.  The whole request is
+validated later.
 """
 
 from __future__ import annotations

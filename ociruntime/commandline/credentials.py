@@ -18,9 +18,9 @@ _LONGEST = 1 << 16  # bytes of a password
 
 
 def credentials(arguments: Arguments) -> tuple[str, str]:
-    """Return (user name, password) from a login's options; prompt on a terminal for missing ones.
+    """Return (user name, password) from a login's options; prompt for missing values.
 
-    Raises UsageError.
+    Raises UsageError, also if standard input is not a terminal.
     """
     user, password = arguments.text("username"), arguments.text("password")
     if arguments.flag("password-stdin"):

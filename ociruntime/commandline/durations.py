@@ -30,9 +30,9 @@ def period(text: str, option: str) -> float:
 
 
 def timeout(text: str, option: str) -> float:
-    """Convert an option's timeout to seconds; ``true`` or a negative value is FOREVER.
+    """Convert an option's timeout to seconds; ``true`` or a negative value gives FOREVER.
 
-    ``false`` is 0.  Raises UsageError.
+    ``false`` gives 0.  Raises UsageError.
     """
     if text in ("", "false"):
         return 0
@@ -68,7 +68,7 @@ def _parse(text: str) -> float | None:
 
 
 def _split(text: str, *, digits: bool) -> tuple[str, str]:
-    """Split ``text`` after its leading digits and points (without ``digits``: other characters)."""
+    """Split ``text`` after its leading digits and points; without ``digits``, before the first."""
     at = 0
     while at < len(text) and (text[at] in _DIGITS) == digits:
         at += 1

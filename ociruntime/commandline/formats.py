@@ -1,4 +1,4 @@
-"""Format a program's output: tables, JSON and times."""
+"""Format the output of a program: tables, JSON and times."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _UNITS = (("year", 31557600), ("month", 2629800), ("week", 604800), ("day", 8640
 
 
 def tabbed(rows: list[list[str]]) -> str:
-    """Format rows as columns separated by tabs, for people as well as for ``cut``.
+    """Format rows as columns separated by tabs, readable for people and for cut(1).
 
-    Unprintable characters in cells are escaped.  All cells but the last of a row are padded with
-    tabs to the width of their column.
+    Escapes unprintable characters in cells.  All cells but the last of a row are padded with tabs
+    to the width of their column.
     """
     if not rows:
         return ""
@@ -34,9 +34,9 @@ def tabbed(rows: list[list[str]]) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], gap: int = 1, narrowest: int = 0) -> str:
-    """Format rows as a table, each column as wide as its widest cell plus ``gap`` spaces.
+    """Format rows as a table; a column is as wide as its widest cell plus ``gap`` spaces.
 
-    Unprintable characters in cells are escaped.  A column has at least ``narrowest`` characters.
+    Escapes unprintable characters in cells.  A column has at least ``narrowest`` characters.
     """
     rows = [[plain(cell) for cell in row] for row in rows]
     columns = zip(*rows, strict=True)
@@ -45,7 +45,7 @@ def aligned(rows: Sequence[Sequence[str]], gap: int = 1, narrowest: int = 0) -> 
 
 
 def fitted(rows: list[list[str]], width: int, shrinking: dict[int, int]) -> list[list[str]]:
-    """Shorten cells so that the table of ``aligned`` fits into ``width``, if possible.
+    """Shorten cells so that the table of ``aligned`` fits into ``width`` columns, if possible.
 
     ``shrinking`` maps the index of each column that may be cut to its minimum width in characters.
     """
@@ -84,7 +84,7 @@ def as_json(value: object, form: str) -> str:
 
 
 def date(seconds: int | None) -> str:
-    """Format a time (seconds since the epoch) in full, in the local time zone; None gives ""."""
+    """Format a time (seconds since the epoch) with date and time zone; None gives ""."""
     if seconds is None:
         return ""
     return time.strftime("%Y-%m-%d %H:%M:%S %z %Z", time.localtime(seconds))

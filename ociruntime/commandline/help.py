@@ -36,7 +36,7 @@ def group_help(program: Program, first: str) -> str:
 
 
 def _aliases(program: Program, first: str) -> list[str]:
-    """Return help lines for the aliases in the command group ``first`` (their second words)."""
+    """Return the help lines for second names of the commands in the group ``first``."""
     import textwrap
 
     words = []
@@ -48,7 +48,10 @@ def _aliases(program: Program, first: str) -> list[str]:
 
 
 def command_help(program: str, command: Command, argument: str = "") -> str:
-    """Return the text of ``PROGRAM COMMAND --help``; ``argument`` is a paragraph about it."""
+    """Return the text of ``PROGRAM COMMAND --help``.
+
+    ``argument`` is a paragraph that explains the command's argument.
+    """
     lines = [f"usage: {' '.join(usage(program, command)).rstrip()}"]
     if command.summary:
         lines += ["", f"{command.summary[0].upper()}{command.summary[1:]}."]
@@ -73,7 +76,7 @@ def _grouped(command: Command) -> list[tuple[str, tuple[Option, ...]]]:
 
 
 def usage(program: str, command: Command) -> tuple[str, str]:
-    """Return the parts of a usage line: (program and command name, options and arguments)."""
+    """Return a usage line in two parts: (program and command name, options and arguments)."""
     parts = [command.synopsis] if command.synopsis else []
     if any(option.help for option in command.options) and "OPTION" not in command.synopsis:
         parts.insert(0, "[OPTION]...")

@@ -22,7 +22,7 @@ _WINDOW = 3.0  # seconds over which a rate is averaged
 _BAR = 20  # characters
 _LABEL = 22  # characters for "layer 12 of 41"
 _MOST = 10_000  # layers to show; further layers of an image are ignored
-# Verb of a step in progress -> its past participle when the step is complete.
+# Verb of a running step -> its form for a complete step, such as fetching -> fetched.
 _COMPLETE = {
     "fetching": "fetched",
     "unpacking": "unpacked",
@@ -93,9 +93,9 @@ def duration(seconds: float) -> str:
 class Layers:
     """The progress display of an image pull, for use as a Progress (images/model/image.py).
 
-    On a terminal each layer has a line that is redrawn in place; if they do not all fit, only
-    active layers are shown.  Otherwise a line is printed whenever a layer is complete, unless
-    ``quiet``.
+    On a terminal each layer has a line that is redrawn in place; if there are more layers than
+    lines, only active layers are shown.  Without a terminal, a line is printed for each complete
+    layer, unless ``quiet``.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Layers:
         self._drawn, self._lines = now, len(lines)
 
     def picture(self, most: int) -> list[str]:
-        """Return a line per layer; if more than ``most``, the active ones and a total."""
+        """Return a line for each layer; above ``most`` layers, only active layers and a total."""
         if len(self._layers) <= most:
             return [layer.line(label) for label, layer in self._layers.items()]
         active = [

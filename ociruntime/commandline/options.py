@@ -1,4 +1,4 @@
-"""The types Option and Command, which describe a command line.
+"""The types Option and Command, which define a program's command line.
 
 The parser, the help, the manual pages and the shell completions are all derived from them.
 """

@@ -14,9 +14,9 @@ STDERR = 2
 
 
 def write(text: str) -> int:
-    """Write ``text`` to standard output; return the exit status: 1 if the pipe was closed, else 0.
+    """Write ``text`` to standard output; return the exit status.
 
-    Raises HostError.
+    The status is 1 if the reader has closed the pipe, else 0.  Raises HostError.
     """
     try:
         # A closed pipe, as in `ociruntime list | head -1`, needs no error message.
@@ -26,7 +26,7 @@ def write(text: str) -> int:
 
 
 def write_all(fd: int, data: bytes) -> bool:
-    """Write ``data`` to the descriptor ``fd``; return False if the pipe was closed.
+    """Write ``data`` to the descriptor ``fd``; return False if the reader has closed the pipe.
 
     Raises OSError.
     """
@@ -38,9 +38,9 @@ def write_all(fd: int, data: bytes) -> bool:
 
 
 def write_lines(lines: Iterable[str]) -> int:
-    """Write each text as a line to standard output, escaped; return the exit status.
+    """Write each text as a line to standard output, with unprintable characters escaped.
 
-    The status is 1 if the pipe was closed, else 0.  Raises HostError.
+    Returns the exit status: 1 if the reader has closed the pipe, else 0.  Raises HostError.
     """
     return write("".join([f"{plain(line)}\n" for line in lines]))
 
@@ -51,7 +51,7 @@ def tell(program: str, message: str) -> None:
 
 
 def report(program: str, message: str, error: BaseException, debug: bool) -> None:
-    """Write a program's error message to standard error; with ``debug``, the traceback as well."""
+    """Write a program's error message to standard error; with ``debug``, the traceback, too."""
     tell(program, message)
     if debug:
         show_traceback(error)

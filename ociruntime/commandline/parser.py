@@ -1,10 +1,10 @@
 """Parse command lines in the syntax of both runc and crun.
 
-runc accepts one dash or two before a long name, and a value for a boolean; crun accepts bundled
+runc accepts one dash or two before a long name, and a value for a boolean. crun accepts bundled
 short options (``-it``), a value attached to a short option (``-b/dir``) and unique abbreviations.
-Callers mix these forms (go-runc sends ``-no-subreaper``), so all of them are accepted. Options may
-come before or after the arguments; ``--`` ends them. If an option is repeated, the last value wins,
-except for lists.
+Callers mix these forms (go-runc sends ``-no-subreaper``), so all of them are accepted.  Options may
+come before or after the arguments; ``--`` ends them.  If an option is repeated, the last value
+wins, except for lists.
 
 Only ``ociruntime`` accepts abbreviated options: docker, podman and rkt do not, and docker's
 ``--pid`` must not be mistaken for ``--pids-limit``.
@@ -67,7 +67,7 @@ class Arguments:
         return (*self.texts, *self.lists, *self.flags, *self.numbers)
 
     def first_name(self) -> str:
-        """Return the name of one of the options that were given, "" if there are none."""
+        """Return the name of an option that was given; "" if there is none."""
         return next(iter(self.names()), "")
 
 
@@ -80,9 +80,9 @@ def parse(
 ) -> int:
     """Parse ``argv`` into ``arguments``; return the index at which parsing has ended.
 
-    An option is looked up in ``tables`` in order.  With ``mixed`` everything is parsed; otherwise
-    parsing stops at the first argument that is not an option.  Options parsed before an error stay
-    in ``arguments``, because the error must be written to the log that ``--log`` names.  Raises
+    Looks up an option in ``tables`` in order.  With ``mixed``, parses all of ``argv``; otherwise
+    stops at the first argument that is not an option.  After an error, ``arguments`` keeps the
+    options parsed so far: the error must be written to the log that ``--log`` names.  Raises
     UsageError.
     """
     scopes = [(table, arguments) for table in tables]
@@ -107,10 +107,10 @@ def parse(
 def parse_command(
     argv: list[str], command: Command, options: tuple[Option, ...], arguments: Arguments
 ) -> None:
-    """Parse ``argv``, the words after the name of ``command``; ``options`` are the global ones.
+    """Parse ``argv``, the arguments after the command's name; ``options`` are the global options.
 
-    If ``command.options_end`` is not 0, words after that many arguments are the command line of
-    another program and are not parsed.  Raises UsageError.
+    If ``command.options_end`` is not 0, everything after that many arguments is the command line of
+    another program and is not parsed.  Raises UsageError.
     """
     tables = (command.options, options)
     for _ in range(command.options_end - 1):
@@ -122,15 +122,15 @@ def parse_command(
 
 
 def is_option(word: str) -> bool:
-    """Return whether an item of argv is an option; "-" (standard input) and "-1" are not."""
+    """Return whether an item of argv is an option; "-" (standard input) and "-1" are arguments."""
     return len(word) > 1 and word[0] == "-" and not (word[1:].isascii() and word[1:].isdigit())
 
 
 def parse_option(word: str, following: list[str], scopes: Sequence[Scope]) -> int:
     """Parse one option; return how many items of ``following`` it has used as its value.
 
-    A scope is a table of options, and the Arguments that store their values; the first scope that
-    has an option of this name is used.  Raises UsageError.
+    A scope is a pair: a table of options, and the Arguments that store their values.  The first
+    scope with an option of this name is used.  Raises UsageError.
     """
     dashes = 2 if word.startswith("--") else 1
     name, equals, value = word[dashes:].partition("=")
@@ -162,7 +162,7 @@ def _parse_shorts(word: str, following: list[str], scopes: Sequence[Scope]) -> i
             continue
         glued = word[index + 1 :]
         if glued:
-            # A glued value must not look like a misspelled long name: "-b/dir", "-itb=dir".
+            # An attached value ("-b/dir", "-itb=dir") must not look like a misspelled long option.
             if glued[0] not in "=/." and arguments.as_runc:
                 raise _unknown(word[1:].partition("=")[0], 1, scopes)
             _store(option, glued.removeprefix("="), arguments)
@@ -209,7 +209,7 @@ def _store(option: Option, value: str, arguments: Arguments) -> None:
         arguments.flags[name] = value in _TRUE
     elif kind in ("number", "count"):
         digits = value[1:] if value[:1] in ("-", "+") else value
-        # 18 digits suffice for every value that the kernel accepts, and keep int() fast.
+        # The limit of 18 digits keeps int() fast and suffices for every value in the kernel.
         if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
             message = f'invalid value "{value}" for flag -{name}'
             raise _invalid(message, name, value, "use a decimal number", arguments)
@@ -237,13 +237,13 @@ def _needs_value(name: str, option: Option, arguments: Arguments) -> UsageError:
     if not arguments.as_runc:
         shown = f"-{name} (--{option.name})" if name == option.short else f"--{option.name}"
         return UsageError(f"{shown} requires a value", f"--{option.name} {option.value}")
-    # podman searches for this exact text to find out if an option exists.
+    # podman searches for this text to detect whether an option exists.
     return UsageError(f"flag needs an argument: -{name}")
 
 
 def _unknown_short(word: str, index: int, scopes: Sequence[Scope]) -> UsageError:
     """Return the UsageError for the unknown short option ``word[index]``."""
-    if index == 1 or scopes[0][1].as_runc:  # possibly a long name with one dash
+    if index == 1 or scopes[0][1].as_runc:  # it may be a long name with one dash
         return _unknown(word[1:].partition("=")[0], 1, scopes)
     return UsageError(f"unknown option -{word[index]} in {word}", "--help lists the options")
 

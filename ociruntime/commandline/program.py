@@ -1,4 +1,4 @@
-"""A program with commands of one or two words: find, load, describe and run them."""
+"""The class ``Program``: a program with commands of one or two words; find and run a command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import report, write
 from ociruntime.commandline.parser import Arguments, parse, parse_command
 
-# Title of a group -> module -> its commands; commands below the title "" are internal.
+# Title of a group -> module -> names of its commands; the title "" is for internal commands.
 Groups = dict[str, dict[str, tuple[str, ...]]]
 NO_COMMAND = 2
 INTERRUPTED = 130
@@ -19,11 +19,11 @@ INTERRUPTED = 130
 class Program:
     """A program: its name, package, global options and commands.
 
-    Each module in ``groups`` has a tuple ``COMMANDS``, and is loaded when one of these is needed.
+    Each module in ``groups`` has a tuple ``COMMANDS``, and is imported when one of them is needed.
     ``foreign`` lists commands of similar programs, which must not be taken for abbreviations of our
-    own.  ``aliases`` maps a command's second name to its first; a second name cannot be
-    abbreviated, and the help does not list it among the commands.  ``absent`` maps commands of
-    similar programs that this one lacks to the reason, for the error message.
+    commands.  ``aliases`` maps a command's second name to its first.  A second name cannot be
+    abbreviated, and the help does not list it among the commands.  ``absent`` maps a command of a
+    similar program that this program lacks to the reason, for the error message.
     """
 
     __slots__ = (
@@ -64,7 +64,7 @@ class Program:
 
     @property
     def commands(self) -> tuple[Command, ...]:
-        """The definitions of all commands; every module is loaded for this."""
+        """The definitions of all commands; imports every module with commands."""
         return tuple(map(self.command, self._modules))
 
     def shown_groups(self) -> list[tuple[str, list[Command]]]:
@@ -76,13 +76,14 @@ class Program:
         ]
 
     def command(self, name: str) -> Command:
-        """Return the definition of the command with this full name; load its module."""
+        """Return the definition of the command with this full name; import its module."""
         module = __import__(f"{self.package}.{self._modules[name]}", None, None, ("COMMANDS",))
         commands: tuple[Command, ...] = module.COMMANDS
         return next(command for command in commands if command.name == name)
 
     def find(self, words: Sequence[str]) -> tuple[Command, int]:
-        """Return (the command that ``words`` begin with, the number of words in its name).
+        """Find the command that ``words`` begin with; return (command, number of words in its
+        name).
 
         Each word of a command's name may be abbreviated to a unique prefix.  Raises UsageError.
         """
@@ -108,13 +109,14 @@ class Program:
         return self.command(name), used
 
     def first_words(self) -> set[str]:
-        """Return the first words of all commands with two words (``app`` of ``app add``)."""
+        """Return the first words of all two-word commands, such as ``app`` of ``app add``."""
         return {name.partition(" ")[0] for name in self._modules if " " in name}
 
     def _complete(self, word: str, names: list[str], group: str = "") -> str:
-        """Return the one of ``names`` that ``word`` is equal to or abbreviates.  Raises UsageError.
+        """Return the name in ``names`` that ``word`` is equal to or abbreviates.  Raises
+        UsageError.
 
-        ``group`` is the command's first word if ``word`` is its second, for the error message.
+        If ``word`` is a command's second word, ``group`` is its first word, for the error message.
         """
         if word in names:
             return word
@@ -142,7 +144,7 @@ class Program:
         run: Callable[[Command, Any, Arguments], int],
         failure_status: Callable[[RuntimeFailure, str], int],
     ) -> int:
-        """Parse the command line ``argv``, call ``run``, return the exit status; raise nothing.
+        """Parse the command line ``argv``, call ``run``, return the exit status; never raise.
 
         Every error becomes one line on standard error.  ``failure_status`` returns the exit status
         for an error and the name of the command ("" if it is not known).
@@ -214,9 +216,9 @@ class Program:
         return f"{self.name} {__version__}\n"
 
     def _is_group_help(self, words: Sequence[str]) -> bool:
-        """Return whether ``words`` are the name of a command group and ``-h``.
+        """Return whether ``words`` are the name of a command group, followed by ``-h``.
 
-        For a single command, ``-h`` may be a different option.
+        For a command, ``-h`` may be another option.
         """
         return words[1:2] == ["-h"] and words[0] in self.first_words()
 

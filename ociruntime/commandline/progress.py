@@ -21,7 +21,7 @@ class Bar:
     """A progress bar on standard error, for use as a Progress (images/model/image.py).
 
     It is one line, redrawn in place; leaving the ``with`` block erases it.  If standard error is
-    not a terminal, nothing is shown.
+    not a terminal, it shows nothing.
     """
 
     __slots__ = ("_drawn", "_kind", "_shown", "_terminal")
@@ -39,11 +39,16 @@ class Bar:
         self.clear()
 
     def __call__(self, kind: str, done: int, total: int) -> None:
-        """Show that the activity ``kind`` has processed ``done`` of ``total`` bytes (or 0)."""
+        """Show that the activity ``kind`` has processed ``done`` of ``total`` bytes.
+
+        ``total`` is 0 if it is not known.
+        """
         if not self._terminal:
             return
         now = time.monotonic()
-        if now - self._drawn < _OFTEN and done != total:  # several downloads may take turns
+        if (
+            now - self._drawn < _OFTEN and done != total
+        ):  # also limits the rate if several downloads alternate
             return
         self._kind, self._drawn, self._shown = kind, now, True
         columns = _columns()
@@ -71,7 +76,9 @@ class Lines:
     __slots__ = ("_gone", "_printed")
 
     def __init__(self) -> None:
-        self._printed: dict[str, float] = {}  # kind -> time of its last line; several take turns
+        self._printed: dict[
+            str, float
+        ] = {}  # kind -> time of its last line; several activities may alternate
         self._gone = False
 
     def __enter__(self) -> Lines:

@@ -7,9 +7,9 @@ from ociruntime.base.linux import SIGNALS, SIGRTMAX, SIGRTMIN
 
 
 def signal_number(text: str) -> int:
-    """Return the number of the signal ``9``, ``KILL``, ``sigkill`` or ``SIGRTMIN+3``.
+    """Return the number of the signal ``text``: ``9``, ``KILL``, ``sigkill`` or ``SIGRTMIN+3``.
 
-    0, which only checks that a process exists, is accepted.  Raises UsageError.
+    Accepts 0, which only checks that a process exists.  Raises UsageError.
     """
     if text.isascii() and text.isdigit() and len(text) <= 3:
         number = int(text)
@@ -23,7 +23,7 @@ def signal_number(text: str) -> int:
 def signal_name(text: str) -> str:
     """Return a signal's name as in image configurations (StopSignal): ``9`` becomes SIGKILL.
 
-    Raises UsageError, also for 0.
+    Raises UsageError; 0 is not a valid stop signal.
     """
     number = signal_number(text)
     if SIGRTMIN <= number <= SIGRTMAX:
@@ -56,7 +56,7 @@ def _named(name: str) -> int:
 def _hint(text: str) -> str:
     from ociruntime.commandline.suggestions import closest
 
-    # Compare without the common prefix, which would make all names look similar.
+    # Compare without the common prefix SIG, which would make all names look similar.
     name = text.upper().removeprefix("SIG")
     close = (
         closest(name, [known_name.removeprefix("SIG") for known_name in SIGNALS]) if name else ""

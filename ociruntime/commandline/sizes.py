@@ -37,9 +37,9 @@ def parse_size(text: str) -> int:
 
 
 def milli_cpus(text: str, what: str) -> int:
-    """Convert ``500m``, ``1.5`` or ``2`` to thousandths of a CPU, rounded down.
+    """Convert a number of CPUs (``500m``, ``1.5``, ``2``) to thousandths of a CPU, rounded down.
 
-    ``what`` is the option or isolator with which the message begins.  Raises UsageError.
+    The error message begins with ``what``, an option or isolator.  Raises UsageError.
     """
     try:
         # ".5" and "1." are numbers of CPUs, too.
@@ -58,7 +58,7 @@ def milli_cpus(text: str, what: str) -> int:
 def _decimal(text: str) -> tuple[str, str]:
     """Split a decimal number into the digits before and after the point.  Raises ValueError."""
     whole, point, fraction = text.partition(".")
-    # 18 digits suffice for every size that the kernel accepts.
+    # The limit of 18 digits suffices for every size that the kernel accepts.
     is_long = len(whole) > 18 or len(fraction) > 18
     if not whole or not _DIGITS.issuperset(whole + fraction) or (point and not fraction) or is_long:
         raise ValueError(text)

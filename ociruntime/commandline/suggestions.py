@@ -1,4 +1,4 @@
-"""Suggest a similar name for a mistyped one; loaded only to format an error message."""
+"""Suggest a similar name for a mistyped one; imported only to format an error message."""
 
 from __future__ import annotations
 

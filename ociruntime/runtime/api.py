@@ -1,12 +1,12 @@
-"""The Python library: run containers with the methods of ``Runtime``; errors are exceptions.
+"""The Python library: the class ``Runtime`` runs containers; errors are exceptions.
 
-``import ociruntime`` exports these names; docs/api.md explains them.  No method changes the calling
-process: its working directory, signal handlers, umask, environment and children stay as they are.
-All methods may be called from several threads at once.
+``import ociruntime`` exports the public names of this file; docs/api.md explains them.  No method
+changes the calling process: its working directory, signal handlers, umask, environment and children
+stay as they are.  All methods may be called from several threads at once.
 
-The runtime makes the bundle its working directory: hooks run there, relative paths start there.
-All threads of a process share the working directory, unless a thread unshares it (CLONE_FS), so
-commands run in a thread of their own (``in_own_thread``).
+The runtime needs the bundle as its working directory: hooks run there, and relative paths start
+there.  All threads of a process share one working directory unless a thread unshares it (CLONE_FS).
+Each method therefore runs in a separate thread (``in_own_thread``).
 """
 
 from __future__ import annotations
@@ -209,9 +209,9 @@ class Runtime:
         no_pivot: bool = False,
         new_keyring: bool = True,
     ) -> Process:
-        """Create a container; return its init, which waits for ``start``.
+        """Create a container from a bundle; return its init process, which waits for ``start``.
 
-        ``config``: a file to use instead of the bundle's ``config.json``.
+        ``config``: the configuration file to use instead of the bundle's ``config.json``.
         """
         settings: CreateSettings = {
             "config": config,
@@ -228,10 +228,10 @@ class Runtime:
     def _create(
         self, created: list[Process], id: str, bundle: Path, settings: CreateSettings
     ) -> Process:
-        """Create a container; return its init, and append it to ``created`` as well.
+        """Create a container; return its init process, and append it to ``created`` as well.
 
-        If a signal handler raises an exception, the container may exist nevertheless; ``created``
-        then tells the caller which one.
+        A signal handler may raise an exception after the container was created.  The caller then
+        finds the process in ``created``.
         """
 
         def act(streams: tuple[int, int, int]) -> Process:
@@ -252,7 +252,7 @@ class Runtime:
             creation = begin(self._context, options)
             creation.lock.release()
             created.append(Process(creation.executor.pid, creation.executor.pidfd))
-            creation.held.release()  # last: it may raise what a signal handler raises
+            creation.held.release()  # last: a delayed signal handler may raise an exception here
             return created[0]
 
         streams = settings.get("stdin"), settings.get("stdout"), settings.get("stderr")
@@ -396,7 +396,7 @@ def _absolute(path: Path) -> str:
 def wait(context: Context, container_id: str, seconds: float | None = None) -> int | None:
     """Wait for a container's init to exit; return its exit status (128+n if signal n killed it).
 
-    Returns None if the init is not a child of this process, which then cannot get the status.
+    Returns None if the init is not a child of this process: only the parent gets the status.
 
     Raises UsageError, NoSuchContainer, HostError, and TimeoutError after ``seconds``.
     """
@@ -414,8 +414,8 @@ def wait(context: Context, container_id: str, seconds: float | None = None) -> i
 def status_of(pidfd: int, name: str, seconds: float | None) -> int | None:
     """Wait until the child ``pidfd`` exits; return its exit status, 128+n if signal n killed it.
 
-    Returns None if it has been reaped already.  Raises TimeoutError after ``seconds`` (None:
-    never); its message calls the process ``name``.
+    Returns None if other code has already reaped the child.  Raises TimeoutError after ``seconds``
+    (None: wait forever); the error message calls the process ``name``.
     """
     if not await_end(pidfd, seconds):
         raise TimeoutError(f"wait for {name}: timed out after {seconds} s")
@@ -428,16 +428,16 @@ class HasDescriptor(Protocol):
     def fileno(self) -> int: ...
 
 
-# A descriptor or an object with one, DEVNULL, or None for the caller's own, as with subprocess.
+# As in subprocess: a descriptor, a file object, DEVNULL, or None for the stream of this process.
 Stream = int | HasDescriptor | None
 
 
 def with_streams(
     streams: tuple[Stream, Stream, Stream], act: Callable[[tuple[int, int, int]], Result]
 ) -> Result:
-    """Call ``act`` with descriptors for stdin, stdout and stderr; return its result.
+    """Call ``act`` with three descriptors for stdin, stdout and stderr; return its result.
 
-    Raises UsageError if one of them is not open.
+    Raises UsageError if one of the descriptors is not open.
     """
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC) if DEVNULL in streams else -1
     try:
@@ -454,9 +454,11 @@ def with_streams(
 
 
 def _descriptor(name: str, own: int, stream: Stream, null: int) -> int:
-    """Return the descriptor of ``stream``: ``own`` for None, ``null`` for DEVNULL.
+    """Return the file descriptor for a container's stream.
 
-    ``name`` is the stream's name in the error.  Raises UsageError if the descriptor is not open.
+    ``stream`` None stands for ``own``, the same stream of this process; DEVNULL stands for
+    ``null``. ``name`` is the stream's name in the error. Raises UsageError if the descriptor is not
+    open.
     """
     if stream is None:
         fd = own

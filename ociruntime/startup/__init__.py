@@ -1,1 +1,1 @@
-"""Fast start of the programs: an archive of their modules, snapshots of warm interpreters."""
+"""Fast start of the programs: an archive of their modules, and snapshots of warm interpreters."""

@@ -44,9 +44,9 @@ class Archive:
     __slots__ = ("_directory", "_fd", "_index")
 
     def __init__(self, fd: int, index: "dict[str, Entry]", directory: str) -> None:
-        self._fd = fd  # -1: open the file and read its index when needed
+        self._fd = fd  # descriptor of the archive; -1: open it when needed
         self._index = index
-        self._directory = directory  # that holds the package
+        self._directory = directory  # directory that contains the package
 
     def _find(self, name: str) -> "Entry | None":
         if self._fd < 0:
@@ -60,7 +60,7 @@ class Archive:
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> ModuleSpec | None:
-        """Implement importlib.abc.MetaPathFinder."""
+        """Implement importlib.abc.MetaPathFinder: return a module's spec, or None."""
         del path, target
         # The archive has no modules of the standard library.
         entry = self._find(name) if name.startswith("ociruntime") else None
@@ -109,11 +109,11 @@ class Archive:
         self._index = {}
 
     def to_watch(self, names: "Sequence[str]") -> "list[str]":
-        """Return those of the modules ``names`` whose source files a snapshot must watch.
+        """Return the modules in ``names`` whose source files a snapshot must watch.
 
-        These are modules that the archive compares by mtime (not so in an installation), and
-        modules that are not in the archive.  Extension modules are left out: a snapshot checks them
-        as mapped files.
+        These are modules that the archive compares by mtime (in an installation, it compares none),
+        and modules that are not in the archive.  Extension modules are left out: a snapshot checks
+        them as mapped files.
         """
         sources = [name for name in names if getattr(sys.modules[name], "__file__", None)]
         python = [name for name in sources if str(sys.modules[name].__file__).endswith(".py")]
@@ -121,17 +121,17 @@ class Archive:
         return [name for name, entry in entries.items() if entry is None or entry[4]]
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Implement importlib.abc.Loader: return None, for a module of the usual type."""
+        """Implement importlib.abc.Loader: return None, which selects the default type of module."""
 
     def exec_module(self, module: "ModuleType") -> None:
-        """Implement importlib.abc.Loader."""
+        """Implement importlib.abc.Loader: execute the module's code from the archive."""
         exec(self._content(module.__name__), module.__dict__)  # noqa: S102
 
     def load_ahead(self, command: str) -> None:
-        """Load all modules that a command needs with one read, each after those that it imports.
+        """Load all modules that a command needs with one read, in the order of their dependencies.
 
         The import system spends more time on finding 70 modules than they take to run.  If the
-        source of a module has changed, it and all later ones are imported as usual.
+        source of a module has changed, that module and all later ones are imported as usual.
         """
         make = type(sys)
         for name, code in self._content(f":{command}"):
@@ -153,7 +153,7 @@ class Archive:
 
 
 def find_packages() -> None:
-    """Append site-packages to ``sys.path``: programs start without ``site``, which would do so."""
+    """Append site-packages to ``sys.path``, as ``site`` does: programs start without it."""
     library = f"{sys.prefix}/lib/python"
     sys.path += [
         f"{library}{sys.version_info[0]}.{sys.version_info[1]}/site-packages",
@@ -184,8 +184,8 @@ def _read_index(fd: int) -> "dict[str, Entry]":
 def use_archive(directory: str, command: str) -> "Archive | None":
     """Install the importer for the archive of the package in ``directory``; return it.
 
-    All modules of ``command``, a key of NEEDED in tools/build_archive.py, are loaded at once; ""
-    loads none.  Return None if there is no archive for this version of Python.
+    Loads all modules of ``command``, a key of NEEDED in tools/build_archive.py, at once; "" loads
+    none.  Returns None if there is no archive for this version of Python.
     """
     try:
         fd = _open(directory)

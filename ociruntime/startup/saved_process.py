@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-# Settings that OpenSSL reads when it is loaded, by distribution.
+# Environment variables and files that OpenSSL reads when it is loaded; they depend on the
+# distribution.
 OPENSSL_SETTINGS = ("/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/usr/lib/ssl/openssl.cnf")
-# (module, type) of objects that must not be in a snapshot: every process would get the same one.
+# (module, type) of objects that must not be in a snapshot: all processes would share their state.
 UNFIT = (
     ("ssl", "SSLContext"),
     ("asyncio", "AbstractEventLoop"),
@@ -45,9 +46,9 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
     """Load the modules of ``program`` and write this process's memory to ``fd`` as a snapshot.
 
     Returns twice, like fork(2): False in this process, and True in each process started from the
-    snapshot, which must then call ``adopt``.  ``room``: the heap begins in the first ``room`` bytes
-    of a huge page; if that is the whole page, this process may re-execute itself once to get a heap
-    that spans fewer huge pages.  Raises OSError.
+    snapshot, which must then call ``adopt``.  ``room``: the heap must begin in the first ``room``
+    bytes of a huge page.  If that is the whole page, this process may re-execute itself once to get
+    a heap that spans fewer huge pages.  Raises OSError.
     """
     import gc
 
@@ -69,7 +70,7 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
     if "random" in sys.modules:
         kind = sys.modules["random"].Random
         _generators[:] = [each for each in gc.get_objects() if isinstance(each, kind)]
-    gc.freeze()  # otherwise the first collection would write to (and so copy) every object's page
+    gc.freeze()  # else the first collection would write to every object, copying all pages
     gc.disable()
     result = lib.oci_freeze(fd, main, paths)
     if result < 0:
@@ -78,7 +79,7 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
 
 
 def _place_heap() -> None:
-    """Re-execute this process if its heap, at another address, would span fewer huge pages."""
+    """Re-execute this process if its heap would span fewer huge pages at another address."""
     page = snapshot.HUGE_PAGE
     with open("/proc/self/maps", "rb") as maps:
         ranges = [line.split()[0].split(b"-") for line in maps if line.endswith(b"[heap]\n")]
@@ -93,7 +94,10 @@ def _place_heap() -> None:
 
 
 def main_of(program: str) -> Callable[[], int]:
-    """Return the function ``run`` of a program's loaded main module; it uses ``sys.argv``."""
+    """Return the function ``run`` of a program's main module, which must be loaded.
+
+    The function reads ``sys.argv``.
+    """
     run: Callable[[], int] = sys.modules[f"ociruntime.{PROGRAMS[program].main}"].run
     return run
 
@@ -113,7 +117,7 @@ def _load(program: str) -> None:
         try:
             __import__(name)
         except ImportError:
-            pass  # not installed: only the commands that use the module fail
+            pass  # not installed: only commands that use the module fail
 
 
 def _isolated_flags() -> object:
@@ -129,11 +133,11 @@ def _isolated_flags() -> object:
 
 
 def _watched(directory: str, archive: Archive | None, began: int) -> list[str]:
-    """Return the files, besides mapped ones, whose change makes the snapshot stale.
+    """Return the unmapped files whose change makes the snapshot stale.
 
-    The standard library is not listed: it changes with the interpreter, which is mapped. Raises
-    OSError if the file of another distribution's module has changed after ``began`` (nanoseconds),
-    when it may already have been loaded.
+    The launcher checks mapped files in any case.  The standard library is not listed: it changes
+    with the interpreter, which is mapped.  Raises OSError if a file outside this package has
+    changed after ``began`` (nanoseconds): an older version may have been loaded.
     """
     import os
 
@@ -148,8 +152,8 @@ def _watched(directory: str, archive: Archive | None, began: int) -> list[str]:
         watched = [files[name] for name in own]
     else:
         watched = [f"{directory}/ociruntime/modules.bin"]
-        # Paths without symbolic links are looked up faster; the archive's path shows whether the
-        # whole package has been replaced.
+        # Paths without symbolic links are looked up faster.  The archive's path keeps its links, to
+        # detect that the whole package has been replaced.
         watched += [os.path.realpath(files[name]) for name in archive.to_watch(own)]
     if "_hashlib" in sys.modules:
         watched += [path for path in OPENSSL_SETTINGS if posix.access(path, posix.R_OK)]
@@ -165,7 +169,7 @@ def _refuse_unfit(fd: int) -> None:
     import gc
 
     tasks = len(posix.listdir("/proc/self/task"))
-    # listdir() itself has one more descriptor open.
+    # Subtract the descriptor that listdir() itself opens.
     descriptors = {int(name) for name in posix.listdir("/proc/self/fd")} - {fd, *range(STREAMS)}
     if tasks > 1 or len(descriptors) > 1:
         text = f"loaded modules have left {tasks - 1} threads and {len(descriptors) - 1} open files"
@@ -182,7 +186,7 @@ def _refuse_unfit(fd: int) -> None:
 
 
 def end_interrupted() -> None:
-    """End this process by SIGINT: it came before the command could handle it.
+    """End this process by SIGINT, which arrived before the command could handle it.
 
     The interpreter would do the same, but print a traceback first.
     """
@@ -191,7 +195,7 @@ def end_interrupted() -> None:
 
 
 def adopt(program: str) -> None:
-    """Initialise a process started from a snapshot: arguments, environment, signals, streams."""
+    """Initialise a process started from a snapshot: arguments, environment, signals and streams."""
     import gc
 
     from ociruntime._system_calls import lib
@@ -231,15 +235,15 @@ def _environments() -> list[dict[bytes, bytes]]:
     They must be changed in place, as modules keep references to them.
     """
     copies = [posix.environ]
-    if "os" in sys.modules:  # os.environ is a view of a dictionary of its own
+    if "os" in sys.modules:  # os.environ is a view of another dictionary
         copies.append(sys.modules["os"].environ._data)
     return copies
 
 
 def _adopt_ignored_signals(ignored: int) -> None:
     """Tell the interpreter which signals the caller ignores; ``ignored`` is a bit mask."""
-    # The C library's own two signals are not valid here; programs that posix_spawn(3) starts may
-    # ignore them.
+    # Skip the two signals reserved by the C library, which are invalid here.  A caller started with
+    # posix_spawn(3) may ignore them.
     for number in _signal.valid_signals() if ignored else ():
         if ignored & 1 << (number - 1):
             _signal.signal(number, _signal.SIG_IGN)
@@ -266,7 +270,7 @@ def _adopt_locale() -> None:
         name = _locale.setlocale(_locale.LC_CTYPE, "")
     except _locale.Error:  # type: ignore[attr-defined]
         name = _locale.setlocale(_locale.LC_CTYPE, "C")
-    # PEP 538: children must use UTF-8 as well, unless the user has set LC_ALL.
+    # PEP 538: child processes must use UTF-8 as well, unless the user has set LC_ALL.
     if name == "C" and not posix.environ.get(b"LC_ALL"):
         for name in COERCED:
             try:

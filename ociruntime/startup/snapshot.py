@@ -41,8 +41,8 @@ DIRECTORY_MODE = 0o700
 OTHERS_WRITE = 0o022
 OTHERS = 0o077
 
-# The beginning of struct snapshot_head: magic, format, head_size, checksum, file_size. Six counts
-# follow after the registers and addresses. freeze.c asserts these offsets.
+# struct snapshot_head begins with magic, format, head_size, checksum and file_size.  Six counts
+# follow the registers and addresses.  freeze.c asserts these offsets.
 BEGINNING = Struct("=QIIQQ")
 MAGIC, FORMAT = 0x31504E5349434F, 8
 COUNTS = Struct("=IIIIII")
@@ -54,12 +54,12 @@ MOST_MAPPED, MOST_WATCHED = 96, 512
 LONGEST_HEAD = 1 << 17
 FILE = Struct("=QQQQII")
 
-# csrc/snapshot/format.h: SNAPSHOT_HUGE, and SNAPSHOT_TAIL, the most that is left out of huge pages.
+# csrc/snapshot/format.h: SNAPSHOT_HUGE; SNAPSHOT_TAIL is the maximum kept outside huge pages.
 HUGE_PAGE, TAIL = 2 << 20, 512 << 10
 INTERPRETER = (sys.executable, "-I", "-S", "-B", "-X", "utf8")
-# The kernel places a program's heap at a random address. If the heap spans one huge page more than
-# necessary, each command copies and clears more memory. So the child re-executes itself until its
-# heap begins within the first `room` bytes of a huge page.
+# The kernel places a program's heap at a random address.  If the heap spans one huge page more than
+# necessary, each command copies and clears more memory.  Therefore the child re-executes itself
+# until its heap begins within the first `room` bytes of a huge page.
 CHILD = """
 import posix, sys
 directory, program, fd, room, tries = sys.argv[1:]
@@ -92,7 +92,7 @@ CHILD_ENVIRONMENT = {
     "LD_BIND_NOW": "1",
     "PYTHONMALLOC": "malloc",
 }
-# Isolated like INTERPRETER, except that it reads the variables above.
+# Isolated like INTERPRETER, but the interpreter reads the variables above.
 CHILD_INTERPRETER = (sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8")
 
 # Errors after which this interpreter can never be saved on this machine: not supported by the
@@ -104,11 +104,11 @@ LASTING = frozenset(
 MAKING_TIMEOUT = 60.0  # seconds to wait for another process's lock, and for our own interpreter
 POLL = 0.02  # seconds between two attempts to take the lock
 
-thawed = False  # true in a process that was started from a snapshot
+thawed = False  # True in a process that was started from a snapshot
 
 
 class Unusable(Exception):
-    """The launcher would not start from this snapshot; ``str()`` gives the reason.
+    """Raised if the launcher would not start from a snapshot; ``str()`` gives the reason.
 
     ``outdated``: a new snapshot would be usable.
     """
@@ -119,7 +119,7 @@ class Unusable(Exception):
 
 
 def location(environ: Mapping[bytes, bytes], euid: int, program: str = FIRST) -> str:
-    """Return the path of a program's snapshot for user ``euid``, "" without XDG_RUNTIME_DIR."""
+    """Return the path of a program's snapshot for user ``euid``; "" without XDG_RUNTIME_DIR."""
     name = file_name(program)
     if euid == 0:
         return f"/run/ociruntime/{name}"
@@ -128,7 +128,7 @@ def location(environ: Mapping[bytes, bytes], euid: int, program: str = FIRST) ->
 
 
 def own_program(program: str = FIRST) -> str:
-    """Return the path of a program's main file, spelled as the launcher spells it."""
+    """Return the path of a program's main file, written exactly as the launcher writes it."""
     return f"{__file__.rpartition('/startup/')[0]}/{main_file(program)}"
 
 
@@ -250,7 +250,7 @@ def _boot_id() -> bytes:
 
 
 def how_started(program: str = FIRST) -> str:
-    """Return a line for ``--debug``: whether this process started from a snapshot, or why not."""
+    """Return a debug line: this process started from a snapshot, or the reason why not."""
     if thawed:
         return "started from the snapshot of the interpreter"
     path = location(posix.environ, posix.geteuid(), program)
@@ -264,17 +264,18 @@ def how_started(program: str = FIRST) -> str:
 def refresh(path: str) -> bool:
     """Make the snapshot at ``path`` unless a valid one exists or another process is making it.
 
-    Return true if it was made.  Raises the errors of ``make``.
+    Returns True if it was made.  Raises the errors of ``make``.
     """
     return _make(path, only_if_outdated=True) > 0
 
 
 def make(path: str) -> int:
-    """Make the snapshot at ``path``, after any process that is making it; return its size in bytes.
+    """Make the snapshot at ``path`` and return its size in bytes.
 
-    The new file replaces the old one atomically.  Raises HostError, or InternalError if the
-    interpreter cannot be saved.  If this machine does not support snapshots at all, an empty file
-    replaces the snapshot, and no command tries again until the next boot.
+    If another process is making the snapshot, waits for it first.  The new file replaces the old
+    file atomically.  Raises HostError, or InternalError if the interpreter cannot be saved.  If
+    this machine does not support snapshots at all, an empty file replaces the snapshot, and no
+    command tries again until the next boot.
     """
     return _make(path, only_if_outdated=False)
 
@@ -288,7 +289,7 @@ def _make(path: str, *, only_if_outdated: bool) -> int:
         fd = _open_unfinished(parent, f"{name}.new", wait=not only_if_outdated)
         if fd < 0:
             return 0
-        # Another process may have made the snapshot before we got the lock.
+        # Another process may have made the snapshot while we waited for the lock.
         if only_if_outdated and not _is_outdated(path):
             posix.unlink(f"{name}.new", dir_fd=parent)
             return 0
@@ -315,7 +316,7 @@ def _is_outdated(path: str) -> bool:
 def _open_unfinished(parent: int, name: str, *, wait: bool) -> int:
     """Create and lock the file that becomes the snapshot; return its descriptor.
 
-    Return -1 if another process holds the lock and ``wait`` is false.  The interpreter that writes
+    Returns -1 if another process holds the lock and ``wait`` is False.  The interpreter that writes
     the file inherits the lock, and holds it even if the process that started it is killed.  An
     unlocked file is stale and is removed.  Only the holder of its lock removes or renames a file of
     this name.  Raises OSError (ETIMEDOUT after MAKING_TIMEOUT).
@@ -353,7 +354,7 @@ def _open_unfinished(parent: int, name: str, *, wait: bool) -> int:
 
 
 def _is_named(fd: int, parent: int, name: str) -> bool:
-    """Return true if ``name`` in the directory ``parent`` is still the file ``fd``."""
+    """Return whether ``name`` in the directory ``parent`` still refers to the open file ``fd``."""
     try:
         named = posix.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
@@ -373,11 +374,11 @@ def _fill(fd: int, parent: int, name: str) -> int:
         status, problem = _run_child(fd, program_of(name))
         size = posix.fstat(fd).st_size
         if status == 0:
-            # The files may have changed after their modules were loaded.
+            # Check the source files: they may have changed after their modules were loaded.
             head = posix.pread(fd, LONGEST_HEAD, 0)
             changed = [path for path, now in _files(head) if before.get(path, now) != now]
             if changed:
-                problem = f"{changed[0]} has changed meanwhile; try again"
+                problem = f"{changed[0]} has changed since its module was loaded; try again"
         elif status in LASTING:
             posix.ftruncate(fd, 0)
         if not problem or status in LASTING:
@@ -426,10 +427,10 @@ def _run_child(fd: int, program: str) -> tuple[int, str]:
 
 
 def _reset_signals() -> None:
-    """Reset all signals to the default action, unblocked, before the interpreter is started.
+    """Unblock all signals and reset them to the default action, before the interpreter is started.
 
-    Otherwise every command until the next boot would inherit the signals that our caller ignores.
-    All are reset, because a process started from a snapshot does not know which are ignored.
+    Otherwise every command until the next boot would ignore the signals that our caller ignores.
+    Resets all signals, because a process started from a snapshot does not know which are ignored.
     """
     import signal
 
@@ -441,7 +442,7 @@ def _reset_signals() -> None:
 def make_in_background(program: str = FIRST) -> None:
     """Make a program's snapshot in the background if there is no valid one.
 
-    A snapshot of another installation is not replaced while that exists: otherwise two
+    Does not replace the snapshot of another installation that still exists: otherwise two
     installations would replace each other's snapshots again and again.
     """
     if thawed:
@@ -454,7 +455,7 @@ def make_in_background(program: str = FIRST) -> None:
     actions: list[tuple[object, ...]] = [
         (posix.POSIX_SPAWN_OPEN, fd, "/dev/null", posix.O_RDWR, 0) for fd in (0, 1, 2)
     ]
-    # Close inherited pipes: a caller that reads one to its end must not wait for this process.
+    # Close inherited pipes: a caller that reads a pipe to its end must not wait for this process.
     actions += [(posix.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors()]
     argv = [*INTERPRETER, own_program(), "snapshot", "refresh", program]
     environ = {"XDG_RUNTIME_DIR": path.rpartition("/ociruntime/")[0]}
@@ -465,8 +466,8 @@ def make_in_background(program: str = FIRST) -> None:
     if child:
         posix.waitpid(child, 0)
         return
-    # A grandchild makes the snapshot, and outlives this command. A daemon or a pod's monitor must
-    # not get a child that it does not know.
+    # A grandchild makes the snapshot, and outlives this command.  This process may be a daemon or a
+    # pod's monitor, which must not get an unknown child.
     try:
         posix.posix_spawn(sys.executable, argv, environ, file_actions=actions, setsid=True)
     except OSError:
@@ -476,7 +477,7 @@ def make_in_background(program: str = FIRST) -> None:
 
 
 def _is_possible(directory: str) -> bool:
-    """Return true if this user may create files in ``directory`` (created if missing).
+    """Return whether this user may create files in ``directory`` (created if missing).
 
     Root of a user namespace may not own /run.
     """
@@ -485,15 +486,15 @@ def _is_possible(directory: str) -> bool:
 
 
 def remove(path: str) -> bool:
-    """Remove the snapshot at ``path``, after any process that is making it.
+    """Remove the snapshot at ``path``; return False if it does not exist.
 
-    Return false if there is none.  Raises HostError.
+    If another process is making the snapshot, waits for it first.  Raises HostError.
     """
     directory, _, name = path.rpartition("/")
     parent = fd = -1
     try:
         parent = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
-        # Its maker would rename it to NAME later, when the program may be uninstalled.
+        # Otherwise its maker would rename the file later, when the program may be uninstalled.
         if exists(f"{path}.new"):
             fd = _open_unfinished(parent, f"{name}.new", wait=True)
             posix.unlink(f"{name}.new", dir_fd=parent)

@@ -1,8 +1,8 @@
 """The table of modules that each program's snapshot contains.
 
-Each program has its own file: the snapshot of ``ocid``, the largest, takes three times as long to
-map as that of ``ociruntime``, whose start delays engines. List the modules that nearly every run
-needs: other modules are imported as usual, and a rarely needed one makes the file larger.
+Each program has a separate file: the snapshot of ``ocid``, the largest, takes three times as long
+to map as that of ``ociruntime``, whose start delays engines.  List only modules that nearly every
+run needs: other modules are imported as usual, and a rarely needed module makes the file larger.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Program:
 
 
 PROGRAMS = {
-    # The commands of a container's lifecycle, for any config.json. Without _seccomp: filters are
+    # The commands of a container's lifecycle, for any config.json.  Without _seccomp: filters are
     # cached (runtime/host/seccomp_cache.py), and its two libraries cost each command a dozen calls.
     "ociruntime": Program(
         "__main__",
@@ -57,7 +57,7 @@ PROGRAMS = {
         runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.live_mounts
         """,
     ),
-    # Commands on pods with images from the store, the monitor and networks; no registry client: a
+    # Commands on pods with images from the store, the monitor and networks.  No registry client: a
     # fetch spends more time on the network than on importing requests.
     "ocipod": Program(
         "pods.cli.__main__",
@@ -112,7 +112,7 @@ def file_name(program: str) -> str:
 
 
 def program_of(path: str) -> str:
-    """Return the program to which the snapshot with this path or file name belongs."""
+    """Return the program to which the snapshot file ``path`` belongs (a path or a file name)."""
     return path.rpartition("/")[2].removeprefix(".snapshot").removeprefix("-") or FIRST
 
 

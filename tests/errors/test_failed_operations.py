@@ -67,7 +67,7 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
         ),
         "verify", errno.ESTALE, "/there", "",
         'mounts[2]: change mount "/there": stale file handle',
-        "the mount found is not the one that was created",
+        "the path leads to another mount than the one just created",
     ),
     (
         mount("nosuchfs"), "fsopen", errno.ENODEV, "nosuchfs", "",

@@ -36,7 +36,10 @@ _NO_RESOURCES: dict[str, Any] = {}
 
 
 class Cgroup:
-    """A container's cgroup: the same ``path`` in every hierarchy, with a Placement for each."""
+    """A container's cgroup: it has the same ``path`` in every hierarchy.
+
+    ``placements`` describes its directory in each hierarchy.
+    """
 
     __slots__ = (
         "_made_ahead",
@@ -55,7 +58,9 @@ class Cgroup:
         self._where = where
         self._made_ahead: Placement | None = None
         self._precedent: Mapping[str, Any] | None = None  # the resources given to create()
-        self.shown: tuple[tuple[str, str], ...] | None = None  # by visible(), if not its own
+        self.shown: tuple[tuple[str, str], ...] | None = (
+            None  # the result of visible() if not hierarchies()
+        )
 
     @classmethod
     def plan(cls, layout: Layout, cgroups_path: str | None, container_id: str) -> Self:
@@ -65,26 +70,26 @@ class Cgroup:
         return cls(path, [Placement(each, path) for each in layout.hierarchies], where)
 
     def record(self) -> dict[str, Any]:
-        """Return the cgroup as a JSON object for the state directory; call before :meth:`create`.
+        """Return the cgroup as a JSON object for the state directory.
 
-        The record says which directories existed before.  A second record, made after
-        :meth:`create`, also covers directories that other processes have created in the meantime,
-        and says that existing ones were unused; it is required if :attr:`adopted`.
+        Call it before :meth:`create`: the record lists the directories that existed before the
+        container, which `delete` keeps.  If :attr:`adopted` is true, call it again after
+        :meth:`create`, which has checked that the existing directory was unused.
         """
         return {"path": self.path, "placements": [each.record() for each in self.placements]}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the cgroup that :meth:`record` has recorded; pure."""
+        """Return the cgroup that :meth:`record` has converted to JSON; pure."""
         path = record["path"]
         return cls(path, [Placement.from_record(each, path) for each in record["placements"]])
 
     @property
     def adopted(self) -> bool:
-        """True if the container's own directory existed before :meth:`create`.
+        """True if the container's cgroup directory existed before :meth:`create`.
 
-        In a record made before :meth:`create`, the processes in such a directory are not considered
-        the container's, so that `delete` leaves them alone.
+        As long as only the record made before :meth:`create` exists, `delete` does not kill the
+        processes in such a directory: they may belong to another program.
         """
         return any(each.adopted for each in self.placements)
 
@@ -95,20 +100,29 @@ class Cgroup:
 
     @property
     def born_inside(self) -> bool:
-        """True if CLONE_INTO_CGROUP works; otherwise a process is moved into the cgroup later."""
+        """True if clone3(2) can create the init in the cgroup (CLONE_INTO_CGROUP).
+
+        Otherwise :meth:`attach` moves the init into the cgroup later.
+        """
         return self._v2() is not None
 
     @property
     def paths(self) -> dict[str, str]:
-        """The container's cgroup directory in each hierarchy, by mount point."""
+        """The container's cgroup directory in each hierarchy: {mount point: directory}."""
         return {each.hierarchy.mountpoint: each.directory for each in self.placements}
 
     def hierarchies(self) -> tuple[tuple[str, str], ...]:
-        """Return (v1 mount option, "" for v2; the container's cgroup directory) per hierarchy."""
+        """Return (mount option, cgroup directory) for each hierarchy.
+
+        The mount option names a v1 hierarchy (``cpu,cpuacct``) and is "" for v2.
+        """
         return tuple((each.hierarchy.option, each.directory) for each in self.placements)
 
     def visible(self) -> tuple[tuple[str, str], ...]:
-        """Return (v1 mount option, "" for v2; the directory that is mounted in the container)."""
+        """Return (mount option, cgroup directory) for each cgroup mount in the container.
+
+        The mount option names a v1 hierarchy (``cpu,cpuacct``) and is "" for v2.
+        """
         return self.hierarchies() if self.shown is None else self.shown
 
     def settings(
@@ -116,8 +130,8 @@ class Cgroup:
     ) -> list[Setting]:
         """Return the settings that :meth:`create` and :meth:`apply` write for ``resources``; pure.
 
-        Device rules are not included.  ``where`` is the JSON path of ``resources``.  Raises
-        ConfigError.
+        The result does not include device rules.  ``where`` is the JSON path of ``resources``.
+        Raises ConfigError.
         """
         if not resources:
             return []
@@ -130,7 +144,7 @@ class Cgroup:
         return settings(resources, versions, where)
 
     def make_v2(self) -> bool:
-        """On a hybrid host, create the v2 directory before :meth:`create`, and return True.
+        """On a hybrid host, create the v2 directory ahead of :meth:`create`; return True if done.
 
         The executor can then be cloned into the v2 directory while this process creates the v1
         directories, which takes longer.  Returns False on other hosts.  Raises ConfigError and
@@ -149,12 +163,12 @@ class Cgroup:
         where: str = "linux.resources",
         rootless: bool = False,
     ) -> None:
-        """Create the cgroup; enable its controllers, set v1 cpusets and install the device rules.
+        """Create the cgroup, enable its controllers, set v1 cpusets and install the device rules.
 
-        The other limits follow with :meth:`apply`.  Invalid resources, and an existing cgroup that
-        is in use or frozen, are refused before anything is created; after an error, everything
-        created here is removed.  ``rootless``: skip hierarchies to which this user may not write,
-        unless a resource needs them.  Raises ConfigError and HostError.
+        :meth:`apply` writes the other limits later.  ``rootless``: skip hierarchies to which this
+        user may not write, unless a resource needs them.  Raises ConfigError, before anything is
+        created, if the resources are invalid or an existing cgroup is in use or frozen.  Raises
+        HostError after removing the directories created here.
         """
         resources = resources or _NO_RESOURCES
         settings = self.settings(resources, where)
@@ -162,7 +176,7 @@ class Cgroup:
         try:
             self._build(settings, devices, rootless)
         except BaseException:
-            # A process may be in the directory that make_v2() created: the caller removes it, last.
+            # Keep make_v2()'s directory: the executor may be in it.  The caller removes it later.
             removable = [each for each in self.placements if each is not self._made_ahead]
             try:
                 remove_all(removable)
@@ -201,7 +215,7 @@ class Cgroup:
         placement.make(self._where)
 
     def open_v2(self) -> int:
-        """Return an O_PATH descriptor of the v2 directory for CLONE_INTO_CGROUP, -1 without v2.
+        """Return an O_PATH descriptor of the v2 directory, for CLONE_INTO_CGROUP; -1 without v2.
 
         Raises HostError.
         """
@@ -214,10 +228,11 @@ class Cgroup:
             raise control_files.failure(f'open cgroup "{unified.directory}"', error) from None
 
     def open_v1_entrances(self) -> list[int]:
-        """Return descriptors of the ``tasks`` files, through which a process enters v1 cgroups.
+        """Open the ``tasks`` file of each v1 cgroup; return the descriptors.
 
-        The kernel checks the privileges of the process that has opened the file, so an unprivileged
-        process can use the descriptor.  Raises HostError.
+        A process enters a v1 cgroup by writing to ``tasks``.  The kernel checks the privileges of
+        the process that has opened the file, so an unprivileged process can use the descriptor.
+        Raises HostError.
         """
         entrances: list[int] = []
         for each in self._v1():
@@ -231,7 +246,7 @@ class Cgroup:
         return entrances
 
     def entry_failure(self, pid: int, index: int, error: OSError) -> HostError:
-        """Return the HostError for a process that could not enter v1 cgroup ``index``."""
+        """Return the HostError for process ``pid`` that could not enter v1 cgroup ``index``."""
         action = f"move process {pid} into cgroup {self._v1()[index].directory}"
         return control_files.failure(action, error, _attach_hint(error))
 
@@ -244,9 +259,9 @@ class Cgroup:
         """Move process ``pid``, with all its threads, into the cgroup in every hierarchy.
 
         ``born_in_v2``: the process was cloned into the v2 directory.  ``only_v2``: skip the v1
-        hierarchies.  ``beside``: the pid of a process of the container, whose v2 cgroup is used if
-        the container's own one accepts no process, because the container has created child cgroups
-        there (the kernel's rule "no internal processes").  Raises HostError.
+        hierarchies.  ``beside``: the pid of a process in the container.  If the container has
+        created child cgroups, its own v2 cgroup accepts no process (the kernel's rule "no internal
+        processes"); ``pid`` then enters the v2 cgroup of ``beside``.  Raises HostError.
         """
         for each in self.placements:
             if (born_in_v2 and each.hierarchy.version == 2) or (
@@ -276,7 +291,7 @@ class Cgroup:
         control_files.apply(settings, self.directories())
 
     def set_unit_properties(self, settings: Sequence[Setting]) -> None:
-        """Do nothing; with systemd, set the unit's properties that match ``settings``."""
+        """Set the systemd unit's properties that match ``settings``; a no-op without systemd."""
 
     def processes(self) -> list[int]:
         """Return the pids in the container's cgroup and its descendants, in ascending order."""
@@ -287,8 +302,8 @@ class Cgroup:
     def kill(self) -> None:
         """Send SIGKILL to every process in the cgroup, without waiting for them to exit.
 
-        On v2, a single write to cgroup.kill does that.  On v1, all hierarchies are searched,
-        because a process may have been moved out of one of them.  Raises HostError.
+        On v2, writes once to cgroup.kill.  On v1, searches all hierarchies, because a process may
+        have been moved out of one of them.  Raises HostError.
         """
         from ociruntime.runtime.cgroups import cgroup_processes, freezer
 
@@ -373,16 +388,16 @@ class Cgroup:
     def remove(self, kill: bool = False) -> None:
         """Remove the directories that :meth:`create` has created, and all cgroups below them.
 
-        ``kill``: call :meth:`kill` if the first attempt fails, which is cheaper than looking for
-        processes first.  Waits up to 10 s for the last process to exit.  Raises HostError, which
-        names the remaining processes; the call can then be repeated.
+        ``kill``: call :meth:`kill` if the first attempt fails.  Waits up to 10 s for the last
+        process to exit. Raises HostError, which names the remaining processes; the call can then be
+        repeated.
         """
         remove_all(self.placements, self.kill if kill else None)
 
     def hand_over(self, uid: int, gid: int = -1) -> None:
-        """Delegate the v2 cgroup to ``uid`` with chown; do nothing on v1.  ``gid`` -1: keep it.
+        """Delegate the v2 cgroup to the user ``uid`` with chown(2); do nothing on v1.
 
-        Raises HostError.
+        ``gid`` -1 keeps the group.  Raises HostError.
         """
         if all(each.hierarchy.version == 2 for each in self.placements):
             for each in self.placements:
@@ -409,7 +424,7 @@ class Cgroup:
         return _with_controller(own, "freezer") or _with_version_2(own)
 
     def directories(self) -> dict[str, str]:
-        """The container's cgroup directory by controller; the key "" is for the v2 directory."""
+        """The container's cgroup directory for each controller; the key "" is the v2 directory."""
         directories = {}
         for each in self.placements:
             for controller in each.hierarchy.controllers:
@@ -441,7 +456,7 @@ class Cgroup:
             )
 
     def _device_rules(self, resources: Mapping[str, Any], where: str) -> DeviceRules:
-        """Return the DeviceRules for ``resources``, not installed yet.  Raises ConfigError."""
+        """Check the device rules of ``resources`` and return them.  Raises ConfigError."""
         from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
 
         listing, unified = self._of("devices"), self._v2()
@@ -502,8 +517,8 @@ def _attach_hint(error: OSError) -> str:
 
 # Delegation of a v2 cgroup to the container's user (config-linux.md, cgroup ownership).
 #
-# runtime/plan/cgroup_mounts.py decides whether to do it.  It is never done on v1, where the owner
-# of a directory could lift the limits set in it.
+# runtime/plan/cgroup_mounts.py decides whether to delegate.  A v1 cgroup is never delegated: the
+# owner of its directory could lift the limits.
 
 DELEGATE = "/sys/kernel/cgroup/delegate"
 # For kernels before 4.15, which do not list the files that may be delegated.
@@ -511,10 +526,10 @@ _FILES = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
 
 
 def hand_over(directory: str, uid: int, gid: int, listing: str = DELEGATE) -> None:
-    """Change the owner of a cgroup's directory and of the control files that can be delegated.
+    """Change the owner of a v2 cgroup: its directory and the control files that can be delegated.
 
-    ``listing`` is the file in which the kernel lists their names.  Listed files that this cgroup
-    lacks are skipped.  Raises HostError.
+    ``listing`` is the file in which the kernel lists those control files.  Listed files that this
+    cgroup lacks are skipped.  Raises HostError.
     """
     try:
         names = tuple(read(listing).split())

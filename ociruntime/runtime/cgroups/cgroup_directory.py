@@ -22,9 +22,9 @@ _SHOWN_PIDS = 10
 class Placement:
     """The container's cgroup directory in one hierarchy.
 
-    ``directories`` are all directories on the path from the mount point (exclusive) to the
-    container's own. The first ``existing`` of them existed before; only the others are ever
-    removed.  ``adopted`` means that even the container's own directory existed, and was unused.
+    ``directories`` lists the directories from below the mount point down to the container's own.
+    The first ``existing`` of them are older than the container; only the others are ever removed.
+    ``adopted`` means that even the container's own directory existed, and was unused.
     """
 
     __slots__ = ("adopted", "directories", "existing", "hierarchy")
@@ -50,7 +50,10 @@ class Placement:
 
     @classmethod
     def from_record(cls, record: dict[str, Any], path: str) -> Self:
-        """Return the placement that :meth:`record` has recorded; ``path`` is the cgroup's path."""
+        """Return the placement that :meth:`record` has converted to JSON.
+
+        ``path`` is the cgroup's path.
+        """
         hierarchy = Hierarchy.from_record(record)
         return cls(hierarchy, path, record["existing"], record["adopted"])
 
@@ -62,7 +65,10 @@ class Placement:
         return self.adopted or self.survey() < len(self.directories)
 
     def survey(self) -> int:
-        """Return how many of ``directories`` exist; only the first call counts them."""
+        """Return how many of ``directories`` exist.
+
+        The directories are counted at the first call; later calls return the same number.
+        """
         if self.existing == _UNKNOWN:
             self.existing = self._count()
         return self.existing
@@ -76,8 +82,8 @@ class Placement:
     def make(self, where: str) -> None:
         """Create the missing directories; ``where`` is the JSON path for errors.
 
-        A directory that another process creates in the meantime counts as existing.  One that
-        vanishes, because `delete` of another container removes the common parent, is created again.
+        If another process creates a directory in the meantime, it counts as existing.  If `delete`
+        of another container removes a common parent in the meantime, the parent is created again.
         Raises ConfigError if the container's own cgroup is in use or frozen, and HostError.
         """
         self.survey()
@@ -108,7 +114,7 @@ class Placement:
                 raise _creation_failure(directory, error, where) from None
 
     def _check_fit(self, where: str) -> None:
-        """Raise ConfigError if the existing cgroup contains processes or is frozen."""
+        """Raise ConfigError if the container's existing cgroup contains processes or is frozen."""
         from ociruntime.runtime.cgroups.cgroup_processes import processes
         from ociruntime.runtime.cgroups.freezer import event, frozen
 
@@ -142,10 +148,10 @@ class Placement:
             raise failure(f'inspect cgroup "{directory}"', error) from None
 
     def inherit_cpuset(self) -> None:
-        """Copy cpuset.cpus and cpuset.mems of the parent to each directory of a v1 cpuset.
+        """Copy cpuset.cpus and cpuset.mems from the parent to each directory of a v1 cpuset.
 
         A new v1 cpuset is empty, and no process can enter it until both files are set.  In
-        directories that existed before, only empty files are set.  Raises HostError.
+        directories older than the container, only empty files are set.  Raises HostError.
         """
         self.survey()
         top = self.hierarchy.mountpoint
@@ -164,10 +170,10 @@ class Placement:
             ) from None
 
     def enable_controllers(self) -> dict[str, HostError]:
-        """Enable all controllers in the cgroup.subtree_control of each ancestor on cgroup v2.
+        """Enable all controllers for the v2 cgroup, in cgroup.subtree_control of each ancestor.
 
-        Returns {controller: error} for those that could not be enabled; the caller decides which of
-        them matter.  Raises HostError if a file cannot be read.
+        Returns {controller: error} for the controllers that could not be enabled; the caller
+        decides which of them the container needs.  Raises HostError if a file cannot be read.
         """
         refused: dict[str, HostError] = {}
         for directory in [self.hierarchy.mountpoint, *self.directories[:-1]]:
@@ -184,7 +190,7 @@ class Placement:
             if not missing or (refusal := _enable(path, missing)) is None:
                 continue
             if refusal.errno in (errno.EBUSY, errno.EOPNOTSUPP):
-                # Retrying each controller alone could enable some, but make the cgroup threaded.
+                # Do not retry each controller alone: enabling some could make the cgroup threaded.
                 reason = failure(f'write to "{path}"', refusal, _enabling_hint(refusal))
                 refused.update(dict.fromkeys(missing, reason))
                 break
@@ -248,10 +254,10 @@ def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
 def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None = None) -> None:
     """Remove the cgroups created for a container in every hierarchy, and all cgroups below them.
 
-    ``evict``, which kills the processes, is called once if the first attempt fails.  A dead process
-    leaves its cgroup a moment after its parent has reaped it, so EBUSY is retried for up to 10 s;
-    then a HostError that names the remaining processes is raised.  A parent directory that another
-    container has started to use is kept.
+    Calls ``evict``, which kills the processes, once if the first attempt fails.  A dead process
+    leaves its cgroup a moment after its parent has reaped it, so rmdir(2) is retried after EBUSY
+    for up to 10 s.  Then raises a HostError that names the remaining processes.  A parent directory
+    that another container has started to use is kept.
     """
     remaining = [placement.directory for placement in placements if placement.made()]
     remaining = [directory for directory in remaining if not _remove_own(directory)]
@@ -278,7 +284,7 @@ def _still_there(directories: Sequence[str]) -> HostError:
     from ociruntime.runtime.cgroups.cgroup_processes import processes
 
     members = processes(directories)
-    hint = "no process is visible in it"
+    hint = "no process is visible in this PID namespace"
     if members:
         hint = f"processes still running: {listed(members)}"
     error = OSError(errno.EBUSY, posix.strerror(errno.EBUSY))
@@ -287,7 +293,7 @@ def _still_there(directories: Sequence[str]) -> HostError:
 
 
 def _remove_own(directory: str) -> bool:
-    """Remove a cgroup and all cgroups below it; return False if a process is still inside."""
+    """Remove a cgroup and all cgroups below it; return False if a process is in one of them."""
     try:
         posix.rmdir(directory)
     except OSError as error:

@@ -33,11 +33,11 @@ def tree(directory: str) -> Iterator[str]:
 
 
 def pids(directory: str) -> list[int]:
-    """Return the pids in one cgroup, without its children; [] if the cgroup was removed.
+    """Return the pids in one cgroup, without its child cgroups; [] if the cgroup was removed.
 
-    The kernel lists a process outside our PID namespace as 0; such entries are dropped.  A threaded
-    v2 cgroup lists only thread ids; pidfd_open(2) and kill(2) resolve those to the process. Raises
-    HostError.
+    The kernel lists a process outside our PID namespace as 0; such entries are dropped.  For a
+    threaded v2 cgroup the result contains thread ids; pidfd_open(2) and kill(2) resolve those to
+    the process.  Raises HostError.
     """
     for file in ("cgroup.procs", "cgroup.threads"):
         try:
@@ -53,7 +53,7 @@ def pids(directory: str) -> list[int]:
 
 
 def processes(directories: Sequence[str]) -> list[int]:
-    """Return the pids in these cgroups and all cgroups below, sorted and without duplicates."""
+    """Return the pids in these cgroups and in all cgroups below, sorted and without duplicates."""
     members: set[int] = set()
     for top in directories:
         for directory in tree(top):
@@ -62,7 +62,10 @@ def processes(directories: Sequence[str]) -> list[int]:
 
 
 def kill_unified(directory: str) -> bool:
-    """Kill the whole tree of a v2 cgroup with cgroup.kill; return False before Linux 5.14."""
+    """Kill all processes in a v2 cgroup and below it with cgroup.kill.
+
+    Returns False before Linux 5.14, which has no cgroup.kill.
+    """
     try:
         write(f"{directory}/cgroup.kill", "1")
     except OSError as error:
@@ -86,7 +89,7 @@ def kill_each(directories: Sequence[str]) -> None:
 
 
 def _open(pid: int) -> int:
-    """Return a pidfd, or -1 if the process has exited.  Raises HostError."""
+    """Open a pidfd for process ``pid``; return -1 if the process has exited.  Raises HostError."""
     try:
         return posix.pidfd_open(pid)
     except OSError as error:
@@ -107,7 +110,10 @@ def _kill(pidfd: int, pid: int) -> None:
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
-    """Call ``condition`` at growing intervals until it is true; return False after ``seconds``."""
+    """Call ``condition`` at growing intervals until it returns True.
+
+    Returns False if that takes more than ``seconds``.
+    """
     deadline = time.monotonic() + seconds
     pause = 0.0001
     while not condition():

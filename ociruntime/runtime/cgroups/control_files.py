@@ -16,7 +16,7 @@ from ociruntime.runtime.cgroups.shared_settings import Setting
 
 _FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
 
-# An open cgroup file whose cgroup was removed returns ENODEV.
+# read(2) and write(2) fail with ENODEV if the file's cgroup was removed after open(2).
 GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
 
 
@@ -40,7 +40,7 @@ def write(path: str, value: str) -> None:
 
 
 def is_directory(path: str) -> bool:
-    """Return whether ``path`` is a directory; False if it does not exist."""
+    """Return whether ``path`` is an existing directory."""
     try:
         return posix.stat(path).st_mode & S_IFMT == S_IFDIR
     except OSError:
@@ -48,11 +48,12 @@ def is_directory(path: str) -> bool:
 
 
 def apply(settings: Sequence[Setting], directories: Mapping[str, str]) -> None:
-    """Write cgroup settings in order; ``directories`` maps a controller to the cgroup's directory.
+    """Write cgroup settings to control files, in order.
 
-    If the kernel refuses one of several interdependent settings with EINVAL, that one is written
-    again after the others, as long as this makes progress.  Raises ConfigError (the kernel lacks
-    the file, or the limit is below the current usage) or HostError.
+    ``directories`` maps a controller to the cgroup's directory.  If the kernel refuses one of
+    several interdependent settings with EINVAL, it is written again after the other settings, as
+    long as a round succeeds in writing at least one.  Raises ConfigError if the kernel lacks the
+    file or the limit is below the current usage, else HostError.
     """
     waiting = list(settings)
     while waiting:
@@ -104,8 +105,7 @@ def _write_setting(setting: Setting, directory: str) -> None:
 def check_floor(setting: Setting, directory: str) -> None:
     """Raise ConfigError if a memory limit is below the current usage (``checkBeforeUpdate``).
 
-    Setting such a limit would trigger the OOM killer.  Raises HostError if the usage cannot be
-    read.
+    Such a limit would trigger the OOM killer.  Raises HostError if the usage cannot be read.
     """
     value = setting.files[0][1]
     try:
@@ -197,8 +197,8 @@ _HINTS: tuple[tuple[str, tuple[int, ...], str | Callable[[str], str]], ...] = (
 def in_user_namespace() -> bool:
     """Return whether this process is in a user namespace other than the host's initial one.
 
-    Compares the namespace's inode number; a nested namespace may have the same uid_map as the
-    initial one.  Raises HostError.
+    Compares the namespace's inode number, because a nested namespace may have the same uid_map as
+    the initial one.  Raises HostError.
     """
     path = "/proc/self/ns/user"
     try:
@@ -208,20 +208,21 @@ def in_user_namespace() -> bool:
 
 
 def may_set_device_rules() -> bool:
-    """Return whether this process is root of the initial user namespace, who may set device rules.
+    """Return whether this process is root of the initial user namespace.
 
-    For every other user, ``delegation.py`` has already checked that the rules can be left out.
+    Only such a process may set device rules.  For every other user, ``delegation.py`` has already
+    checked that the rules can be left out.
     """
     return posix.geteuid() == 0 and not in_user_namespace()
 
 
 def gone(error: OSError) -> bool:
-    """Return whether an OSError of a control file means that the cgroup or process is gone."""
+    """Return whether ``error`` says that a control file's cgroup or process no longer exists."""
     return error.errno in GONE
 
 
 def failure(action: str, error: OSError, hint: str = "") -> HostError:
-    """Return a HostError for the failed ``action``; EROFS, EACCES and EPERM get a hint."""
+    """Return a HostError for the failed ``action``, with a remedy for EROFS, EACCES and EPERM."""
     if not hint and error.errno == errno.EROFS:
         hint = "the cgroup filesystem is mounted read-only"
     elif not hint and error.errno in (errno.EACCES, errno.EPERM):
@@ -233,7 +234,7 @@ UNLIMITED = 0xFFFFFFFFFFFFFFFF  # runc's value for "max"
 
 
 def text(directory: str, file: str) -> str:
-    """Return a control file's content; "" if it cannot be read (the container may have exited)."""
+    """Return a control file's content; "" if it cannot be read, as after the container's exit."""
     try:
         return read(f"{directory}/{file}")
     except OSError:
@@ -241,7 +242,7 @@ def text(directory: str, file: str) -> str:
 
 
 def number(directory: str, file: str) -> int:
-    """Return the number in a control file: UNLIMITED for ``max``, 0 if there is none."""
+    """Return the number in a control file: UNLIMITED for ``max``, 0 if the file has no number."""
     word = text(directory, file).strip()
     if word == "max":
         return UNLIMITED
@@ -261,12 +262,15 @@ def keyed(directory: str, file: str) -> dict[str, int]:
 
 
 def without_zeros(values: dict[str, int]) -> dict[str, int]:
-    """Return the statistics without the members that are 0, which runc omits."""
+    """Return ``values`` without the counters that are 0, which runc omits, too."""
     return {name: value for name, value in values.items() if value}
 
 
 def page_sizes(directory: str, ending: str) -> list[str]:
-    """Return the huge page sizes (``2MB``) for which a file ``hugetlb.SIZE.ENDING`` exists."""
+    """Return the huge page sizes of the host, such as ``2MB``, from a cgroup's hugetlb files.
+
+    Considers only sizes for which ``hugetlb.SIZE.ENDING`` exists.
+    """
     try:
         names = posix.listdir(directory)
     except OSError:

@@ -1,7 +1,7 @@
-"""The cgroups of rootless containers: cgroups delegated to the user, or none (``NoCgroup``).
+"""Cgroups of rootless containers: delegated to the user, or none at all (``NoCgroup``).
 
-Root in a user namespace has the same restrictions as an unprivileged user.  A v2 cgroup is
-delegated by changing the owner of its directory and of its ``cgroup.procs`` (cgroups(7),
+Root in a user namespace has the same restrictions as an unprivileged user. The owner of a v2 cgroup
+delegates it by changing the owner of its directory and of its ``cgroup.procs`` (cgroups(7),
 delegation).  A process can be moved only within a delegated subtree, so the common ancestor of the
 old and the new cgroup must be delegated, too.  Without a delegated cgroup, the container stays in
 its creator's cgroup; a container with limits is then refused.
@@ -39,12 +39,13 @@ def keep_within_reach(
     resources: Mapping[str, Any] | None,
     membership: str = "",
 ) -> None:
-    """Remove from ``cgroup`` the hierarchies that this user has no permission to use.
+    """Remove from ``cgroup`` the hierarchies in which this user may not create cgroups.
 
-    In those hierarchies the container stays in the caller's own cgroup, which its cgroup mount then
-    shows.  ``chosen``: whether config.json sets the path; if it does not, the cgroup is a v2
-    sibling or child of the caller's.  ``membership`` is the text of the caller's /proc/PID/cgroup.
-    Raises ConfigError if ``resources`` need a controller that is not available.
+    In those hierarchies the container stays in the caller's cgroup, and its cgroup mount shows that
+    one.  ``chosen``: whether config.json sets the cgroup path.  If it does not, the container's v2
+    cgroup becomes a sibling or a child of the caller's cgroup.  ``membership`` is the text of the
+    caller's /proc/PID/cgroup.  Raises ConfigError if ``resources`` need a controller that is not
+    available.
     """
     own = dict(visible_directories(layout, membership or control_files.read("/proc/self/cgroup")))
     needed = {each.controller: each.where for each in cgroup.settings(resources)}
@@ -81,10 +82,11 @@ def _refuse_limits(hierarchy: Hierarchy, needed: Mapping[str, str], obstacle: st
 
 
 def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placement, str]:
-    """Return a v2 cgroup that the user may use, and its path; by default, the arguments.
+    """Return a v2 cgroup near the caller's that the user may use, and its path.
 
-    A sibling of the caller's cgroup ``own_directory`` is tried first, then a child: a cgroup that
-    contains processes, as the caller's does, cannot delegate controllers to its children.
+    Tries a sibling of the caller's cgroup ``own_directory`` first, then a child: a cgroup that
+    contains processes, such as the caller's, cannot delegate controllers to its children.  Returns
+    the arguments if neither is usable.
     """
     top = placement.hierarchy.mountpoint.rstrip("/")
     beside = own_directory.rpartition("/")[0] if own_directory != top else own_directory
@@ -97,7 +99,7 @@ def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placem
 
 
 def _obstacle(placement: Placement, own_directory: str) -> str:
-    """Return why this user cannot use the cgroup ``placement`` for a container; "" if they can."""
+    """Return the reason why this user cannot use the cgroup ``placement``; "" if they can."""
     directories = [placement.hierarchy.mountpoint.rstrip("/"), *placement.directories]
     deepest = [each for each in directories if control_files.is_directory(each)][-1]
     if deepest == placement.directory:
@@ -127,8 +129,8 @@ def _common(directories: list[str], own_directory: str) -> str:
 def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.json has them
     """Raise ConfigError if a device rule denies a single device: only the host's root can do that.
 
-    Other device rules can be ignored for an unprivileged user: file permissions already restrict
-    the container to the devices that the user can access.
+    All other device rules can be ignored for an unprivileged user: file permissions already
+    restrict the container to the devices that the user can access.
     """
     for index, rule in enumerate(rules):
         everything = rule.get("type") in (None, "a") and not (
@@ -144,11 +146,11 @@ def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.jso
 
 # ``--cgroup-manager disabled``: the container stays in its caller's cgroup.
 #
-# For callers that already are in the cgroup meant for the container, such as a systemd service.
+# Meant for a caller whose own cgroup is the container's, such as a systemd service.
 
 
 class NoCgroup(Cgroup):
-    """The Cgroup of ``--cgroup-manager disabled``: it creates, limits and removes nothing."""
+    """The Cgroup of ``--cgroup-manager disabled``: it creates no cgroup and sets no limits."""
 
     __slots__ = ()
 
@@ -180,10 +182,11 @@ class NoCgroup(Cgroup):
 
 
 def _check_devices(rules: list[dict[str, Any]] | None, config: Config) -> None:
-    """Raise ConfigError for a device rule that would have an effect if there were a cgroup.
+    """Raise ConfigError for a device rule that would change what the container can access.
 
     Engines send device rules for every container.  A container without CAP_MKNOD can open only the
-    devices that config.json puts into its /dev, so only a rule that denies one of these matters.
+    devices that config.json puts into its /dev, so only a rule that denies one of these has an
+    effect.
     """
     process: Any = config.get("process") or {}
     capabilities = process.get("capabilities") or {}

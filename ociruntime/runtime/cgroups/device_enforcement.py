@@ -15,9 +15,9 @@ from ociruntime.runtime.cgroups.device_policy import lines_v1, policy
 class DeviceRules:
     """A container's device rules: checked by the constructor, enforced by :meth:`install`.
 
-    ``directory_v1`` is the container's cgroup in the v1 devices hierarchy, ``directory_v2`` the one
-    in the unified hierarchy; "" if the host has no such hierarchy.  ``directory`` is the cgroup to
-    which ``install`` applies ``policy``.  The constructor raises ConfigError, ``install``
+    ``directory_v1`` is the container's cgroup in the v1 devices hierarchy, ``directory_v2`` its
+    cgroup in the unified hierarchy; "" if the host has no such hierarchy.  ``directory`` is the
+    cgroup to which ``install`` applies ``policy``.  The constructor raises ConfigError, ``install``
     HostError.
     """
 

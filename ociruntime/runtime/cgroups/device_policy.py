@@ -1,4 +1,4 @@
-"""The device policy: which devices a container may open or create, and the same as v1 rules.
+"""The device policy: the devices that a container may open or create; its translation to v1 rules.
 
 The order of the rules (config-linux.md, allowed device list):
 
@@ -6,7 +6,7 @@ The order of the rules (config-linux.md, allowed device list):
    without it, a list of ``allow`` rules would restrict nothing.
 2. The devices that the specification promises to every container, and mknod(2) of any device
    (which gives no access to it), are allowed.
-3. The rules of config.json follow in their order; a later one overrides an earlier one.  A rule
+3. The rules of config.json follow in their order; a later rule overrides an earlier one.  A rule
    for all devices starts over: ``deny`` restores 1 and 2, so that the "deny all" with which
    engines begin does not forbid /dev/null; ``allow`` allows everything.  A later ``deny`` of a
    particular device overrides 2.
@@ -74,7 +74,10 @@ class DeviceRule:
 
 
 class DevicePolicy:
-    """A list of device rules: the last one that matches wins; without a match, ``allow_rest``."""
+    """A list of device rules: the last matching rule decides about an access.
+
+    If no rule matches, ``allow_rest`` decides.
+    """
 
     __slots__ = ("allow_rest", "rules")
 
@@ -123,7 +126,7 @@ def policy(entries: Sequence[dict[str, Any]], where: str) -> DevicePolicy:
             result = DevicePolicy(allow, [] if allow else default_rules())
             continue
         if allow and ANY not in (major, minor):
-            access |= MKNOD  # as in 2: docker denies fuse first, and --device may allow reading it
+            access |= MKNOD  # docker denies fuse first; --device may then allow r only
         for each in "cb" if kind == "a" else kind:
             result.rules.append(DeviceRule(allow, each, major, minor, access, path))
     return result

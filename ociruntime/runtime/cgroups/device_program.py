@@ -30,7 +30,7 @@ _PROG_GET_FD_BY_ID, _PROG_QUERY = 13, 16
 _TYPE_CGROUP_DEVICE = 15
 _ATTACH_CGROUP_DEVICE = 6
 _ALLOW_MULTI = 2
-# Padded: some kernels write back more of the attribute than the given size.
+# The padding protects memory: some kernels write back more than the given size.
 _ATTRIBUTE_SIZE = 256
 _MOST_PROGRAMS = 64
 
@@ -91,11 +91,11 @@ def _rule(rule: DeviceRule) -> list[bytes]:
 def install(program: bytes, directory: str) -> None:
     """Make ``program`` the only eBPF device program attached to the cgroup ``directory``.
 
-    The programs of its ancestors remain in force.
+    Programs attached to its ancestors remain in force.  An `update` attaches the new program before
+    it detaches the old one, so that a program is always attached.
 
-    An existing program (in an update) is detached after the new one is attached, so that there is
-    always one.  Raises HostError.  In a user namespace the kernel refuses to load a program; this
-    EPERM is not an error, because the container's creator cannot grant access to devices there.
+    Raises HostError.  The kernel refuses with EPERM to load a program in a user namespace.  That is
+    not an error, because the container's creator cannot grant access to devices there.
     """
     cgroup = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     try:
@@ -150,7 +150,7 @@ def bpf_attach(cgroup: int, program: int) -> None:
 
 
 def _attached(cgroup: int) -> list[int]:
-    """Return the ids of the device programs attached to the cgroup itself, not to its ancestors."""
+    """Return the ids of the device programs attached to this cgroup, not to its ancestors."""
     from ociruntime._system_calls import ffi
 
     numbers = bytearray(4 * _MOST_PROGRAMS)

@@ -1,4 +1,4 @@
-"""`exec --cgroup`: start a process in a child of the container's cgroup.
+"""`exec --cgroup`: select the child of the container's cgroup in which a process starts.
 
 The option's syntax is runc's: ``PATH`` for every hierarchy, or ``CONTROLLER[,CONTROLLER]:PATH`` for
 the hierarchy of a controller (may be repeated).  Paths are relative to the container's cgroup.
@@ -16,7 +16,7 @@ from ociruntime.runtime.cgroups.cgroup_directory import Placement
 def below(cgroup: Cgroup, options: Sequence[str]) -> Cgroup:
     """Return the child of a container's cgroup that the values of ``exec --cgroup`` select.
 
-    Does not check whether that cgroup exists.  Raises UsageError.
+    Does not check whether that child cgroup exists.  Raises UsageError.
     """
     paths = parse(options)
     controllers = {"": True}

@@ -62,9 +62,9 @@ def thaw_tree(directory: str) -> None:
 
 
 def frozen_above(directory: str, version: int) -> str:
-    """Return the nearest frozen cgroup above ``directory``; "" if there is none.
+    """Return the nearest frozen cgroup above ``directory``; "" if no ancestor is frozen.
 
-    As long as that one is frozen, the processes below it stay frozen.
+    Processes below a frozen cgroup stay frozen until that cgroup is thawed.
     """
     file, on = ("freezer.self_freezing", "1") if version == 1 else ("cgroup.freeze", "1")
     while directory := directory.rpartition("/")[0]:
@@ -72,14 +72,14 @@ def frozen_above(directory: str, version: int) -> str:
             if read(f"{directory}/{file}").strip() == on:
                 return directory
         except OSError:
-            return ""  # the root of the hierarchy has no such file, nor what is above it
+            return ""  # the hierarchy's root cgroup has no freezer file
     return ""
 
 
 def event(directory: str, name: str, file: str = "cgroup.events") -> int:
-    """Return the number for the key ``name`` in the flat-keyed ``file``; 0 without that key.
+    """Return the number for the key ``name`` in a flat-keyed file; 0 without that key.
 
-    Raises OSError.
+    An example of such a file is cgroup.events.  Raises OSError.
     """
     for line in read(f"{directory}/{file}").splitlines():
         key, _, value = line.partition(" ")

@@ -36,7 +36,7 @@ _RANGES = {
 _TEXTS = "sog"
 _BASIC = "ybnqiuxtdsog"
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_CODES = {"u": 4, "U": 8}  # digits of an escape by number
+_CODES = {"u": 4, "U": 8}  # number of hexadecimal digits in \\u and \\U escapes
 _DEEPEST = 32
 _LONGEST_SIGNATURE = 255
 _REQUIRED = {"o": "an object path", "g": "a signature"}
@@ -192,7 +192,7 @@ class _Reader:
                 raise Malformed("the number is too large for a double") from None
         low, high = _RANGES[kind]
         if not low <= number <= high:
-            # Not ``number``: Python refuses to print one of thousands of digits.
+            # Do not format ``number``: Python refuses to print integers of thousands of digits.
             shown = word if len(word) <= LONGEST_SHOWN else f"{word[:LONGEST_SHOWN]}..."
             raise Malformed(f"the number {shown} is out of range ({low} to {high})")
         return kind, number
@@ -292,7 +292,10 @@ class _Reader:
         return letter
 
     def _container(self, expected: str, opening: str) -> str:
-        """Return the element types in the container type ``expected``; "" for any type."""
+        """Return the element types in the container type ``expected``; "" if any type is allowed.
+
+        Raises Malformed if the bracket ``opening`` does not begin a value of that type.
+        """
         if expected and not expected.startswith(opening):
             raise Malformed(f"the value is not of the type {expected}")
         inner = expected[len(opening) :]

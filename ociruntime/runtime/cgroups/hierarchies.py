@@ -2,8 +2,8 @@
 
 Sources: proc_pid_mountinfo(5), cgroups(7).  There are three modes: ``v1`` (one hierarchy per
 controller or group of controllers), ``v2`` (one unified hierarchy) and ``hybrid`` (v1 hierarchies
-and a cgroup2 mount, which may own the controllers that no v1 hierarchy has).  The parsers take
-text, so that tests can simulate any host.
+and a cgroup2 mount for the remaining controllers).  The parsers take text, so that tests can
+simulate any host.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Hierarchy:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the hierarchy that :meth:`record` has recorded."""
+        """Return the hierarchy that :meth:`record` has converted to JSON."""
         return cls(
             tuple(record["controllers"]),
             record["name"],
@@ -69,7 +69,10 @@ class Hierarchy:
 
 
 class Layout:
-    """The host's cgroup hierarchies, the v2 one last; ``mode`` is v1, v2 or hybrid."""
+    """The host's cgroup hierarchies, with the v2 hierarchy last.
+
+    ``mode`` is ``v1``, ``v2`` or ``hybrid``.
+    """
 
     __slots__ = ("hierarchies", "mode")
 
@@ -104,7 +107,10 @@ def detect() -> Layout:
 
 
 def cgroup_mounts(text: str) -> list[CgroupMount]:
-    """Return the cgroup mounts in the text of a mountinfo file that no later mount covers."""
+    """Return the visible cgroup mounts in the text of a mountinfo file.
+
+    A mount that a later mount covers is left out.
+    """
     return [
         CgroupMount(
             mount.target,
@@ -121,8 +127,8 @@ def parse_existing(text: str) -> list[tuple[str, ...]]:
     Each hierarchy is a tuple of names: ``("cpu", "cpuacct")`` or ``("name=systemd",)``.
     """
     lines = []
-    # Not splitlines(): whoever may make cgroups chooses their names, which may contain the other
-    # characters at which it splits, and so further lines.
+    # Not splitlines(): a user may put its other separators (form feed, U+2028) into the name of a
+    # cgroup, and so forge further lines.
     for line in text.split("\n"):
         number, _, names_and_path = line.partition(":")
         names, separator, _ = names_and_path.partition(":")
@@ -137,10 +143,11 @@ def assemble(
     existing: list[tuple[str, ...]],
     unified_controllers: tuple[str, ...],
 ) -> Layout:
-    """Return the layout: the mounted ones of the hierarchies ``existing``, then the unified one.
+    """Return the host's layout: the mounted v1 hierarchies, then the unified hierarchy.
 
-    Some kernels list a controller in /proc/PID/cgroup that no v1 hierarchy mounts; it belongs to
-    the unified hierarchy, so a v1 entry without a mount is skipped.
+    ``existing`` are the v1 hierarchies from /proc/PID/cgroup.  Some kernels list a controller there
+    that no v1 hierarchy mounts; it belongs to the unified hierarchy, so an entry without a mount is
+    skipped.
     """
     hierarchies = []
     for names in existing:
@@ -161,7 +168,7 @@ def assemble(
 
 
 def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
-    """Return the cgroup mount below /sys/fs/cgroup, else the first one; None if there are none.
+    """Return the cgroup mount below /sys/fs/cgroup, else the first one; None if the list is empty.
 
     A cgroup mount elsewhere may belong to a container's root filesystem.
     """
@@ -172,7 +179,7 @@ def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
 
 
 def _read(path: str) -> str:
-    """Return a file's text; "" if it is missing or we may not read it.  Raises HostError."""
+    """Return a file's text; "" if it is missing or this user may not read it.  Raises HostError."""
     try:
         return read_file(path).decode("utf-8", "surrogateescape")
     except OSError as error:
@@ -183,10 +190,10 @@ def _read(path: str) -> str:
 
 # Resolution of ``linux.cgroupsPath`` to a path below the mount point of every hierarchy.
 #
-# The spec's rules (config-linux.md, cgroups path): an absolute value is relative to the mount
-# point; the location of a relative one is up to the runtime, but must always be the same.
-# Here both are relative to the mount point, and the default is ``/ID``.  The caller's own
-# cgroup is irrelevant, because ``create`` and ``delete`` may run in different ones.
+# The spec's rules (config-linux.md, cgroups path): an absolute path starts at the mount point;
+# the runtime chooses where a relative path starts, but must always choose the same directory.
+# Here both kinds start at the mount point, and the default is ``/ID``.  The path never depends on
+# the caller's cgroup, because ``create`` and ``delete`` may run in different cgroups.
 
 CGROUPS_PATH = "linux.cgroupsPath"
 _LONGEST_NAME = 255

@@ -7,7 +7,7 @@ import posix
 from ociruntime.runtime.cgroups.control_files import failure, write
 from ociruntime.runtime.cgroups.freezer import event
 
-# On v2 the counter includes the subtree; on v1 it is the cgroup's own.
+# On v2 the counter includes all child cgroups; on v1 it does not.
 _FILES = {1: "memory.oom_control", 2: "memory.events"}
 
 
@@ -20,10 +20,10 @@ def oom_kills(directory: str, version: int) -> int:
 
 
 class OomNotice:
-    """A source of notifications of possible OOM kills in a cgroup: poll(2) ``fd`` for ``events``.
+    """A notifier of possible OOM kills in a cgroup: poll(2) ``fd`` for ``events``.
 
-    On v1, ``fd`` is an eventfd registered with memory.oom_control; on v2, it is memory.events
-    itself, which supports poll(2).  The constructor raises HostError.
+    On v1, ``fd`` is an eventfd registered with memory.oom_control; on v2, it is the file
+    memory.events, which supports poll(2).  The constructor raises HostError.
     """
 
     def __init__(self, directory: str, version: int) -> None:
@@ -49,7 +49,7 @@ class OomNotice:
             posix.close(control)
 
     def acknowledge(self) -> bool:
-        """Reset ``fd`` for the next poll(2); return False if the cgroup was removed."""
+        """Make ``fd`` ready for the next poll(2); return False if the cgroup was removed."""
         try:
             if self._counts:
                 posix.eventfd_read(self.fd)

@@ -1,8 +1,7 @@
-"""Translate linux.resources to control file settings of this host, in the order of writing.
+"""Translate linux.resources to the settings of this host's control files, in the order of writing.
 
 Pure.  The version of each controller is looked up separately: on a hybrid host most controllers are
-in v1 hierarchies and the others in the unified one.  Device rules are not settings; see
-device_policy.py.
+in v1 hierarchies and the others in the unified one. device_policy.py handles device rules.
 """
 
 from __future__ import annotations
@@ -68,9 +67,9 @@ def _convert(conversion: str, value: Any, where: str, version: int) -> list[Sett
 
 
 def _available(candidates: list[Setting], versions: Mapping[str, int]) -> list[Setting]:
-    """Return the ``candidates`` whose controllers the host has.
+    """Return the settings in ``candidates`` whose controllers the host has.
 
-    Optional settings of a missing controller are dropped; any other raises ConfigError.
+    Drops optional settings of a missing controller; raises ConfigError for required ones.
     """
     available = []
     for setting in candidates:

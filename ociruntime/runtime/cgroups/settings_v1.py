@@ -2,8 +2,8 @@
 
 Sources: config-linux.md of the runtime-spec, Documentation/admin-guide/cgroup-v1.  Each function
 takes one section of the resources and its JSON path, and returns settings in writing order. Engines
-send 0 for "not set" in fields where the kernel would take 0 as "nothing may run" (memory limits,
-quota, periods, shares, weights).
+send 0 for "not set" in memory limits, quota, periods, shares and weights, where the kernel would
+take 0 literally; such a 0 is skipped.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def _one(
 def cpu(section: dict[str, Any], where: str) -> list[Setting]:
     """Convert ``cpu`` of linux.resources: shares, idle, period, quota, burst, realtime."""
     settings = []
-    # A positive weight and cpu.idle=1 exclude each other; burst may not exceed the quota;
-    # the share of each group may not exceed its parent's: order depends on the old values.
+    # A positive weight and cpu.idle=1 exclude each other, burst may not exceed the quota, and the
+    # quota may not exceed the parent's: the order that the kernel accepts depends on old values.
     for field, file, coupled in (
         ("shares", "cpu.shares", "weight"),
         ("idle", "cpu.idle", "weight"),
@@ -77,7 +77,7 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
         path = f"{where}.limit"
         settings.append(_one("memory", "memory.limit_in_bytes", limit, path, "memory", floor))
     if limit == -1 and not swap:
-        # The memory+swap limit must not be below the memory limit, so it is lifted, too.
+        # The memory+swap limit must not be below the memory limit, so it becomes unlimited, too.
         files = (("memory.memsw.limit_in_bytes", "-1"),)
         settings.append(Setting(1, "memory", files, f"{where}.limit", "memory", optional=True))
     if swap:
@@ -95,7 +95,7 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
 def block_io(section: dict[str, Any], where: str) -> list[Setting]:
     """Convert ``blockIO`` of linux.resources: weights and throttling.  Raises ConfigError.
 
-    The files for weights have CFQ's names up to Linux 5.0 and BFQ's names since.
+    The weight files have the names of the CFQ scheduler up to Linux 4.20, those of BFQ since 5.0.
     """
     settings = []
     for field, names in (
@@ -129,7 +129,7 @@ def block_io(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
-    """Convert ``hugepageLimits`` to limits on page faults and (Linux 5.7) on reservations."""
+    """Convert ``hugepageLimits`` to limits on page faults and, since Linux 5.7, on reservations."""
     settings = []
     for index, entry in enumerate(section):
         size = huge_page_size(entry, f"{where}[{index}]")

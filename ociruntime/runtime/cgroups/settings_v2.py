@@ -19,7 +19,7 @@ from ociruntime.runtime.cgroups.shared_settings import (
     huge_page_size,
 )
 
-# Files that move, kill or freeze processes, which is for the lifecycle commands to do.
+# Files that move, kill or freeze processes: only the lifecycle commands write to them.
 _NOT_RESOURCES = ("cgroup.procs", "cgroup.threads", "cgroup.kill", "cgroup.freeze")
 _UNSET_SWAPPINESS = 0xFFFFFFFFFFFFFFFF
 
@@ -156,7 +156,7 @@ def io_weight(weight: int) -> int:
 
 
 def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
-    """Convert ``hugepageLimits`` to limits on page faults and (Linux 5.7) on reservations."""
+    """Convert ``hugepageLimits`` to limits on page faults and, since Linux 5.7, on reservations."""
     settings = []
     for index, entry in enumerate(section):
         size = huge_page_size(entry, f"{where}[{index}]")
@@ -179,7 +179,7 @@ def priorities(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def unified(section: dict[str, str], where: str) -> list[Setting]:
-    """Convert ``unified`` of linux.resources: names and contents of control files, unchanged.
+    """Convert ``unified`` of linux.resources, which maps control file names to contents, unchanged.
 
     Raises ConfigError for a name that is not ``CONTROLLER.FILE``, and for files that move, kill or
     freeze processes (such as ``cgroup.procs``).

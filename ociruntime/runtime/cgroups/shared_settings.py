@@ -1,4 +1,4 @@
-"""A cgroup setting (a value for a control file), and the settings that v1 and v2 share."""
+"""The class ``Setting`` (a value for a control file), and settings common to cgroup v1 and v2."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from ociruntime.base.errors import ConfigError
 
-# (section of the resources, its JSON path) -> settings, in the order of writing
+# A converter: (section of linux.resources, its JSON path) -> settings, in the order of writing
 Converter: TypeAlias = Callable[[Any, str], list["Setting"]]
 
 
@@ -118,7 +118,7 @@ def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[S
 
 
 def _handles(entry: dict[str, Any]) -> str:
-    """Return the limits of an rdma entry as in rdma.max: ``hca_handle=2 hca_object=2000``."""
+    """Return the rdma.max limits of one RDMA device: ``hca_handle=2 hca_object=2000``."""
     limits = []
     if (count := entry.get("hcaHandles")) is not None:
         limits.append(f"hca_handle={count}")
@@ -133,9 +133,9 @@ def device_number(entry: dict[str, Any]) -> str:
 
 
 def huge_page_size(entry: dict[str, Any], where: str) -> str:
-    """Return the ``pageSize`` of a hugepageLimits entry, such as ``2MB``, after checking it.
+    """Check and return the ``pageSize`` of a hugepageLimits entry, such as ``2MB``.
 
-    Raises ConfigError for other forms: as part of a file name, they could name another file.
+    Raises ConfigError for any other form: the size becomes part of a file name.
     """
     size = entry["pageSize"]
     number, unit = size[:-2], size[-2:]

@@ -1,4 +1,4 @@
-"""The resource usage of a container, in the format of runc's `events --stats`."""
+"""Read the resource usage of a container, in the format of runc's `events --stats`."""
 
 from __future__ import annotations
 

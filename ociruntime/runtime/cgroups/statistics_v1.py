@@ -30,7 +30,7 @@ _CPUSET = (
     ("sched_relax_domain_level", "cpuset.sched_relax_domain_level"),
 )
 CPUSET_MEMBERS = tuple(member for member, _ in _CPUSET)
-# Member -> the files that count it: of BFQ, of CFQ (up to Linux 4), of throttling.
+# Member -> the files with its counters: BFQ's, CFQ's (up to Linux 4) and the throttling files.
 _BLKIO = (
     ("ioServiceBytesRecursive", ("bfq.io_service_bytes_recursive", "io_service_bytes_recursive",
                                  "throttle.io_service_bytes_recursive",
@@ -47,7 +47,7 @@ _BLKIO = (
 
 
 def cpuacct(directory: str) -> dict[str, Any]:
-    """Return the member ``usage`` of ``cpu``: ns in total, per CPU, in kernel and user mode."""
+    """Return the member ``usage`` of ``cpu`` in ns: total, per CPU, in kernel and in user mode."""
     ticks = keyed(directory, "cpuacct.stat")
     usage: dict[str, Any] = without_zeros({"total": number(directory, "cpuacct.usage")})
     if percpu := [
@@ -81,7 +81,10 @@ def cpuset(directory: str) -> dict[str, Any]:
 
 
 def memory(directory: str) -> dict[str, Any]:
-    """Return ``memory``: usage and limits of memory, memory+swap and kernel memory; memory.stat."""
+    """Return ``memory``: the contents of memory.stat, and usage and limits.
+
+    Usage and limits are those of memory, memory+swap and kernel memory.
+    """
     raw = keyed(directory, "memory.stat")
     counters: dict[str, Any] = without_zeros({"cache": raw.get("cache", 0)})
     for member, prefix in (
@@ -117,7 +120,10 @@ def blkio(directory: str) -> dict[str, Any]:
 
 
 def _entries(content: str) -> list[dict[str, Any]]:
-    """Parse lines of a blkio file, ``8:0 Read 4096`` or ``8:0 4096``; skip overall totals."""
+    """Parse the lines of a blkio file, such as ``8:0 Read 4096`` or ``8:0 4096``.
+
+    Skips the lines with overall totals.
+    """
     entries = []
     for line in content.splitlines():
         fields = line.replace(":", " ").split()

@@ -1,7 +1,7 @@
 """Read usage counters from cgroup v2 control files, as members of runc's `events --stats`.
 
-The members have the names of v1.  Sources: Documentation/admin-guide/cgroup-v2, and runc for the
-conversions.  Times are in nanoseconds, sizes in bytes.
+The members have the same names as for v1.  Sources: Documentation/admin-guide/cgroup-v2; runc for
+the conversion of values.  Times are in nanoseconds, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _IO = {
 
 
 def cpu(directory: str) -> dict[str, Any]:
-    """Return ``cpu``: usage and throttling in ns, and PSI; v2 has no counters per CPU."""
+    """Return ``cpu``: usage and throttling in ns, pressure (PSI); v2 has no counters per CPU."""
     stat = keyed(directory, "cpu.stat")
     throttling = {
         "periods": stat.get("nr_periods", 0),
@@ -47,9 +47,9 @@ def cpu(directory: str) -> dict[str, Any]:
 
 
 def memory(directory: str) -> dict[str, Any]:
-    """Return ``memory``: usage and limits of memory and swap, PSI, and memory.stat as ``raw``.
+    """Return ``memory``: usage and limits, pressure (PSI), and memory.stat as ``raw``.
 
-    As on v1, the member ``swap`` means memory and swap together; v2 has no peak of their sum.
+    As on v1, the member ``swap`` is the sum of memory and swap; v2 has no peak value of this sum.
     """
     raw = keyed(directory, "memory.stat")
     usage, limit = number(directory, "memory.current"), number(directory, "memory.max")
@@ -80,7 +80,7 @@ def blkio(directory: str) -> dict[str, Any]:
         for word in line.split():
             name, equals, value = word.partition("=")
             if not equals:
-                # Some kernels put several devices in one line; the counters are the last one's.
+                # Some kernels put several devices in one line; the counters belong to the last.
                 major, minor = map(whole_number, word.partition(":")[::2])
                 known = major is not None and minor is not None
                 device = (
@@ -107,7 +107,7 @@ def hugetlb(directory: str) -> dict[str, Any]:
 
 
 def pressure(directory: str, kind: str) -> dict[str, Any]:
-    """Return ``{"psi": ...}`` from ``KIND.pressure``; {} without that file (CONFIG_PSI).
+    """Return the contents of ``KIND.pressure`` as ``{"psi": ...}``; {} without CONFIG_PSI.
 
     The file has lines like ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0``.
     """

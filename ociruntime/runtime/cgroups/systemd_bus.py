@@ -1,9 +1,9 @@
 """A D-Bus connection to systemd, with the few methods that a container needs.
 
-Source: org.freedesktop.systemd1(5).  Units are created and stopped by jobs; the reply to a call
-says only that the job is queued, and a signal reports its end.
+Source: org.freedesktop.systemd1(5). systemd creates and stops units in jobs: the reply to a call
+says only that the job is queued, and a signal reports the job's end.
 
-Loaded only with the systemd driver, because it imports jeepney.
+This module is imported only with the systemd driver, because it needs jeepney.
 """
 
 from __future__ import annotations
@@ -34,13 +34,16 @@ _MANAGER = DBusAddress("/org/freedesktop/systemd1", _NAME, f"{_NAME}.Manager")
 _PROPERTIES = DBusAddress("/org/freedesktop/systemd1", _NAME, "org.freedesktop.DBus.Properties")
 _MATCH = f"type='signal',sender='{_NAME}',interface='{_NAME}.Manager',member='JobRemoved'"
 _REPLY_SECONDS = 25.0
-# Long, because on a host that starts a hundred containers at once each job is queued for a while.
+# Long: if a host starts a hundred containers at once, each job waits in systemd's queue.
 JOB_SECONDS = 30.0
 _NO_SYSTEMD = "use the cgroupfs driver: leave out --systemd-cgroup"
 
 
 class Refused(Exception):
-    """An error reply from systemd: its D-Bus name without prefix (``UnitExists``), and its text."""
+    """An error reply from systemd: its text, and its D-Bus error name without the prefix.
+
+    An error name is, for instance, ``UnitExists``.
+    """
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text or name)
@@ -50,9 +53,9 @@ class Refused(Exception):
 class SystemdManager:
     """A D-Bus connection to the system's systemd, or with ``user`` to the user's systemd.
 
-    ``control_group`` is the cgroup path above all its units: "" for the system's systemd, unless
-    that runs in a container.  ``version`` is systemd's version as a number.  The constructor raises
-    HostError.
+    ``control_group`` is the cgroup path above all units of this systemd: "" for the system's
+    systemd, unless that runs in a container.  ``version`` is systemd's version as a number.  The
+    constructor raises HostError.
     """
 
     def __init__(self, user: bool) -> None:
@@ -60,11 +63,11 @@ class SystemdManager:
         self._serial = 0
         self._parser = Parser()
         self._signals: list[Message] = []  # received while waiting for a reply
-        self._sender = ""  # on a bus, where every client can send signals: the name of systemd
+        self._sender = ""  # systemd's name on the bus, where every client can send signals
         self._whose = "the user's systemd" if user else "systemd"
         self._systemctl = "systemctl --user" if user else "systemctl"
         self._socket, direct = _connect(user)
-        # On a bus, a client must say Hello, and subscribe to signals.
+        # A message bus requires the method Hello first, and sends signals only to subscribers.
         greeting = message_bus.Hello(), message_bus.AddMatch(_MATCH), _call("Subscribe")
         get = ("ss", (_MANAGER.interface, "ControlGroup")), ("ss", (_MANAGER.interface, "Version"))
         try:
@@ -99,21 +102,21 @@ class SystemdManager:
         self.reset_failed(unit)
 
     def reset_failed(self, unit: str) -> None:
-        """Reset a unit's failed state, which frees its name; ignore a missing unit."""
+        """Reset a unit's failed state, which makes its name available; ignore a missing unit."""
         try:
             self._ask(_call("ResetFailedUnit", "s", (unit,)))
         except Refused:
             pass  # the unit does not exist
 
     def set_properties(self, unit: str, properties: list[Property]) -> None:
-        """Set properties of a unit until the next boot.  Raises Refused, HostError."""
+        """Set properties of a unit until the next boot.  Raises Refused and HostError."""
         variants = [(name, (signature, value)) for name, signature, value in properties]
         self._ask(_call("SetUnitProperties", "sba(sv)", (unit, True, variants)))
 
     def move(self, unit: str, below: str, pid: int) -> None:
         """Ask systemd to move process ``pid`` into the cgroup of a delegated unit.
 
-        ``below`` is the path of a child cgroup, or "".  Raises HostError.
+        ``below`` is the path of a child cgroup in the unit, or "".  Raises HostError.
         """
         try:
             self._ask(_call("AttachProcessesToUnit", "ssau", (unit, below, [pid])))
@@ -231,7 +234,7 @@ def _number(version: str) -> int:
 
 
 def addresses(user: bool) -> list[tuple[str, bool]]:
-    """Return the sockets to try, in order, as (path, whether it is systemd's private socket)."""
+    """Return the sockets to try, in order: (path, True for systemd's private socket)."""
     if not user:
         bus = _bus_path(posix.environ.get(b"DBUS_SYSTEM_BUS_ADDRESS", b"")) or _SYSTEM_BUS
         return [(bus, False), (_SYSTEM_DIRECT, True)]
@@ -253,7 +256,7 @@ def _bus_path(address: bytes) -> str:
 
 
 def _connect(user: bool) -> tuple[socket.socket, bool]:
-    """Connect to systemd; return (socket, whether it is systemd's private one).
+    """Connect to systemd; return (socket, True for systemd's private socket).
 
     Raises HostError.
     """

@@ -1,8 +1,9 @@
-"""The systemd driver: a container's cgroup is a unit that systemd creates, changes and removes.
+"""The systemd cgroup driver: a container's cgroup is a unit that systemd creates and removes.
 
-systemd creates the unit's directory in the unified hierarchy, in ``name=systemd``, and on v1 in
-those of the controllers that it knows; this module creates the others.  A setting for which systemd
-has a property is written twice, by systemd and by this module (systemd_properties.py explains why).
+systemd creates the unit's directory in the unified hierarchy, in ``name=systemd``, and in the v1
+hierarchies whose controllers it knows. This module creates the remaining directories. A setting for
+which systemd has a property is written twice, by systemd and by this module (systemd_properties.py
+explains why).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _UNKNOWN = -1
 
 
 class SystemdCgroup(Cgroup):
-    """The cgroup of a systemd unit; ``user``: the unit belongs to the user's systemd instance.
+    """The cgroup of a systemd unit; ``user`` means that the user's systemd instance runs the unit.
 
     ``subgroup`` is the name of the child cgroup of the unit that holds the container, "" if the
     container is in the unit's own cgroup.
@@ -57,7 +58,7 @@ class SystemdCgroup(Cgroup):
         self.subgroup = subgroup
         self._slice = ""
         self._annotated: dict[str, Property] = {}  # properties from annotations, by JSON path
-        self._manager: SystemdManager | None = None  # from plan_unit() until it is made
+        self._manager: SystemdManager | None = None  # the connection, from plan_unit() to create()
 
     @classmethod
     def plan_unit(
@@ -70,7 +71,7 @@ class SystemdCgroup(Cgroup):
     ) -> Self:
         """Return the cgroup of a new container's unit, without creating it.
 
-        Asks systemd where the cgroups of its units are.  Raises ConfigError, HostError.
+        Asks systemd for the cgroup path above its units.  Raises ConfigError and HostError.
         """
         unit = unit_of(cgroups_path, container_id, user)
         below = subgroup(annotations)
@@ -92,13 +93,13 @@ class SystemdCgroup(Cgroup):
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the cgroup that :meth:`record` has recorded; pure."""
+        """Return the cgroup that :meth:`record` has converted to JSON; pure."""
         path = record["path"]
         placements = [Placement.from_record(each, path) for each in record["placements"]]
         return cls(path, placements, record["unit"], record["user"], record["subgroup"])
 
     def record(self) -> dict[str, Any]:
-        """Return the record of :class:`Cgroup`, with the name of the unit added."""
+        """Return the JSON object of ``Cgroup.record`` with the name of the unit added."""
         for each in self.placements:
             if each.existing == _UNKNOWN:
                 # Slices belong to systemd, including those that it creates for this unit.
@@ -115,7 +116,7 @@ class SystemdCgroup(Cgroup):
 
     @property
     def born_inside(self) -> bool:
-        """False: CLONE_INTO_CGROUP is impossible, as a scope is created around a process."""
+        """False: CLONE_INTO_CGROUP is impossible, as systemd creates a scope around a process."""
         return False
 
     def create(
@@ -126,7 +127,7 @@ class SystemdCgroup(Cgroup):
     ) -> None:
         """Create the unit (a scope around the init) and the cgroups that systemd does not create.
 
-        After an error, the caller must still call :meth:`remove`.  Raises ConfigError, HostError.
+        After an error, the caller must call :meth:`remove`.  Raises ConfigError and HostError.
         """
         resources = resources or {}
         settings = self.settings(resources, where)
@@ -141,7 +142,10 @@ class SystemdCgroup(Cgroup):
     def attach(
         self, pid: int, born_in_v2: bool = False, beside: int = 0, only_v2: bool = False
     ) -> None:
-        """Move a process into the cgroup as ``Cgroup.attach`` does; if denied, ask systemd."""
+        """Move process ``pid`` into the cgroup, as ``Cgroup.attach`` does.
+
+        If this user has no permission, ask systemd to move it.
+        """
         inside = pid == self.first_pid and self._is_scope()
         try:
             super().attach(pid, born_in_v2 or inside, beside, only_v2)
@@ -151,7 +155,7 @@ class SystemdCgroup(Cgroup):
             self._move(pid)
 
     def inside(self, placements: list[Placement], path: str) -> Cgroup:
-        """Return the cgroup at ``path`` below the container's, for a process of ``exec``."""
+        """Return the cgroup at ``path`` below the container's cgroup, for a process of ``exec``."""
         below = f"{self.subgroup}{path}".lstrip("/")
         return SystemdCgroup(self.path, placements, self._name, self.user, below)
 
@@ -191,7 +195,8 @@ class SystemdCgroup(Cgroup):
     def _is_there(self) -> bool:
         """Return whether the unit's file or one of its cgroups still exists.
 
-        If not, no D-Bus connection is needed: a scope usually ends with its last process.
+        If neither exists, no D-Bus connection is needed: a scope usually ends with its last
+        process.
         """
         from ociruntime.runtime.cgroups.systemd_bus import runtime_directory
 
@@ -217,9 +222,9 @@ class SystemdCgroup(Cgroup):
             self._manager = None
 
     def _start(self, settings: list[Setting], devices: DeviceRules) -> None:
-        """Start the unit; if a failed unit has the same name, reset that one and try again.
+        """Start the unit; if a failed unit has the same name, reset the failed unit and try again.
 
-        Raises ConfigError, HostError.
+        Raises ConfigError and HostError.
         """
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 
@@ -239,7 +244,7 @@ class SystemdCgroup(Cgroup):
     def _properties(
         self, settings: list[Setting], devices: DeviceRules, version: int
     ) -> list[Property]:
-        """Return the new unit's properties; annotations override those derived from limits."""
+        """Return the new unit's properties: those of limits, overridden by those of annotations."""
         properties: list[Property] = [
             ("Description", "s", f"{PREFIX}: {self._name}"),
             ("DefaultDependencies", "b", False),
@@ -265,7 +270,11 @@ class SystemdCgroup(Cgroup):
         return [*(each for each in properties if each[0] not in names), *annotated]
 
     def _explain(self, error: Refused, settings: list[Setting], version: int) -> Exception:
-        """Return a ConfigError for the setting that systemd's error names, else a HostError."""
+        """Return the exception for systemd's error.
+
+        It is a ConfigError if systemd names the property of a setting or annotation, else a
+        HostError.
+        """
         if error.name == "UnitExists":
             for each in self.placements:
                 each.existing = len(each.directories)  # another container's: not to be removed
@@ -281,7 +290,7 @@ class SystemdCgroup(Cgroup):
         if blamed := _blamed(error, settings, version):
             return blamed
         if error.name == "InvalidArgs" and len(self._annotated) == 1:
-            # A value of a wrong type is refused without the property's name.
+            # If a value has the wrong type, systemd's error does not name the property.
             return ConfigError(
                 next(iter(self._annotated)), f"systemd refused the property: {error}"
             )
@@ -289,9 +298,10 @@ class SystemdCgroup(Cgroup):
         return _refusal(f'start the unit "{self._name}"', error, hint)
 
     def _place(self, placement: Placement) -> None:
-        """Create the subgroup, or the directories in a v1 hierarchy that systemd does not manage.
+        """Create one directory that systemd does not create.
 
-        Raises HostError.
+        It is the subgroup, or the cgroup in a v1 hierarchy that systemd does not manage.  Raises
+        HostError.
         """
         for directory in placement.directories:
             try:
@@ -306,7 +316,7 @@ class SystemdCgroup(Cgroup):
         unified = self._v2()
         if unified is None or not self.subgroup:
             return
-        # Before anything else: a cgroup with a process cannot enable controllers for its children.
+        # Move the process first: a cgroup with processes cannot enable controllers for children.
         try:
             control_files.write(f"{unified.directory}/cgroup.procs", str(self.first_pid))
         except OSError as error:

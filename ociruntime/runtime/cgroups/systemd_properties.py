@@ -2,11 +2,11 @@
 
 systemd owns the control files of its units: after ``daemon-reload`` or ``set-property`` it rewrites
 them from the unit's properties.  So every setting for which systemd has a property is set as a
-property.  All settings are then also written to the control files, as with the cgroupfs driver:
-some have no property, and systemd rounds the values of some properties.  Source:
-org.freedesktop.systemd1(5), systemd.resource-control(5).
+property.  All settings are also written to the control files, because some have no property, and
+systemd rounds the values of some properties.  Source: org.freedesktop.systemd1(5),
+systemd.resource-control(5).
 
-A property is (name, D-Bus signature, value).  Pure; the tables list, for each control file, the
+A property is (name, D-Bus signature, value).  Pure.  The tables list, for each control file, the
 property, its conversion and the first version of systemd that knows the property.
 """
 
@@ -27,20 +27,20 @@ Property: TypeAlias = tuple[str, str, Any]
 
 INFINITY = 0xFFFFFFFFFFFFFFFF  # "no limit" in every property of type t
 _MILLION = 1_000_000
-_ONE_PERCENT = 10_000  # of a second, in microseconds: systemd keeps a quota in percent
+_ONE_PERCENT = 10_000  # microseconds: 1 % of a second, systemd's unit of a quota
 _USUAL_PERIOD = 100_000
-_MOST_DIGITS = 20  # of a number of 64 bits
+_MOST_DIGITS = 20  # decimal digits of a 64-bit number
 _SUFFIXES = {"K": 10, "M": 20, "G": 30, "T": 40}
 
 
 def amount(text: str) -> int | None:
-    """Parse a number as in control files (``max``, ``-1``, ``512M``); None if it is malformed."""
+    """Parse the number in a control file (``max``, ``-1``, ``512M``); None if it is malformed."""
     text = text.strip()
     if text in ("max", "-1"):
         return INFINITY
     shift = _SUFFIXES.get(text[-1:].upper(), 0)
     digits = text[:-1] if shift else text
-    # int() refuses thousands of digits; these are more than 64 bits, as is INFINITY.
+    # int() refuses thousands of digits.  Such a number exceeds 64 bits, so INFINITY stands for it.
     if not (digits.isascii() and digits.isdigit()):
         return None
     digits = digits.lstrip("0") or "0"
@@ -56,9 +56,9 @@ def _plain(name: str, text: str, properties: dict[str, Property]) -> None:
 
 
 def _tasks(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Add TasksMax for pids.max to ``properties``; 0, which systemd refuses, becomes 1.
+    """Add the property TasksMax for pids.max to ``properties``.
 
-    Once the init runs, both values forbid any fork.
+    systemd refuses the limit 0, so 1 replaces it: once the init runs, both forbid any fork.
     """
     value = amount(text)
     if value is not None:
@@ -66,7 +66,10 @@ def _tasks(name: str, text: str, properties: dict[str, Property]) -> None:
 
 
 def _weight(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Add the weights of io.weight or blkio.weight: lines ``100``, ``default 100``, ``8:0 100``."""
+    """Add the weight properties for the lines of io.weight or blkio.weight to ``properties``.
+
+    Such lines are ``100``, ``default 100`` and ``8:0 100``.
+    """
     for line in text.splitlines():
         head, _, tail = line.strip().rpartition(" ")
         if ":" in head:
@@ -81,7 +84,10 @@ def _idle(name: str, text: str, properties: dict[str, Property]) -> None:
 
 
 def _quota(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Add the quota of cpu.max: ``QUOTA``, ``QUOTA PERIOD``, or ``- PERIOD`` to keep the quota."""
+    """Add the quota in cpu.max to ``properties``.
+
+    The text is ``QUOTA``, ``QUOTA PERIOD``, or ``- PERIOD`` to keep the quota.
+    """
     fields = text.split()
     if fields:
         _add_quota(
@@ -104,12 +110,15 @@ def _add_quota(
 
 
 def _quota_v1(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Add the quota in cpu.cfs_quota_us, after the period has been added."""
+    """Add the quota in cpu.cfs_quota_us to ``properties``, which contain the period already."""
     _add_quota(name, amount(text), None, properties)
 
 
 def _mask(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Add a CPU or node list like ``0-1,7`` to ``properties``, as a little-endian bit mask."""
+    """Add a list of CPUs or memory nodes, such as ``0-1,7``, to ``properties`` as a bit mask.
+
+    The mask is little-endian.
+    """
     try:
         bits = sum(1 << number for number in listed_numbers("", text))
     except ConfigError:
@@ -126,7 +135,10 @@ _RATES = {
 
 
 def _io_max(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Add the limits in io.max, which has a line ``8:0 rbps=1048576 wiops=120`` per device."""
+    """Add the limits in io.max to ``properties``.
+
+    The file has a line like ``8:0 rbps=1048576 wiops=120`` for each device.
+    """
     del name
     for line in text.splitlines():
         number, *pairs = line.split() or [""]
@@ -145,7 +157,7 @@ def _rate_v1(name: str, text: str, properties: dict[str, Property]) -> None:
 def _add_device(name: str, number: str, text: str, properties: dict[str, Property]) -> None:
     value = amount(text)
     if value is not None:
-        # udev's symbolic link to the device node: systemd accepts paths, no device numbers.
+        # systemd accepts only paths, so use udev's symbolic link to the device node.
         entry = (f"/dev/block/{number}", value)
         present = properties.get(name, ("", "", []))[2]
         others = [device for device in present if device[0] != entry[0]]
@@ -185,9 +197,9 @@ _PERIOD_SINCE = 242
 
 
 def limits(settings: Iterable[Setting], version: int) -> list[Property]:
-    """Return the unit properties for cgroup settings; skip those unknown to systemd ``version``.
+    """Return the unit properties for cgroup settings, without those unknown to systemd ``version``.
 
-    If two settings map to the same property, the later one wins, as in the control files.
+    If two settings map to the same property, the later setting wins, as in the control files.
     """
     properties: dict[str, Property] = {}
     for setting in settings:
@@ -205,9 +217,9 @@ def limits(settings: Iterable[Setting], version: int) -> list[Property]:
 def device_properties(policy: DevicePolicy, groups: str) -> list[Property]:
     """Return the properties DevicePolicy and DeviceAllow; ``groups`` is the text of /proc/devices.
 
-    If the properties cannot express a rule (a denied device, a minor number with any major), the
-    policy is ``auto``, which restricts nothing: then only our eBPF program or v1 list, which is
-    always installed, restricts devices.
+    The properties cannot express some rules: a denied device, or a minor number with any major. The
+    policy is then ``auto``, which restricts nothing; our eBPF program or v1 device list, which is
+    always installed, restricts the devices.
     """
     entries = None if policy.allow_rest else _device_entries(policy, groups)
     if entries is None:
@@ -219,7 +231,7 @@ def _device_entries(policy: DevicePolicy, groups: str) -> list[tuple[str, str]] 
     try:
         lines = lines_v1(policy)
     except ConfigError:
-        return None  # only v1 lists cannot express it
+        return None  # lines_v1() refused a rule that v1 device lists cannot express
     entries = []
     names = _group_names(groups)
     for _, line, _ in lines[1:]:
@@ -240,7 +252,10 @@ def _device_entries(policy: DevicePolicy, groups: str) -> list[tuple[str, str]] 
 
 
 def _group_names(groups: str) -> dict[tuple[str, str], str]:
-    """Return the driver names in the text of /proc/devices: ``{("c", "136"): "pts"}``."""
+    """Return the driver names in /proc/devices by (type, major): ``{("c", "136"): "pts"}``.
+
+    ``groups`` is the text of /proc/devices.
+    """
     names = {}
     kind = ""
     for line in groups.splitlines():
@@ -267,7 +282,7 @@ _MICROSECONDS = 1_000_000
 
 
 def unit_properties(annotations: Mapping[str, str]) -> dict[str, Property]:
-    """Return {JSON path: property} for the org.systemd.property.* annotations.
+    """Return the unit properties set by org.systemd.property.* annotations, by JSON path.
 
     Raises ConfigError.
     """

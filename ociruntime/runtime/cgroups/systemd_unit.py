@@ -1,7 +1,8 @@
 """Translate ``linux.cgroupsPath`` to a systemd unit and the path of its cgroup.
 
-Sources: systemd.slice(5), systemd.unit(5), and what engines send: ``slice:prefix:name`` is the unit
-``prefix-name.scope`` in that slice, and a name that ends in ``.slice`` is a slice itself.  Pure.
+Sources: systemd.slice(5), systemd.unit(5), and the values that engines send: ``slice:prefix:name``
+is the unit ``prefix-name.scope`` in that slice, and a name that ends in ``.slice`` is a slice.
+Pure.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ SLICE = ".slice"
 ROOT_SLICE = "-.slice"
 SYSTEM_SLICE = "system.slice"
 USER_SLICE = "user.slice"
-PREFIX = "ociruntime"  # of a scope without a name in linux.cgroupsPath
+PREFIX = "ociruntime"  # prefix of the scope's name if linux.cgroupsPath has none
 
 _FORM = 'use the form "SLICE:PREFIX:NAME", such as "machine.slice:ociruntime:web"'
 _LONGEST_NAME = 255
@@ -40,7 +41,7 @@ class Unit:
 
     @property
     def is_scope(self) -> bool:
-        """True if the unit is a scope, which is created around a process, and not a slice."""
+        """True for a scope, which systemd creates around a process; False for a slice."""
         return self.name.endswith(SCOPE)
 
 
@@ -82,7 +83,7 @@ def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False)
 
 
 def slice_directories(name: str) -> list[str]:
-    """Return a slice's cgroup directories from the top: a.slice, a-b.slice for ``a-b.slice``.
+    """Return the cgroup directories of a slice, top first: a.slice, a-b.slice for ``a-b.slice``.
 
     The list is empty for the root slice.
     """
@@ -93,7 +94,10 @@ def slice_directories(name: str) -> list[str]:
 
 
 def directory_name(unit: str) -> str:
-    """Return the name of a unit's cgroup: the unit's, with a "_" before a control file's name."""
+    """Return the name of a unit's cgroup directory.
+
+    It is the unit's name, with a "_" before it if it looks like a control file's name.
+    """
     word, _, _ = unit.rpartition(".")
     marked = (
         unit.startswith(("_", ".", "cgroup.")) or unit in _CONTROL_FILES or word in _CONTROLLERS
@@ -102,7 +106,7 @@ def directory_name(unit: str) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Escape characters invalid in unit names like systemd-escape(1): ``\x2b`` for ``+``."""
+    r"""Escape invalid characters in a unit name like systemd-escape(1): ``\x2b`` for ``+``."""
     return "".join(
         letter if _is_valid(letter) else "".join(f"\\x{byte:02x}" for byte in letter.encode())
         for letter in text

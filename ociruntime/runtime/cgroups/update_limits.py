@@ -1,4 +1,4 @@
-"""Change the limits in the control files of a container's cgroup: all of them or none."""
+"""Change the limits in a container's control files: either all of the limits, or none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ociruntime.runtime.cgroups.shared_settings import Setting
 
 
 class Update:
-    """A change of a container's limits: ``write`` applies all of them or none, ``undo`` reverts.
+    """A change of a container's limits: ``write`` applies all or none, ``undo`` reverts them.
 
     The constructor checks ``resources`` and raises ConfigError or ContainerError.  Device rules
     cannot be changed: on v1, the list would have to be emptied before it is replaced.
@@ -28,7 +28,7 @@ class Update:
             )
         self._cgroup = cgroup
         self._found = cgroup.settings(resources, where)
-        self._before: list[Setting] = []  # in the order of putting back
+        self._before: list[Setting] = []  # previous values, in the order in which to restore them
 
     def write(self) -> None:
         """Write all limits; if the kernel refuses one, restore all previous values.
@@ -76,11 +76,11 @@ class Update:
 
 # The previous value of a control file, as a setting that restores it.
 #
-# Most files read as they are written.  Per-device files have a line for each device with a value of
-# its own; a device without one must be reset.
+# Most files accept the text that was read from them.  A per-device file lists only the devices with
+# a limit; to restore a device without a limit, its limit must be reset.
 
 _NO_LIMIT = "{} rbps=max wbps=max riops=max wiops=max"
-# (prefix of the file's name, line that resets a device); the first match counts.
+# (prefix of the file's name, line that resets a device); the first matching prefix counts.
 _BY_DEVICE = (
     ("io.max", _NO_LIMIT),
     ("io.latency", "{} target=max"),
@@ -95,7 +95,7 @@ _BY_DEVICE = (
 
 
 def previous(setting: Setting, directory: str) -> Setting | None:
-    """Return the setting that restores the control file's current value after ``setting``.
+    """Return the setting that undoes ``setting``, by reading the control file's current value.
 
     Returns None if the file is missing or unreadable.
     """
@@ -114,7 +114,10 @@ def previous(setting: Setting, directory: str) -> Setting | None:
 
 
 def restoring(file: str, content: str, value: str) -> str:
-    """Return the text that restores the ``content`` of a file to which ``value`` was written."""
+    """Return the text to write to ``file`` to undo the writing of ``value``.
+
+    ``content`` is the file's previous content.
+    """
     if file == "memory.oom_control":
         return content.split()[1]  # of "oom_kill_disable 0"
     for beginning, reset_line in _BY_DEVICE:
@@ -127,7 +130,7 @@ def _by_device(content: str, value: str, reset_line: str) -> str:
     present = {line.split()[0]: line for line in content.splitlines() if line.strip()}
     lines = []
     for line in value.splitlines():
-        # A bare weight is the default for devices without one of their own.
+        # A weight without a device number is the default for devices that are not listed.
         device = line.split()[0] if " " in line.strip() else "default"
         lines.append(present.get(device) or reset_line.format(device))
     return "\n".join(lines)

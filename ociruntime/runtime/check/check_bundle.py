@@ -22,7 +22,7 @@ from ociruntime.runtime.spec.validate import validate
 
 
 def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list[Fault]:
-    """Return the faults of a bundle, followed by the warnings; change nothing.
+    """Return the faults of a bundle, followed by the warnings; do not change the host.
 
     Raises ConfigError if the bundle does not exist or its config.json is not JSON.
     """
@@ -36,7 +36,7 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
         return faults
     whole = copy.deepcopy(
         document
-    )  # for the host checks: no value has been removed by later checks
+    )  # a copy for the host checks: later checks remove values from ``document``
     if not collect(document, check_config, faults):
         return faults
     rootfs = _rootfs(document, options.bundle, faults)
@@ -63,7 +63,7 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
 def check_config(config: Json) -> list[str]:
     """Check a config as ``create`` does; return the warnings.  Raises ConfigError.
 
-    The JSON types are checked again, because ``Document.remove`` may have removed a required value.
+    Checks the JSON types again, because ``Document.remove`` may have removed a required value.
     """
     check_shape(config)
     return validate(config)
@@ -81,7 +81,7 @@ def _rootfs(document: Document, bundle: str, faults: list[Fault]) -> str:
 
 
 def _distinct(faults: list[Fault]) -> list[Fault]:
-    """Return the first fault of each JSON path: the earliest check is the most basic one."""
+    """Return only the first fault for each JSON path: earlier checks are the more basic ones."""
     seen: dict[tuple[str, str], Fault] = {}
     for each in faults:
         seen.setdefault((each.where, "" if each.where else each.message), each)
@@ -96,7 +96,7 @@ def _warning(document: Document, text: str) -> Fault:
     return Fault(document.original(where), message, "", warning=True)
 
 
-# Collect all errors of a check that stops at the first one.
+# Collect all errors of a check that stops at the first error.
 #
 # The refused value is removed and the check repeated, so that the rules exist only in the checks.
 # Removing an item of a list shifts the items after it; errors are reported with the paths of the
@@ -107,8 +107,8 @@ _MOST = 1000  # errors to collect from one bundle
 _ALL_IDS = [{"containerID": 0, "hostID": 0, "size": 4294967294}]
 _USER = {"uid": 0, "gid": 0}
 
-# Substitutes for missing required members, without which no check could continue.  Errors about the
-# substitutes are suppressed.
+# Substitutes for required members of config.json: without them, no check could continue.  Errors
+# about the substitutes are suppressed.
 FILLED: dict[str, Json] = {
     "ociVersion": "1.0.2",
     "root": {"path": "rootfs"},
@@ -147,9 +147,9 @@ def path_of(steps: list[str | int]) -> str:
 
 
 class Document:
-    """A copy of a config.json from which invalid values are removed.
+    """A copy of config.json from which invalid values are removed.
 
-    It translates JSON paths in the copy to paths in the original file.
+    Translates JSON paths in the copy to paths in the original file.
     """
 
     def __init__(self, config: Json) -> None:
@@ -159,14 +159,14 @@ class Document:
         self._held: list[object] = []  # keeps lists alive, so that no id is reused
 
     def __deepcopy__(self, memo: dict[int, Json]) -> Document:
-        """Copy the document, including the record of its list items' original indexes."""
+        """Copy the document, including the record of the original indexes of its list items."""
         made = Document(None)
         made._touched = list(self._touched)
         made.config = self._copied(self.config, made)
         return made
 
     def original(self, where: str) -> str:
-        """Translate a JSON path in this copy to the path in the original file."""
+        """Translate the JSON path ``where`` in this copy to the path in the original file."""
         value, path = self.config, ""
         for match in _STEP.finditer(where):
             step, text = _step(match), match[0]
@@ -177,7 +177,7 @@ class Document:
         return path
 
     def knows(self, where: str) -> bool:
-        """Return whether the value at ``where``, or a parent of it, was removed or replaced.
+        """Return whether the value at ``where``, or one of its parents, was removed or replaced.
 
         ``where`` is a JSON path in the original file.
         """
@@ -196,8 +196,8 @@ class Document:
     def remove(self, where: str) -> bool:
         """Remove the value at the JSON path ``where``; return False if that is impossible.
 
-        If the value itself is missing, adds its substitute from ``FILLED``, or else removes its
-        parent.
+        If the value is missing, adds the substitute from ``FILLED``; without a substitute, removes
+        the parent of the value.
         """
         steps = steps_of(where)
         parents = [self.config]
@@ -250,9 +250,10 @@ class Document:
 
 
 def collect(document: Document, rule: Callable[[Json], object], faults: list[Fault]) -> bool:
-    """Apply ``rule`` until it passes: remove each value that it refuses, and append a fault.
+    """Apply the check ``rule`` until it passes; append a fault for each value that it refuses.
 
-    Returns False if it never passes.
+    Removes the refused values from ``document``.  Returns False if the check cannot be made to
+    pass.
     """
     for _ in range(_MOST):
         try:

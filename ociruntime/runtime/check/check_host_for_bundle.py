@@ -1,7 +1,7 @@
 """Check that the host has what a config needs, such as files, programs, id ranges and devices.
 
-``create`` would notice that one of them is missing only halfway.  Each check takes (config of valid
-shape, bundle, root filesystem or "", host) and yields faults; no check changes anything.
+``create`` would fail only after it has started to create the container. Each check takes (config of
+valid shape, bundle, root filesystem or "", host) and yields faults; no check changes the host.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def hooks(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]
             path = hook["path"]
             where = f"hooks.{kind}[{index}].path"
             if not os.path.isabs(path):
-                continue  # validate() has refused it
+                continue  # validate() refuses relative hook paths
             if not os.path.exists(path):
                 yield Fault(where, f'"{path}" {ABSENT}', "")
             elif os.path.isdir(path) or not os.access(path, os.X_OK):
@@ -65,7 +65,7 @@ def hooks(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]
 
 
 def program(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Yield faults for a missing program of the container or of its startContainer hooks."""
+    """Yield a fault for each missing program of the container or of its startContainer hooks."""
     if not rootfs:
         return
     points = [each["destination"] for each in config.get("mounts", [])]
@@ -85,7 +85,7 @@ def _program(config: Json, process: Json, rootfs: str, points: list[str]) -> Ite
     candidates = [name] if "/" in name else [f"{each or '.'}/{name}" for each in search.split(":")]
     paths = [each if each.startswith("/") else f"{process['cwd']}/{each}" for each in candidates]
     if any(covered(each, points) for each in paths):
-        return  # the program may be in a mount
+        return  # the mount may contain the program
     files = [file for each in paths if (file := find_in_root(rootfs, each))]
     if not files and "/" in name:
         yield Fault(where, f'"{name}" does not exist in the root filesystem', "")
@@ -99,7 +99,7 @@ def _program(config: Json, process: Json, rootfs: str, points: list[str]) -> Ite
 
 
 def limits(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Yield faults for rlimits and an oomScoreAdj that an unprivileged caller cannot set."""
+    """Yield a fault for each rlimit or oomScoreAdj that an unprivileged caller cannot set."""
     effective = int(host.status("CapEff") or "0", 16)
     if effective >> CAPABILITIES.index("CAP_SYS_RESOURCE") & 1 and not host.rootless:
         return
@@ -119,7 +119,7 @@ def limits(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault
 
 
 def profile(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Yield a fault if the AppArmor profile of ``process`` is not loaded."""
+    """Yield a fault if the AppArmor profile ``process.apparmorProfile`` is not loaded."""
     name = config.get("process", {}).get("apparmorProfile")
     loaded = host.read(PROFILES)
     if not name or name == "unconfined" or not loaded:
@@ -150,7 +150,7 @@ def id_maps(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Faul
 
 
 def namespaces(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Yield a fault for each namespace to join that does not exist."""
+    """Yield a fault for each ``linux.namespaces`` path that does not exist."""
     for index, each in enumerate(config.get("linux", {}).get("namespaces", [])):
         path = each.get("path")
         if path and not host.exists(path):
@@ -158,7 +158,7 @@ def namespaces(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[F
 
 
 def agent(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Yield a fault if the socket of the seccomp agent does not exist."""
+    """Yield a fault if ``linux.seccomp.listenerPath`` is not an existing socket."""
     path = config.get("linux", {}).get("seccomp", {}).get("listenerPath")
     if not path:
         return
@@ -171,7 +171,7 @@ def agent(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]
 
 
 def devices(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Yield a fault for each device of ``linux.netDevices`` that the host does not have."""
+    """Yield a fault for each network device in ``linux.netDevices`` that the host does not have."""
     for name in config.get("linux", {}).get("netDevices", {}):
         if name and "/" not in name and not host.exists(f"/sys/class/net/{name}"):
             yield Fault(
@@ -193,7 +193,10 @@ HOST_CHECKS: tuple[Check, ...] = (
 
 
 def find_in_root(rootfs: str, path: str) -> str:
-    """Return the host's path of ``path`` in the root filesystem; "" if it does not exist."""
+    """Return the host's path of the container path ``path``; "" if the file does not exist.
+
+    ``rootfs`` is the root filesystem in which the path is resolved.
+    """
     try:
         root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -211,7 +214,7 @@ def find_in_root(rootfs: str, path: str) -> str:
 
 
 def covered(path: str, points: Sequence[str]) -> bool:
-    """Return whether a mount at one of ``points`` covers ``path`` or one of its parents."""
+    """Return whether a mount at one of ``points`` covers ``path`` or a parent directory of it."""
     path = os.path.normpath(path)
     tops = (os.path.normpath("/" + each.lstrip("/")) for each in points)
     return any(path == top or path.startswith(f"{top}/") for top in tops)
@@ -233,7 +236,10 @@ def executable(file: str, user: Json, linux: Json) -> bool:
 
 
 def _outside(number: int, mappings: Sequence[Json]) -> int:
-    """Return the host id for ``number``: -1 if not mapped, ``number`` if there are no mappings."""
+    """Return the host id for the container id ``number``, or -1 if ``mappings`` do not contain it.
+
+    Without mappings, the host id is ``number``.
+    """
     for each in mappings:
         if each["containerID"] <= number < each["containerID"] + each["size"]:
             return int(each["hostID"] + number - each["containerID"])

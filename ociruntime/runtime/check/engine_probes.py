@@ -1,4 +1,4 @@
-"""Probes of the engines on this host: those installed, and those that use ociruntime.
+"""Probes of the engines on this host: which are installed, and which use ociruntime.
 
 The probes only read files: an engine's own command might create the engine's storage.
 """
@@ -19,8 +19,8 @@ from ociruntime.runtime.engines.setup import (
     podman_file,
 )
 
-# Engine -> (its program; its configuration files, and directories with a final "/"; later files
-# override earlier ones).
+# Engine -> (its program, its configuration files and directories).  A directory ends in "/"; later
+# files override earlier ones.
 _CONFIGURATION: dict[str, tuple[str, Callable[[], tuple[str, ...]]]] = {
     "podman": (
         "podman",
@@ -41,7 +41,7 @@ _CONFIGURATION: dict[str, tuple[str, Callable[[], tuple[str, ...]]]] = {
 
 
 def _find_runtime(engine: str, host: Host) -> Answer:
-    """Probe whether an engine is configured to use ociruntime."""
+    """Report whether an engine is installed and configured to use ociruntime."""
     name, paths = _CONFIGURATION[engine]
     program = host.program(name)
     if not program:
@@ -55,9 +55,7 @@ def _find_runtime(engine: str, host: Host) -> Answer:
     if use is None:
         return Answer(OK, f"{program} does not use ociruntime (ociruntime setup {engine})")
     if not host.program(use.program):
-        return Answer(
-            LIMITED, f"{program} is configured to run {use.program}, which does not exist"
-        )
+        return Answer(LIMITED, f"{program} is configured to run {use.program}: no such file")
     return Answer(OK, f"{program} has {use.program} as {use.how}")
 
 

@@ -1,4 +1,4 @@
-"""Probes of the host besides the kernel: cgroups, users, privileges, this installation."""
+"""Probes of the host besides the kernel: cgroups, users, privileges and the installation."""
 
 # ruff: noqa: ARG001  # the rows of a table take the same arguments
 
@@ -39,8 +39,12 @@ USED: dict[str, str] = {
 def _mode(host: Host) -> Answer:
     layout = detect()
     if not layout.hierarchies:
-        return Answer(LIMITED, "not mounted", "no limits, and processes are killed one by one")
-    return Answer(OK, {"v1": "v1", "v2": "v2", "hybrid": "v1 and v2 side by side"}[layout.mode])
+        return Answer(
+            LIMITED, "not mounted", "containers have no limits, and processes are killed one by one"
+        )
+    return Answer(
+        OK, {"v1": "v1", "v2": "v2", "hybrid": "v1 hierarchies and a v2 hierarchy"}[layout.mode]
+    )
 
 
 def _controllers(host: Host) -> Answer:
@@ -139,7 +143,7 @@ def capabilities(host: Host) -> Answer:
         return Answer(OK, "unprivileged user: has capabilities only in user namespaces")
     missing = [name for name in USED if not effective >> CAPABILITIES.index(name) & 1]
     if not missing:
-        return Answer(OK, "has all that the runtime uses")
+        return Answer(OK, "all capabilities that ociruntime uses")
     meaning = "; ".join(f"{USED[name]} ({name})" for name in missing)
     state = MISSING if "CAP_SYS_ADMIN" in missing else LIMITED
     return Answer(state, "missing: " + ", ".join(missing), meaning)

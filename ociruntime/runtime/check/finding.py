@@ -1,4 +1,4 @@
-"""The types of `ociruntime check` (probe, finding, fault), and the probes' access to the host."""
+"""The types of `ociruntime check`: Probe, Finding, Fault, and Host for access to the host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-Json = Any  # a document, or a part of one
+Json = Any  # a JSON document or a value inside it
 
 OK = "ok"
 LIMITED = "limited"  # containers run, but some settings are refused
@@ -17,7 +17,10 @@ MISSING = "missing"
 
 
 class Answer(NamedTuple):
-    """The result of a probe; if set, ``meaning`` and ``remedy`` override those of the Probe."""
+    """The result of a probe.
+
+    If ``meaning`` or ``remedy`` is set, it overrides the Probe's field of the same name.
+    """
 
     state: str
     found: str
@@ -26,7 +29,7 @@ class Answer(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A probe of the host: the function ``look``, what a failure means, and how to fix it.
+    """A probe of the host: the function ``look``, the consequences of a failure, and the remedy.
 
     If an ``essential`` probe fails, no container can run.
     """
@@ -124,18 +127,18 @@ class Host:
         return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or ""
 
     def call(self, number: int, *arguments: int | bytes | None) -> int:
-        """Make a system call by its number; return the errno, or 0 if it succeeded."""
+        """Make system call ``number`` with invalid arguments; return its errno, 0 for success."""
         library = ctypes.CDLL(None, use_errno=True)
         values = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
         result = library.syscall(ctypes.c_long(number), *values)
         return ctypes.get_errno() if result < 0 else 0
 
     def has_call(self, number: int, *arguments: int | bytes | None) -> bool:
-        """Return whether the kernel has a system call that no seccomp filter denies."""
+        """Return whether the kernel has system call ``number`` and no seccomp filter denies it."""
         return self.call(number, *arguments) not in (errno.ENOSYS, errno.EPERM)
 
     def status(self, name: str) -> str:
-        """Return a field of /proc/self/status such as ``CapEff``; "" if it is missing."""
+        """Return a field's value in /proc/self/status, such as ``CapEff``; "" if it is missing."""
         for line in self.read("/proc/self/status").splitlines():
             key, _, value = line.partition(":")
             if key == name:

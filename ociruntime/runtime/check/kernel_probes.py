@@ -1,7 +1,7 @@
 """Probes of the kernel: features that it may lack, or that a seccomp filter may deny.
 
-System calls are made with invalid arguments: only ENOSYS, or EPERM from a seccomp filter, means
-that a call is not available.  The numbers are the same on every architecture but alpha.
+The probes make system calls with invalid arguments: only ENOSYS, or EPERM from a seccomp filter,
+means that a call is not available.  The numbers are the same on every architecture except alpha.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ FILESYSTEMS = ("proc", "sysfs", "tmpfs", "devpts", "mqueue")
 def _call(
     number: int, *arguments: int | bytes | None, absent: str = LIMITED
 ) -> Callable[[Host], Answer]:
-    """Return a probe that makes a system call; ``absent``: the state if the kernel lacks it."""
+    """Return a probe that makes system call ``number``.
+
+    ``absent`` is the state that the probe reports if the call is not available.
+    """
 
     def look(host: Host) -> Answer:
         if host.has_call(number, *arguments):
@@ -39,7 +42,7 @@ def _version(host: Host) -> Answer:
 
 
 def into_cgroup(host: Host) -> Answer:
-    """Probe CLONE_INTO_CGROUP: if supported, an invalid descriptor is refused with EBADF."""
+    """Probe CLONE_INTO_CGROUP: a kernel that has it refuses an invalid descriptor with EBADF."""
     arguments = pack("=11Q", CLONE_INTO_CGROUP, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0x7FFFFFFF)
     if host.call(CLONE3, arguments, len(arguments)) == errno.EBADF:
         return Answer(OK, "available")
@@ -158,7 +161,7 @@ KERNEL: tuple[Probe, ...] = (
     Probe(
         "openat2",
         _call(OPENAT2, -1, None, None, 0),
-        "paths in the container are resolved step by step: equally safe, but slower",
+        "paths in the container are resolved one component at a time: as safe, but slower",
         NEWER,
     ),
     Probe(

@@ -1,8 +1,8 @@
-"""The trial of `check`: create a container up to where its program would start, and remove it.
+"""The test container of `check`: create it up to the start of its program, and remove it.
 
-The plan is compiled from the config of ``ociruntime spec``, without a program and a cgroup, for an
-empty root filesystem.  It creates only namespaces and mounts in them, which the kernel removes when
-the process exits.
+The plan is compiled from the config of ``ociruntime spec``, for an empty root filesystem, without a
+program and a cgroup.  It creates only namespaces and the mounts in them.  The kernel removes both
+when the process exits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEFT_OUT = ("find_executable",)  # the root filesystem has no program
 
 
 def trial(host: Host) -> Answer:
-    """Create and remove a test container; report the error that ``create`` would, if it fails."""
+    """Create and remove a test container; report the error that ``create`` reports, if any."""
     directory = tempfile.mkdtemp(prefix="ociruntime-check-")
     try:
         config: Json = default_config(host.rootless, os.geteuid(), os.getegid())

@@ -44,7 +44,7 @@ TABLES = (
 Paint = Callable[[str, str], str]
 
 _COLOURS = {OK: "32", LIMITED: "33", MISSING: "31", "fault": "31", "warning": "33"}
-_STATE = 9  # columns of the first word
+_STATE = 9  # width of the column for the state
 _NAME = 22
 _NARROW, _WIDE = 60, 110
 
@@ -54,7 +54,7 @@ def run(context: Context, arguments: Arguments) -> int:
     json = arguments.text("format") == "json"
     take_bundle_argument(arguments)
     if not arguments.text("bundle"):
-        end_on_signals()  # else the directory of the trial would be left
+        end_on_signals()  # so that a signal removes the test container's directory
         findings = examine_host(context)
         write(_dump(host_values(findings)) if json else host_text(findings, *_output_style()))
         return 0 if can_run(findings) else 1
@@ -99,7 +99,7 @@ def bundle_values(bundle: str, faults: Sequence[Fault]) -> dict[str, object]:
 def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
     """Format the findings about the host as text: one line each, grouped by subject.
 
-    What a problem means and how to fix it is printed below its line.  ``width`` is in columns.
+    Below each problem's line follow its consequences and the remedy.  ``width`` is in columns.
     """
     lines: list[str] = []
     subject = ""
@@ -124,7 +124,7 @@ def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
 
 
 def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) -> str:
-    """Format the faults of a bundle as text: a paragraph each, worded like errors of `create`."""
+    """Format a bundle's faults as text, a paragraph each, worded like the errors of `create`."""
     lines: list[str] = []
     for each in faults:
         state = "warning" if each.warning else "fault"
@@ -144,7 +144,10 @@ def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) 
 
 
 def _wrapped(head: str, text: str, width: int, indent: int) -> Iterator[str]:
-    """Yield ``head`` and ``text`` as lines of ``width``, indented from the second line on."""
+    """Yield ``head`` followed by ``text``, wrapped to ``width`` columns.
+
+    The second and later lines are indented by ``indent`` spaces.
+    """
     room = width - indent
     lines = textwrap.wrap(plain(text), room, break_on_hyphens=False, break_long_words=False)
     yield head + (lines[0] if lines else "")
@@ -153,7 +156,10 @@ def _wrapped(head: str, text: str, width: int, indent: int) -> Iterator[str]:
 
 
 def _output_style() -> tuple[int, Paint]:
-    """Return (width in columns, ``coloured``, or ``uncoloured`` if NO_COLOR is set)."""
+    """Return (width in columns, function that colours text for the terminal).
+
+    The function is ``uncoloured`` if NO_COLOR is set or stdout is not a terminal.
+    """
     width = min(max(shutil.get_terminal_size((100, 0)).columns, _NARROW), _WIDE)
     may_colour = os.isatty(STDOUT) and not os.environ.get("NO_COLOR")
     return width, coloured if may_colour and os.environ.get("TERM") != "dumb" else uncoloured
@@ -165,7 +171,7 @@ def coloured(state: str, text: str) -> str:
 
 
 def uncoloured(state: str, text: str) -> str:  # noqa: ARG001  # as coloured()
-    """Return ``text`` unchanged: the counterpart of ``coloured``."""
+    """Return ``text`` without colour; has the same parameters as ``coloured``."""
     return text
 
 

@@ -17,7 +17,7 @@ from ociruntime.runtime.lifecycle.checkpoint.restore import restore
 from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.state_root import make_root
 
-# Options that set the field of criu_opts with the same name.
+# Options that set the field of the same name in CRIU's message criu_opts.
 SWITCHES = (
     *("tcp-established", "tcp-skip-in-flight", "tcp-close", "ext-unix-sk", "shell-job"),
     *("file-locks", "link-remap"),
@@ -28,7 +28,7 @@ PORTS = range(1, 65536)
 def checkpoint_options(arguments: Arguments) -> CriuOptions:
     """Return the parsed options of `checkpoint` or `restore`, with absolute paths.
 
-    Raises UsageError, HostError.
+    Raises UsageError and HostError.
     """
     if not arguments.text("image-path"):
         arguments.texts["image-path"] = "checkpoint"
@@ -60,9 +60,9 @@ def checkpoint_options(arguments: Arguments) -> CriuOptions:
 
 
 def _page_server(text: str) -> tuple[str, int] | None:
-    """Return (address, port) for ``ADDRESS:PORT``, None for ""; IPv6 may be in brackets.
+    """Parse ``ADDRESS:PORT`` to (address, port); an IPv6 address may be in brackets.
 
-    Raises UsageError.
+    Returns None for "".  Raises UsageError.
     """
     if not text:
         return None

@@ -42,7 +42,7 @@ CONTAINER_OPTIONS = (
     ),
     Option("no-new-keyring", "do not create a new session keyring"),
 )
-TIMELINE = Option("timeline", "record where the time goes: .svg or .json", "FILE")
+TIMELINE = Option("timeline", "write a timeline of the command (.svg or .json)", "FILE")
 # Options of the commands that can run a container in the foreground.
 FOREGROUND_OPTIONS = (
     Option(
@@ -66,8 +66,8 @@ FOREGROUND_OPTIONS = (
 def container_options(arguments: Arguments, container_id: str, *, detach: bool) -> CreateOptions:
     """Return the options of a command that creates a container, with absolute paths.
 
-    ``--config`` is relative to the bundle, as in crun; other paths are relative to the working
-    directory.  Raises UsageError, HostError.
+    A relative ``--config`` starts at the bundle, as in crun; other relative paths start at the
+    working directory.  Raises UsageError and HostError.
     """
     bundle = bundle_path(arguments)
     return CreateOptions(
@@ -87,9 +87,9 @@ def container_options(arguments: Arguments, container_id: str, *, detach: bool) 
 
 
 def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
-    """Start the timeline and open its file, if ``--timeline`` is given.
+    """Open the file that ``--timeline`` names and start to record; do nothing without the option.
 
-    ``command`` becomes the title.  Raises UsageError, HostError.
+    ``command`` becomes the timeline's title.  Raises UsageError and HostError.
     """
     path = caller_path(arguments, "timeline")
     if not path:
@@ -104,7 +104,10 @@ def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
 
 
 def take_bundle_argument(arguments: Arguments) -> None:
-    """Treat the argument of `plan` and `check` like the option ``--bundle``.  Raises UsageError."""
+    """Store the argument BUNDLE of `plan` and `check` as the option ``--bundle``.
+
+    Raises UsageError if both are given.
+    """
     if arguments.positional:
         if arguments.text("bundle") not in ("", arguments.positional[0]):
             raise UsageError(
@@ -137,7 +140,10 @@ def caller_path(arguments: Arguments, name: str) -> str:
 
 
 def absolute(path: str) -> str:
-    """Return ``path`` made absolute with the caller's working directory.  Raises HostError."""
+    """Return ``path`` as an absolute path; a relative one starts at the caller's working directory.
+
+    Raises HostError if the working directory has been deleted.
+    """
     return path if path.startswith("/") else _below(_working_directory(), path)
 
 

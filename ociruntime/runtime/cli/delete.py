@@ -9,7 +9,7 @@ from ociruntime.runtime.lifecycle.delete import delete
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Delete a container or, with ``--regex``, all whose ids match; return 0."""
+    """Delete a container or, with ``--regex``, all containers whose ids match; return 0."""
     container_id, force = arguments.positional[0], arguments.flag("force")
     if not arguments.flag("regex"):
         delete(context, container_id, force)

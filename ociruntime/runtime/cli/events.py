@@ -12,7 +12,7 @@ from ociruntime.runtime.lifecycle.events import follow, stats
 
 
 def run_events(context: Context, arguments: Arguments) -> int:
-    """Print each event as a line of JSON until the container exits or the pipe is closed."""
+    """Print each event as a line of JSON until the container exits or the reader closes stdout."""
     container_id = arguments.positional[0]
     seconds = interval(arguments.text("interval", "5s"), "interval")
     if arguments.flag("stats"):

@@ -9,7 +9,7 @@ from ociruntime.runtime.cli.container_options import caller_path, descriptor_cou
 from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.exec import ExecOptions, execute
 
-# The same status as runc's: 1 might be the exit status of the program in the container.
+# runc's status for its own failures: 1 might be the exit status of the program in the container.
 FAILED = 255
 
 

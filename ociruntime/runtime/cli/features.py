@@ -11,7 +11,10 @@ from ociruntime.runtime.lifecycle.features import features
 
 
 def run_features(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Print the features as JSON, but no warnings: some callers merge stdout and stderr."""
+    """Print the Features Structure (runtime-spec, features.md) as JSON; return 0.
+
+    Prints no warnings: some callers merge stdout and stderr.
+    """
     return write(dump(features(arguments.text("criu")), 2) + "\n")
 
 

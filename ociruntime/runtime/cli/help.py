@@ -33,8 +33,8 @@ def help_of(command: Command | None) -> str:
 def version_text() -> str:
     """Return the versions of the program, the specification and libseccomp, one per line.
 
-    Docker parses the line that begins with ``commit:``; it repeats the version, which identifies a
-    release.
+    Docker parses the line that begins with ``commit:``.  That line contains the version, not a git
+    commit: a version identifies a release.
     """
     from ociruntime.runtime.lifecycle.features import libseccomp_version
     from ociruntime.runtime.spec.state_document import SPEC_VERSION

@@ -11,7 +11,10 @@ from ociruntime.runtime.lifecycle.kill import kill, stop_signal
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Send a signal to a container or, with ``--regex``, to all whose ids match; return 0."""
+    """Send a signal to a container or, with ``--regex``, to all containers with matching ids.
+
+    Returns 0.
+    """
     container_id, *signals = arguments.positional
     named = signal_number(signals[0]) if signals else None
 

@@ -19,8 +19,8 @@ _GAP = 3
 def run_list(context: Context, arguments: Arguments) -> int:
     """Print all containers; ``--quiet`` overrides ``--format``, as in runc.
 
-    Without containers the JSON is ``[]``, where runc prints ``null``: readers written in Go accept
-    both, others expect a list.
+    Without containers the JSON is ``[]``. runc prints ``null``: programs in Go accept both,
+    programs in other languages expect a list.
     """
     containers = list_containers(context)
     if arguments.flag("quiet"):

@@ -1,7 +1,8 @@
-"""Run a command of ``ociruntime`` and report its error: no other module handles errors.
+"""The main function of ``ociruntime``: run a command, and report its error.
 
-Exit status: 0 on success, 1 on failure (255 for ``exec``), 3 for an unknown command, 130 when
-interrupted; ``run`` and ``exec`` return the status of the container's program.
+No other module reports errors. Exit status: 0 on success, 1 on failure (255 for ``exec``), 3 for an
+unknown command, 130 when interrupted; ``run`` and ``exec`` return the status of the container's
+program.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ OUT_OF_MEMORY = "out of memory (a limit of this process, its cgroup or the host 
 
 
 def run_program(argv: list[str]) -> int:
-    """Run ``main`` as a program: until there is something to undo, a signal ends it at once."""
+    """Run ``main`` as a program, with the default action for signals.
+
+    A signal ends the program at once, until a command replaces the action to clean up first.
+    """
     end_at_once_on_signals()
     return main(argv)
 
@@ -91,7 +95,7 @@ def _run(argv: list[str], arguments: Arguments) -> int:
 
 
 def _find(name: str) -> Command:
-    """Return the command with this name, loading only its module.
+    """Return the command ``name``; import only the module that defines it.
 
     Raises UsageError for an unknown command.
     """
@@ -148,7 +152,7 @@ def _print_version() -> int:
 
 
 def _context(arguments: Arguments) -> Context:
-    """Return the context that the global options specify.  Raises UsageError, HostError."""
+    """Return the context that the global options specify.  Raises UsageError and HostError."""
     from ociruntime.runtime.lifecycle.context import open_context
 
     if arguments.texts.get("root") == "":
@@ -163,7 +167,7 @@ def _context(arguments: Arguments) -> Context:
 
 
 def _log(arguments: Arguments) -> Log:
-    """Return the log that the options specify, opened.  Raises UsageError."""
+    """Open the log that the global options specify, and return it.  Raises UsageError."""
     target = arguments.text("log")
     for scheme in ("journald:", "syslog:"):
         if target.startswith(scheme):
@@ -188,7 +192,7 @@ def _log(arguments: Arguments) -> Log:
 
 
 def _report(message: str, arguments: Arguments) -> None:
-    """Write an error to standard error and, if --log can be opened, to the log file."""
+    """Write an error to standard error and also to the file of ``--log``, if that can be opened."""
     try:
         log = _log(arguments)
     except UsageError:
@@ -197,7 +201,10 @@ def _report(message: str, arguments: Arguments) -> None:
 
 
 def _unexpected(error: Exception) -> RuntimeFailure:
-    """Return the error to report for an unexpected exception; a bug with its source line."""
+    """Convert an unexpected exception to the RuntimeFailure to report.
+
+    The message of a bug contains its source line.
+    """
     failure = unhandled("run the command", error)
     if not isinstance(failure, InternalError):
         return failure
@@ -213,7 +220,10 @@ def _unexpected(error: Exception) -> RuntimeFailure:
 
 
 def _show_traceback(error: BaseException, arguments: Arguments) -> None:
-    """With ``--debug``, print the traceback to standard error only: programs parse the log."""
+    """With ``--debug``, print the traceback to standard error; never to the log.
+
+    Programs parse the log.
+    """
     if not arguments.flag("debug"):
         return
     from ociruntime.commandline.output import show_traceback
@@ -228,7 +238,7 @@ def _open_standard_descriptors() -> None:
     """Open /dev/null as each of the descriptors 0, 1 and 2 that is closed.
 
     Otherwise the next file that is opened would get that number, and receive output meant for a
-    terminal. The container must have all three, too.
+    terminal.  The container also needs all three.
     """
     for fd in (0, 1, 2):
         try:

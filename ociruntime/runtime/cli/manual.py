@@ -1,6 +1,6 @@
 """Additional texts for the manual pages and shell completions of ``ociruntime``.
 
-Only the tools that build these load this module.
+Only the tools that build the manual pages and completions import this module.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ DESCRIPTION = (
     "begins with the JSON path of the setting in config.json that caused it, if there is one."
 )
 
-# (prefix of command names, argument, description), for the pages of commands with that argument.
+# (prefix of command names, argument, its description): added to these commands' manual pages.
 ARGUMENTS = (("", "ID", ID_FORMAT),)
 
-# Commands whose ID is a new name, which cannot be completed.
+# Commands whose argument ID is a new name, so that completion has nothing to offer.
 NEW_CONTAINER = ("create", "run", "restore")
 
-# Kind of object -> the command that lists their names in its first column.
+# Kind of object -> the command whose output lists the names in its first column.
 LISTED = {"container": "list -q"}
 
-# Placeholder of a value or argument in the help -> how to complete it: a key of LISTED, directory,
-# file or signal.
+# Placeholder in the help (such as DIR) -> its completion: a key of LISTED, directory, file, signal.
 COMPLETED_BY = {
     "BUNDLE": "directory",
     "DIR": "directory",
@@ -59,7 +58,7 @@ ENVIRONMENT = (
     ("NOTIFY_SOCKET", "notified when the container is ready; start and run wait for it"),
 )
 
-# A prefix matches every name that begins with it.
+# A name that ends with "." is a prefix of annotation names.
 ANNOTATIONS = tuple(
     (f"{name}NAME" if name.endswith(".") else name, meaning)
     for name, meaning, _ in annotation_table.ANNOTATIONS

@@ -14,7 +14,7 @@ def run_mounts(context: Context, arguments: Arguments) -> int:
     action, container_id, file = arguments.positional
     if action not in ("add", "remove"):
         raise UsageError(f'mounts: unknown action "{action}"', "use add or remove")
-    # Import it here: the command is rare, and this module is part of the snapshot.
+    # Imported here to keep it out of the snapshot, which contains this module: the command is rare.
     from ociruntime.runtime.lifecycle.mounts_add_remove import change_mounts
 
     change_mounts(context, container_id, absolute(file), remove=action == "remove")

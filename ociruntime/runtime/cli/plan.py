@@ -17,7 +17,7 @@ from ociruntime.runtime.lifecycle.plan import plan, plan_text, plan_values
 
 
 def run_plan(context: Context, arguments: Arguments) -> int:
-    """Print the steps that `create` would take; change nothing."""
+    """Print the operations that `create` would carry out, without creating a container."""
     take_bundle_argument(arguments)
     container_id = arguments.text("id", "plan")
     check_id(container_id)

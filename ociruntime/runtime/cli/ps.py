@@ -15,8 +15,8 @@ def run_ps(context: Context, arguments: Arguments) -> int:
     container_id, *ps_arguments = arguments.positional
     if arguments.text("format") == "json":
         return write(dump(process_ids(context, container_id)) + "\n")
-    # Processes choose their names and arguments: write_lines escapes control characters that ps
-    # leaves, such as U+202E.
+    # A process chooses its name and arguments: write_lines escapes control characters that ps
+    # does not escape, such as U+202E.
     return write_lines(process_table(context, container_id, ps_arguments))
 
 

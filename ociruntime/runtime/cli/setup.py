@@ -23,7 +23,7 @@ def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as eve
     Raises RuntimeFailure if the user must add lines to a file that ociruntime did not create.
     """
     (engine,) = arguments.positional
-    end_on_signals()  # else the directory or the image of the trial would be left
+    end_on_signals()  # so that a signal removes the test container's directory and image
     os.umask(_FILE_MODES)
     if arguments.flag("undo"):
         if arguments.flag("default") or arguments.flag("reload"):

@@ -19,7 +19,7 @@ VERBS = ("status", "make", "refresh", "remove")
 def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
     """Show, make, refresh or remove the snapshots of the named programs.
 
-    The default is all programs that can start here.  Return 0; for `status`, 1 if a snapshot is not
+    Without a name, handles all installed programs.  Returns 0; for `status`, 1 if a snapshot is not
     usable.
     """
     verb, *programs = arguments.positional

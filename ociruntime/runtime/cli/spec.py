@@ -26,9 +26,10 @@ def run_spec(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - a
 
 
 def write_file(path: str, text: str, how: int) -> None:
-    """Write ``text`` to a file; ``how`` is O_EXCL (it must not exist) or O_TRUNC (overwrite it).
+    """Write ``text`` to the file ``path``.
 
-    If writing fails, a newly created file is removed.  Raises RuntimeFailure, HostError.
+    ``how`` is O_EXCL (the file must not exist) or O_TRUNC (overwrite it).  Removes a newly created
+    file if writing fails.  Raises RuntimeFailure and HostError.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | how
     try:

@@ -11,7 +11,10 @@ from ociruntime.runtime.lifecycle.state import state
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Print a container's state as JSON, but no warnings: some callers merge stdout and stderr."""
+    """Print a container's state (runtime-spec, runtime.md) as JSON; return 0.
+
+    Prints no warnings: some callers merge stdout and stderr.
+    """
     return write(dump(state(context, arguments.positional[0]), 2) + "\n")
 
 

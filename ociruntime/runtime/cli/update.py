@@ -31,7 +31,7 @@ _MEMBERS = {
     "memory-swap": ("memory", "swap"),
     "pids-limit": ("pids", "limit"),
 }
-_LISTS = ("cpuset-cpus", "cpuset-mems")  # passed as text; other texts are sizes
+_LISTS = ("cpuset-cpus", "cpuset-mems")  # values are passed unchanged; other text values are sizes
 _IGNORED = ("kernel-memory", "kernel-memory-tcp")
 
 
@@ -59,7 +59,10 @@ def run_update(context: Context, arguments: Arguments) -> int:
 
 
 def _document(arguments: Arguments) -> object:
-    """Return the JSON document in the file of ``--resources``.  Raises ConfigError, HostError."""
+    """Parse the JSON file that ``--resources`` names; return its value.
+
+    Raises ConfigError and HostError.
+    """
     if arguments.text("resources") == "-":
         return parse(_standard_input(), "standard input")
     path = caller_path(arguments, "resources")
@@ -67,7 +70,7 @@ def _document(arguments: Arguments) -> object:
 
 
 def _standard_input() -> bytes:
-    """Return all of standard input.  Raises HostError, and UsageError if it is too large."""
+    """Read all of standard input.  Raises HostError, and UsageError if it is too large."""
     pieces = []
     try:
         while piece := posix.read(0, 1 << 20):
@@ -83,7 +86,7 @@ def _standard_input() -> bytes:
 
 
 def _from_flags(arguments: Arguments) -> dict[str, dict[str, int | str]]:
-    """Return a LinuxResources object made of the options' limits.  Raises UsageError."""
+    """Convert the options for single limits to a LinuxResources object.  Raises UsageError."""
     resources: dict[str, dict[str, int | str]] = {}
     for flag, (section, member) in _MEMBERS.items():
         value: int | str
@@ -100,7 +103,7 @@ def _from_flags(arguments: Arguments) -> dict[str, dict[str, int | str]]:
 
 
 def _name_the_flag(failure: RuntimeFailure) -> None:
-    """Replace the JSON path at the beginning of an error message with the option that set it."""
+    """Replace the JSON path at the beginning of an error message by the option that set it."""
     for flag, (section, member) in _MEMBERS.items():
         path = f"{WHERE}.{section}.{member}"
         if failure.message.startswith(f"{path}: "):

@@ -1,8 +1,8 @@
 """Write, recognise and remove the files of `ociruntime setup` in the engines' directories.
 
-Only our own files are changed.  A file is recognised as ours by its first line; a JSON file, which
-cannot have a comment, by its exact text.  No one but root (or the user whose configuration it is)
-may be able to change the directory; symbolic links are not followed.
+Only files that ociruntime wrote are changed.  The first line of such a file says so; a JSON file,
+which cannot have a comment, is recognised by its exact text.  Only root, or the user whose
+configuration it is, may be able to change the directory; symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ def has_mark(text: str) -> bool:
 
 
 def owner(path: str, is_ours: Callable[[str], bool] = has_mark) -> Owner:
-    """Return who wrote the file ``path``; ``is_ours`` decides by its text.  Raises HostError."""
+    """Return who wrote the file ``path``; ``is_ours`` decides it from the file's text.
+
+    Raises HostError if the file cannot be read.
+    """
     text = read(path)
     if text is None:
         return Owner.NOBODY
@@ -77,8 +80,8 @@ def owner(path: str, is_ours: Callable[[str], bool] = has_mark) -> Owner:
 def put(path: str, text: str, engine: str) -> bool:
     """Write the configuration file ``path``; return False if it already had that text.
 
-    The caller has checked that the file is ociruntime's, or new.  ``engine`` is named in the first
-    line (see ``header``); "" writes none.  Raises HostError.
+    The caller has checked that the file is ociruntime's, or new.  ``header(engine)`` becomes the
+    first line; "" as ``engine`` omits it.  Raises HostError.
     """
     directory = os.path.dirname(path)
     before = read(path)
@@ -97,7 +100,10 @@ def put(path: str, text: str, engine: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Remove the file that ``put`` wrote, and a directory that it created.  Raises HostError."""
+    """Remove the file that ``put`` wrote, and its directory if ``put`` created that.
+
+    Raises HostError.
+    """
     directory = os.path.dirname(path)
     check_directory(directory, KIND)
     with_directory = (read(path) or "").splitlines()[1:2] == [WITH_DIRECTORY]

@@ -1,4 +1,4 @@
-"""Find and run the commands of engines (podman, docker ...), and a test container through one.
+"""Run the commands of engines (podman, docker ...), and run a test container with an engine.
 
 The test container needs no image: its only file is our executor.  Without arguments the executor
 exits at once with the status ``RAN``; engines exit with other statuses if they fail.
@@ -44,12 +44,15 @@ class Answer:
 
 
 def find_first(names: tuple[str, ...]) -> str:
-    """Return the path of the first of the programs ``names`` that is installed, or ""."""
+    """Return the path of the first program in ``names`` that is installed; "" if none is."""
     return next((path for name in names if (path := find_program(name))), "")
 
 
 def ask(program: str, *arguments: str, stdin: bytes = b"") -> Answer:
-    """Run an engine's command and wait for it; failures are reported in the Answer."""
+    """Run an engine's command and wait for it; return its output.
+
+    If the command cannot be run or times out, the Answer contains the error.
+    """
     environment = {name: value for name, value in os.environ.items() if name not in REMOTE}
     try:
         result = subprocess.run(
@@ -70,13 +73,13 @@ def ask(program: str, *arguments: str, stdin: bytes = b"") -> Answer:
 
 
 def docker_host() -> str:
-    """Return dockerd's address on this host: DOCKER_HOST if it is a Unix socket, or the default."""
+    """Return dockerd's address: DOCKER_HOST if it is a local Unix socket, else the default."""
     address = os.environ.get("DOCKER_HOST", "")
     return address if address.startswith("unix://") else "unix:///var/run/docker.sock"
 
 
 def podman_trial(podman: str) -> str:
-    """Run a test container through podman; return why it failed, or ""."""
+    """Run a test container with podman; return the reason of a failure, "" for success."""
     directory = tempfile.mkdtemp(prefix="ociruntime-setup-")
     try:
         os.chmod(directory, 0o755)
@@ -92,7 +95,10 @@ def podman_trial(podman: str) -> str:
 
 
 def docker_trial(docker: str, host: str) -> str:
-    """Run a test container through Docker, from a temporary image; return why it failed, or ""."""
+    """Run a test container with Docker from a temporary image.
+
+    Returns the reason of a failure, "" for success.
+    """
     image = f"ociruntime-setup:{os.urandom(8).hex()}"
     try:
         archive = _archive()

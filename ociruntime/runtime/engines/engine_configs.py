@@ -16,10 +16,10 @@ NAME = "ociruntime"
 PRIORITY = 50  # number in the names of our drop-in files, which decides their order
 DEFAULT, NAMED = "the default", "a named runtime"
 
-# podman decides by a runtime's name what it supports; these lists replace podman's defaults.
+# podman derives a runtime's features from its name; these lists replace podman's defaults.
 SUPPORTS_JSON = (NAME, "crun", "runc", "kata", "runsc", "youki", "krun", "crun-vm", "crun-wasm")
 SUPPORTS_NO_CGROUP = (NAME, "crun", "krun")
-# The names of containerd's CRI plugin, which has the table of runtimes; newest first.
+# Names of containerd's CRI plugin, whose settings contain the runtimes; newest first.
 CRI_PLUGINS = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri")
 RUNC_SHIM = "io.containerd.runc.v2"
 
@@ -34,8 +34,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class CriEntry:
-    """The runtime to add to containerd, with the CRI plugin and version of its configuration.
+    """The runtime to add to containerd, and facts about containerd's configuration.
 
+    ``plugin`` is the name of the CRI plugin, ``version`` the version of the configuration.
     ``runc``: containerd's settings for the runtime runc, which an imported file may replace.
     """
 
@@ -94,7 +95,7 @@ def crio_lines(entry: Entry) -> str:
 
 
 def containerd_lines(entry: CriEntry) -> str:
-    """Return the text for containerd's configuration: a file to import, or lines to add."""
+    """Return the TOML text for containerd's configuration: a file to import, or lines to add."""
     plugin = f"plugins.{_quoted(entry.plugin)}.containerd"
     options = entry.runc.get("options", {})
     runc = {name: value for name, value in entry.runc.items() if name != "options"}
@@ -121,7 +122,7 @@ def containerd_lines(entry: CriEntry) -> str:
 
 
 def _table(name: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a TOML table, without zero values; [] if all values are zero."""
+    """Return the lines of a TOML table without the settings that are zero; [] if all are zero."""
     lines = [
         f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}"
         for key, value in settings.items()
@@ -136,7 +137,7 @@ def _key(name: str) -> str:
 
 @dataclass(frozen=True)
 class Use:
-    """How an engine's configuration uses this runtime: ``how`` is DEFAULT or NAMED."""
+    """How an engine's configuration uses ociruntime: ``how`` is DEFAULT or NAMED."""
 
     how: str
     program: str
@@ -158,10 +159,10 @@ _PATHS: dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = {
 
 
 def find_use(engine: str, *texts: str) -> Use | None:
-    """Return how the files ``texts`` of an engine use this runtime; None if they do not.
+    """Return how an engine's configuration files use ociruntime; None if they do not.
 
-    Later texts override earlier ones; texts that cannot be parsed are ignored.  This runtime is
-    recognised by the file name of its program.
+    ``texts`` are the contents of the files. Later texts override earlier ones; texts that cannot be
+    parsed are ignored.  A runtime is ociruntime if its program has that file name.
     """
     document: dict[str, Any] = {}
     for text in texts:
@@ -195,7 +196,7 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def _program(runtime: object) -> str:
-    """Return the path of the program in any engine's settings of a runtime, or ""."""
+    """Return the path of a runtime's program from an engine's settings; "" if there is none."""
     if isinstance(runtime, list):  # podman: the first that exists
         return next((each for each in runtime if isinstance(each, str)), "")
     for path in (("path",), ("runtime_path",), ("options", "BinaryName")):
@@ -213,7 +214,7 @@ def _member(document: object, path: tuple[str, ...]) -> object:
 
 
 def cri_plugin(document: Mapping[str, Any]) -> str:
-    """Return the first of ``CRI_PLUGINS`` that containerd's configuration has, or ""."""
+    """Return the first of ``CRI_PLUGINS`` in containerd's configuration; "" if there is none."""
     plugins = document.get("plugins", {})
     return next((name for name in CRI_PLUGINS if name in plugins), "")
 
@@ -227,9 +228,10 @@ def runc_settings(document: Mapping[str, Any], plugin: str) -> Mapping[str, Any]
 def lost_setting(
     before: Mapping[str, Any], after: Mapping[str, Any], allowed: tuple[str, ...]
 ) -> str:
-    """Return the path of the first setting in ``before`` that ``after`` lacks or changes, or "".
+    """Return the first setting of ``before`` that ``after`` lacks or changes; "" if there is none.
 
-    ``allowed``: names of settings that may change.
+    The result is a path such as ``plugins.cri.sandbox_image``.  ``allowed``: names of settings that
+    may change.
     """
     for name, value in before.items():
         if name in allowed:
@@ -246,7 +248,7 @@ def lost_setting(
 
 
 def _quoted(text: str) -> str:
-    """Return ``text``, which must be printable, as a basic string of TOML."""
+    """Return ``text`` as a TOML basic string; it must consist of printable characters."""
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -1,7 +1,7 @@
 """Configure an engine to use ociruntime (`ociruntime setup`), or undo that.
 
-For each engine, setup writes one file of its own, lets the engine check it, and may run a test
-container.  Files that others have written are never changed: if such a file is in the way, the
+For each engine, setup writes a separate file, lets the engine check it, and may run a test
+container.  Files that others have written are never changed: if setup would have to change one, the
 result contains the lines that an administrator must add.
 """
 
@@ -60,13 +60,13 @@ class Outcome:
     failure: str = ""  # why the engine does not use the runtime, although its file was written
 
     def changed(self, path: str, changed: bool) -> None:
-        """Add a line that says whether the file was written or unchanged."""
+        """Add a line to the result that says whether the file ``path`` was written or unchanged."""
         self.lines.append(f"{path}: {'written' if changed else 'unchanged'}")
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine that `setup` supports; it is installed if one of its ``programs`` is."""
+    """An engine that `setup` supports; it counts as installed if one of ``programs`` exists."""
 
     title: str
     programs: tuple[str, ...]
@@ -141,7 +141,10 @@ def _check_program(program: str, engine: Engine) -> None:
 
 
 def _refuse_others(path: str, request: Request, lines: str, outcome: Outcome) -> bool:
-    """Return whether ``path`` is not ours; if so, add the lines that it lacks to ``outcome``."""
+    """Return whether someone else wrote the file ``path``, so that it must not be changed.
+
+    In that case, adds the lines that the file lacks to ``outcome``.
+    """
     if drop_in.owner(path, ENGINES[request.engine].is_ours) is not Owner.OTHERS:
         return False
     outcome.lines.append(f"{path}: unchanged: {Owner.OTHERS.value}")
@@ -230,7 +233,7 @@ def _answers(docker: str) -> bool:
 
 
 def _knows(docker: str, request: Request) -> bool:
-    """Return whether the running dockerd has the requested runtime (as default, if requested)."""
+    """Return whether the running dockerd has the requested runtime, as its default if requested."""
     shown = ask(docker, "--host", docker_host(), "info", "--format", "{{json .}}")
     try:
         document = json.loads(shown.out)
@@ -263,7 +266,7 @@ def _reload_docker() -> None:
 
 
 def _await(ready: Callable[[], bool]) -> None:
-    """Wait until ``ready`` returns true, for at most RELOAD_TIMEOUT seconds."""
+    """Wait until ``ready`` returns True, at most RELOAD_TIMEOUT seconds."""
     deadline = time.monotonic() + RELOAD_TIMEOUT
     while not ready() and time.monotonic() < deadline:
         time.sleep(POLL)
@@ -279,10 +282,10 @@ _RESTART_AFTER_UNDO = (
 
 
 def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> None:
-    """Write containerd's drop-in file; keep it only if containerd reads it and loses no setting.
+    """Write containerd's drop-in file; remove it if containerd does not read it or loses a setting.
 
-    An imported file replaces the whole section of a plugin in containerd 1.x, while 2.x merges the
-    two. Only 2.2 and later import the drop-in directory by default.
+    In containerd 1.x, an imported file replaces the whole section of a plugin; 2.x merges both
+    sections.  Only 2.2 and later import the drop-in directory by default.
     """
     own = [path for path in (CONTAINERD_DROP_IN, CONTAINERD_FILE) if _is_ours(path)]
     before = _dump(containerd)
@@ -300,7 +303,8 @@ def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> N
         engine_configs.runc_settings(before, plugin),
     )
     lines = engine_configs.containerd_lines(entry)
-    # An existing configuration may import the drop-in file; without one, ours is the whole.
+    # Try the drop-in file first: an existing configuration may import it.  The main configuration
+    # file may be written only if no other program wrote it.
     candidates = [CONTAINERD_DROP_IN]
     if drop_in.owner(CONTAINERD_FILE) is not Owner.OTHERS:
         candidates.append(CONTAINERD_FILE)
@@ -328,7 +332,7 @@ def _is_ours(path: str) -> bool:
 
 def _dump(containerd: str) -> Mapping[str, Any]:
     """Return the configuration with which containerd would start.  Raises RuntimeFailure."""
-    # 1.x starts without a file, but does not dump its default configuration then.
+    # containerd 1.x starts without a configuration file, but cannot dump its defaults then.
     file_exists = drop_in.owner(CONTAINERD_FILE) is not Owner.NOBODY
     shown = ask(containerd, "config", "dump")
     if shown.status != 0 and not file_exists:
@@ -346,10 +350,10 @@ def _dump(containerd: str) -> Mapping[str, Any]:
 def _objection(
     containerd: str, before: Mapping[str, Any], request: Request, *, changes_default: bool
 ) -> str:
-    """Return why a newly written file must be removed again, or "" if containerd accepts it.
+    """Return why a newly written file must be removed again; "" if containerd accepts it.
 
-    ``before``: the configuration without the file; ``changes_default``: the default runtime may
-    differ, because the former default was ours.
+    ``before``: containerd's configuration without the file.  ``changes_default``: the default
+    runtime may differ, because the previous default was ociruntime.
     """
     shown = ask(containerd, "config", "dump")
     if shown.status != 0:

@@ -1,7 +1,8 @@
 """Convert the executor's FAILURE messages to error messages for the user.
 
-A failure consists of operation, system call, errno, argument and the kernel's text.  The error
-names the setting in config.json first, then the attempted action, the kernel's error, and a remedy.
+A FAILURE message has an operation, a system call, an errno, an argument and the kernel's text.  The
+error names the setting in config.json first, then the attempted action, the kernel's error, and a
+remedy.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from ociruntime.runtime.plan.plan import Operation, field, operation_name
 
 E2BIG = 7
 
-# (operation or system call, errno) -> the probable cause, and what to do.
+# (operation or system call, errno) -> the probable cause and the remedy.
 HINTS: dict[tuple[str, int], str] = {
     ("fsopen", ENODEV): "the kernel does not know this filesystem type",
     ("open_tree", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids its mount"
@@ -61,7 +62,10 @@ HINTS: dict[tuple[str, int], str] = {
     " mount_setattr",
     ("id_map", ENOSPC): "a limit is reached: /proc/sys/user/max_user_namespaces",
     ("id_map", EPERM): "mapping these ids needs CAP_SETUID and CAP_SETGID on the host",
-    ("unmount", EINVAL): "nothing is mounted there, or the mount is locked because it came from"
+    (
+        "unmount",
+        EINVAL,
+    ): "nothing is mounted at this path, or the mount is locked because it came from"
     " another user namespace",
     ("unmount", ELOOP): "symbolic links are followed only to mounts that `mounts add` has made",
     ("restrict", ELOOP): "the mount point has been replaced by a symbolic link",
@@ -71,37 +75,43 @@ HINTS: dict[tuple[str, int], str] = {
     ("recorded_root", EPERM): "without a mount namespace of the container's own, only root of the"
     ' host can mount: add {"type": "mount"} to linux.namespaces',
     ("root", EINVAL): "the root filesystem contains mounts that a user namespace may not copy",
-    ("verify", ESTALE): "the mount found is not the one that was created: another"
-    " process is replacing a part of the path",
+    ("verify", ESTALE): "the path leads to another mount than the one just created:"
+    " another process is replacing a component of the path",
     ("pivot_root", EINVAL): "if the root filesystem is in an initramfs, pass --no-pivot",
     ("device", EEXIST): "the root filesystem contains another file at this path",
     (
         "device",
         EPERM,
-    ): "making device nodes needs CAP_MKNOD, which has no effect in a user namespace",
+    ): "mknod(2) needs CAP_MKNOD, which has no effect in a user namespace",
     ("rlimit", EPERM): "raising a hard limit needs CAP_SYS_RESOURCE on the host",
     ("rlimit", EINVAL): "the soft limit must not be above the hard one",
     ("setgroups", EPERM): "process.user.additionalGids cannot be set where setgroups(2) is denied"
-    " (/proc/PID/setgroups): in a user namespace that maps nothing but an ordinary user's group",
+    " (/proc/PID/setgroups), as in a user namespace that maps only an unprivileged user's group",
     ("user", EINVAL): "the user namespace does not map this uid or gid",
     (
         "keyring",
         EDQUOT,
     ): "the key quota is used up: raise it in /proc/sys/kernel/keys, or pass --no-new-keyring",
     ("join_namespace", EINVAL): "the file is a namespace of another type",
-    ("join_namespace", EPERM): "joining needs CAP_SYS_ADMIN in the namespace's user namespace",
+    (
+        "join_namespace",
+        EPERM,
+    ): "joining needs CAP_SYS_ADMIN in the user namespace that owns the namespace",
     ("join_process", EPERM): "joining a container needs the privileges of the user who created it",
     ("affinity", EINVAL): "none of these CPUs is online and in the container's cpuset",
     ("clone_process", EAGAIN): "a limit is reached: linux.resources.pids or a process limit",
     ("unshare", ENOSPC): "a limit is reached: /proc/sys/user/max_*_namespaces",
-    ("unshare", EPERM): "the host forbids it: see /proc/sys/user, and the security module's policy",
+    (
+        "unshare",
+        EPERM,
+    ): "the host denies new namespaces: see /proc/sys/user, and AppArmor or SELinux",
     ("seccomp", EINVAL): "the kernel rejects the filter or one of linux.seccomp.flags",
     (
         "seccomp",
         EBUSY,
-    ): "a seccomp filter of the caller has a listener already, and only one is possible",
-    ("scheduler", EPERM): "this policy needs CAP_SYS_NICE and, if it is real-time, on cgroup v1 a"
-    " runtime in the cgroup (linux.resources.cpu.realtimeRuntime)",
+    ): "a seccomp filter of the caller already has a listener; the kernel allows only one",
+    ("scheduler", EPERM): "this policy needs CAP_SYS_NICE; on cgroup v1, a real-time policy also"
+    " needs linux.resources.cpu.realtimeRuntime",
     ("scheduler", EINVAL): "the kernel rejects this combination of policy and values",
     (
         "memory_policy",
@@ -109,15 +119,15 @@ HINTS: dict[tuple[str, int], str] = {
     ): "none of the nodes is online and allowed, or the kernel does not know the mode",
     ("hostname", EINVAL): "a host name has at most 64 bytes",
     ("domainname", EINVAL): "a domain name has at most 64 bytes",
-    ("write_proc", ENOENT): "the kernel has no such file",
+    ("write_proc", ENOENT): "this kernel does not have this file in /proc",
     ("chdir", EACCES): "the user in process.user may not enter this directory",
     ("home", ENOMEM): "linux.resources.memory.limit may be too low",
 }
 
 MOUNT_PERMISSIONS = {
     "proc": "a user namespace may mount proc only with a pid namespace of its own, and only"
-    " where nothing is mounted over parts of the outer /proc: inside a container its engine must"
-    " leave that free (podman: --security-opt unmask=ALL, docker: systempaths=unconfined)",
+    " if no path in the outer /proc is masked: start the outer container without masked paths"
+    " (podman: --security-opt unmask=ALL, docker: --security-opt systempaths=unconfined)",
     "sysfs": "a user namespace may mount sysfs only with a network namespace of its own",
     "mqueue": "a user namespace may mount mqueue only with an ipc namespace of its own",
     "cgroup": "a user namespace may mount cgroups only with a cgroup namespace of its own",
@@ -126,10 +136,10 @@ MOUNT_PERMISSIONS = {
 
 
 def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
-    """Return the error for a FAILURE message; ``operation`` is the failed one, None if unknown.
+    """Return the error for a FAILURE message of the executor.
 
-    For an operation of `start`, only the code and JSON path recorded in state.json are known;
-    everything else is in the message.
+    ``operation`` is the operation that failed, None if unknown.  For an operation of `start`, only
+    the code and JSON path recorded in state.json are known; the message contains everything else.
     """
     reason = _strerror(message.error)
     if (message.call, message.argument) == ("read", "plan"):
@@ -145,7 +155,7 @@ def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
 
 
 def _step(operation: Operation, name: str, message: Message) -> StepError:
-    """Return the error for an operation without a formatter of its own."""
+    """Return the error for an operation that has no formatter."""
     text = f"{describe(operation)}: {_kernel(message)}"
     if operation.where:
         text = f"{operation.where}: {text}"
@@ -154,7 +164,7 @@ def _step(operation: Operation, name: str, message: Message) -> StepError:
 
 
 def _kernel(message: Message) -> str:
-    """Return the errno's text, with the kernel's messages from a filesystem context (fsopen(2))."""
+    """Return the errno's text, followed by the kernel's messages from fsopen(2), if any."""
     error = _strerror(message.error)
     # "e tmpfs: Unknown parameter 'roo'": the first letter is the severity.
     details = [line[2:].strip() for line in message.detail.splitlines() if line[1:2] == " "]
@@ -167,7 +177,7 @@ def _strerror(errno: int) -> str:
 
 
 def _mount(operation: Operation, message: Message) -> StepError | None:
-    """Return the error for a failed ``mount``, with a hint at the cause; None without a hint."""
+    """Return the error for a failed ``mount`` with its probable cause; None if that is unknown."""
     fstype = str(field(operation, "fstype"))
     hint = ""
     if message.error == EPERM:

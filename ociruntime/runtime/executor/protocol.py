@@ -76,12 +76,12 @@ GO_FILES = 32  # must match csrc/executor/executor.h
 
 
 class Message:
-    """One message of the executor.
+    """A message from the executor.
 
-    ``value`` is the stage or the operation's index; ``error`` an errno (for a hook, a wait status);
+    ``value`` is the stage or the operation's index; ``error`` an errno (for a hook, a wait status).
     ``call``, ``argument`` and ``detail`` describe a failure, else they are "". ``fd`` is a received
-    descriptor or -1; ``sender`` is the sender's pid as reported by the kernel (0: not reported, or
-    not visible in our pid namespace).
+    descriptor or -1. ``sender`` is the sender's pid as reported by the kernel, 0 if the kernel does
+    not report it or it is not visible in our pid namespace.
     """
 
     __slots__ = ("argument", "call", "detail", "error", "fd", "kind", "pid", "sender", "value")
@@ -102,7 +102,7 @@ def _text(field: bytes) -> str:
 def receive(channel: socket) -> Message | None:
     """Wait for the executor's next message; return None at end of file.  Raises HostError.
 
-    A message that is too short for the protocol has kind 0; only a foreign process sends one.
+    A message that is too short has kind 0; only a process other than the executor sends one.
     """
     try:
         data, ancillary, _, _ = channel.recvmsg(LONG.size, ANCILLARY_SPACE, MSG_CMSG_CLOEXEC)
@@ -123,16 +123,16 @@ def receive(channel: socket) -> Message | None:
         data = bytes(SHORT.size)
     accepted = fds[:1] if SHORT.unpack_from(data)[0] in WITH_DESCRIPTOR else []
     for fd in fds[len(accepted) :]:
-        posix.close(fd)  # a process that has taken over the channel may send any descriptor
+        posix.close(fd)  # not from the executor: another process has taken over the channel
     return Message(data, accepted[0] if accepted else -1, sender)
 
 
 def go(channel: socket, files: Sequence[int] = ()) -> bool:
     """Send GO, so that the executor continues; return False if it has exited.
 
-    ``files``: descriptors of the ``tasks`` files of v1 cgroups, which the executor then enters by
-    itself; at most ``GO_FILES``.  The message contains their number, because the kernel silently
-    drops descriptors beyond the receiver's limit.  Raises HostError.
+    ``files``: descriptors of v1 ``tasks`` files, at most ``GO_FILES``: the executor enters these
+    cgroups by itself.  The message contains their number, because the kernel silently drops
+    descriptors beyond the receiver's limit.  Raises HostError.
     """
     message = SHORT.pack(MESSAGE_GO, len(files), 0, 0)
     if not files:
@@ -142,11 +142,9 @@ def go(channel: socket, files: Sequence[int] = ()) -> bool:
 
 
 def skip(channel: socket) -> bool:
-    """Send SKIP, so that the executor leaves the mount that it has just sent unchanged.
+    """Send SKIP, so that the executor leaves the mount that it has just reported unchanged.
 
-    Returns False if the executor has exited.
-
-    Raises HostError.
+    Returns False if the executor has exited.  Raises HostError.
     """
     return _send(channel, SHORT.pack(MESSAGE_SKIP, 0, 0, 0))
 
@@ -154,9 +152,9 @@ def skip(channel: socket) -> bool:
 def _send(
     channel: socket, message: bytes, ancillary: Iterable[tuple[int, int, bytes]] = ()
 ) -> bool:
-    """Send a message; return False if the executor has exited.  Raises HostError.
+    """Send a message; return False if the executor has exited.
 
-    No other error may be ignored: the executor would wait for this message forever.
+    Raises HostError for any other error: the executor would wait for the lost message forever.
     """
     try:
         channel.sendmsg([message], ancillary, MSG_NOSIGNAL)
@@ -167,7 +165,7 @@ def _send(
     return True
 
 
-# The messages that an executor may still send: those of its plan, each once, in order.
+# The check of the executor's messages: it may send those of its plan, each once, in order.
 #
 # In a shared pid namespace another container's process may trace the process that holds the
 # channel, and take a descriptor of the channel from it. Messages from such a process must not
@@ -177,7 +175,7 @@ def _send(
 CODES = {name: code for code, (name, _, _) in enumerate(ops.OPERATIONS, 1)}
 SYNC, WAIT_START = CODES["sync"], CODES["wait_start"]
 CLONE_PROCESS = CODES["clone_process"]
-# Operation -> the message that it sends, once.
+# Operation -> the message that the executor sends for it, once.
 SENDERS = {
     CODES["clone_init"]: ops.MESSAGE_INIT_PID,
     CLONE_PROCESS: ops.MESSAGE_INIT_PID,
@@ -197,7 +195,7 @@ NAMES = {
 
 
 class Expected:
-    """The messages that a plan's executor has yet to send; any other message is refused."""
+    """The messages that the executor of a plan has yet to send; any other message is refused."""
 
     __slots__ = ("_others", "_stages")
 
@@ -209,9 +207,9 @@ class Expected:
         self._others = [SENDERS[code] for code in codes[:end] if code in SENDERS]
 
     def take(self, message: Message) -> None:
-        """Accept a message.  Raises StepError if the plan does not send it at this point."""
+        """Check the next message.  Raises StepError if the plan does not send it at this point."""
         if message.kind == ops.MESSAGE_FAILURE:
-            return  # the executor sends nothing after it
+            return  # the executor sends nothing after a FAILURE
         if message.kind == ops.MESSAGE_STAGE:
             if self._stages[:1] == [message.value]:
                 self._stages.pop(0)
@@ -223,7 +221,7 @@ class Expected:
 
 
 def unexpected(message: Message) -> StepError:
-    """Return the error for a message that the executor cannot have sent."""
+    """Return the error for a message that the plan's executor does not send at this point."""
     name = NAMES.get(message.kind, str(message.kind))
     number = message.pid if message.kind == ops.MESSAGE_INIT_PID else message.value
     return StepError(
@@ -233,7 +231,7 @@ def unexpected(message: Message) -> StepError:
 
 
 def check_listener(message: Message) -> None:
-    """Raise StepError unless the message's descriptor is a listener for seccomp notifications."""
+    """Raise StepError unless the message contains a seccomp listener (seccomp_unotify(2))."""
     try:
         link = posix.readlink(f"/proc/self/fd/{message.fd}")
     except OSError:

@@ -36,10 +36,10 @@ OWN_STREAMS = (0, 1, 2)
 
 
 class Executor:
-    """A started executor; ``channel`` is the socket connected to it.
+    """A running executor process; ``channel`` is the socket connected to it.
 
-    ``pid`` and ``pidfd`` refer to the process that becomes the container's program; until the
-    message INIT_PID, to its parent.
+    ``pid`` and ``pidfd`` refer to the process that becomes the container's program.  Until the
+    message INIT_PID, they refer to its parent.
     """
 
     __slots__ = ("_replaced", "channel", "pid", "pidfd", "plan")
@@ -52,12 +52,12 @@ class Executor:
         self.channel = channel
 
     def became(self, message: Message) -> None:
-        """Set ``pid`` and ``pidfd`` to the child that the executor has forked, named in INIT_PID.
+        """Set ``pid`` and ``pidfd`` to the executor's child, whose pid is in the message INIT_PID.
 
         Raises StepError if the message has the wrong sender, and HostError if the process is not
         our child. A process that traces the init can send any message, but the kernel reports the
         true sender. The sender must be the parent, which exits (clone_process) and is not in the
-        tracer's pid namespace, or the new process itself (clone_init).
+        tracer's pid namespace, or the child itself (clone_init).
         """
         pid = message.pid
         parent_reports = any(each.code == CLONE_PROCESS for each in self.plan.operations)
@@ -73,15 +73,18 @@ class Executor:
         self.pid, self.pidfd, self._replaced = pid, pidfd, True
 
     def explain(self, failure: BaseException, root: str) -> None:
-        """Add to the error of an interrupted command that the executor may hang in a filesystem."""
+        """Add a note to the error of an interrupted command: the executor may hang in a filesystem.
+
+        ``root`` is the path of the root filesystem that the note names.
+        """
         if isinstance(failure, KeyboardInterrupt):
             failure.add_note(f'the executor was still setting up the root "{root}"')
 
     def reap(self) -> None:
-        """Reap the process ``pid``, our child; wait up to REAP_MILLISECONDS for its exit.
+        """Reap the child process ``pid``; wait up to REAP_MILLISECONDS for its exit.
 
-        A process that traces it can hide its exit from us; the process that adopts our children
-        will then reap it.
+        A process that traces the child can hide its exit from us.  The process that adopts our
+        children will then reap it.
         """
         try:
             if posix.waitpid(self.pid, posix.WNOHANG)[0] == 0:
@@ -93,14 +96,14 @@ class Executor:
             pass  # already reaped
 
     def discard(self) -> None:
-        """Kill and reap the process, and a child of it not yet reported; close the descriptors.
+        """Kill and reap the process and its child, if it has forked one; close the descriptors.
 
-        The process is reaped last: until then its pid cannot be reused by a process that sends a
-        forged INIT_PID.
+        The child's pid may not have been reported yet.  Reaps the process last: until then its pid
+        cannot be reused by a process that sends a forged INIT_PID.
         """
         self._end()
         if self.channel.fileno() >= 0:
-            self.channel.shutdown(SHUT_RD)  # no process can send any more
+            self.channel.shutdown(SHUT_RD)  # from here on, no process can send on the channel
             while (message := self._next_queued()) is not None:
                 if message.fd >= 0:
                     posix.close(message.fd)
@@ -109,19 +112,19 @@ class Executor:
                 try:
                     self.became(message)
                 except RuntimeFailure:
-                    continue  # sent by another process; the executor's own message may follow
+                    continue  # forged by another process; the executor's own message may follow
                 self._end()
         self.reap()
         self.close()
 
     def _next_queued(self) -> Message | None:
-        """Return the next message sent before ``channel`` was shut down; None if there is none."""
+        """Return the next message sent before ``channel`` was shut down; None after the last."""
         try:
             # If the executor exits without reading our GO, the kernel reports ECONNRESET once
             # before it delivers the queued messages.
             return receive(self.channel) or receive(self.channel)
         except HostError:
-            return None  # the caller raises the error that led here
+            return None  # the caller raises the original error
 
     def _end(self) -> None:
         """Kill the process and wait up to REAP_MILLISECONDS for its exit, without reaping it."""
@@ -139,7 +142,7 @@ class Executor:
         posix.close(self.pidfd)
 
     def kill(self) -> None:
-        """Kill and reap the process; its descriptors stay open."""
+        """Kill and reap the process; keep its descriptors open."""
         self._end()
         self.reap()
 
@@ -151,12 +154,12 @@ def spawn(
     times_fd: int = -1,
     streams: tuple[int, int, int] = OWN_STREAMS,
 ) -> Executor:
-    """Start and return an executor that carries out ``plan``.  Raises HostError.
+    """Start an executor that carries out ``plan``, and return it.  Raises HostError.
 
-    ``init_fd`` is the start gate of a new init, or a pidfd of the init to join; ``cgroup_fd`` is
-    the v2 cgroup to start in (-1: our own); ``streams`` become descriptors 0, 1 and 2.  The
-    executor records in the memfd ``times_fd`` (-1: none) when it and each operation began
-    (nanoseconds of CLOCK_REALTIME).
+    ``init_fd``: the start gate of a new init, or a pidfd of the init to join. ``cgroup_fd``: the v2
+    cgroup to start in (-1: our own).  ``streams``: the descriptors 0, 1 and 2 of the executor.
+    ``times_fd``: a memfd (-1: none) in which the executor records its start time, and that of each
+    operation, in nanoseconds of CLOCK_REALTIME.
     """
     executor_fd = sealed_program(PROGRAM)
     try:
@@ -183,7 +186,7 @@ def spawn(
 def _start(plan: Plan, settings: dict[str, object]) -> Executor:
     try:
         from ociruntime._system_calls import ffi, lib
-    except ImportError as error:  # also if there is no descriptor or memory left for it
+    except ImportError as error:  # a lack of descriptors or memory is an ImportError, too
         raise RuntimeFailure(f"load the module that starts the executor: {error}") from None
 
     ours, theirs = _pair()
@@ -221,7 +224,7 @@ REFUSALS: dict[int, str] = {
 
 
 def _refused(errno: int, call: str) -> HostError:
-    """Return the error for a system call that failed before the executor ran."""
+    """Return the error for system call ``call`` that failed before the executor ran."""
     error = OSError(errno, posix.strerror(errno))
     return HostError(f"start the container's init: {call}", error, REFUSALS.get(errno, ""))
 

@@ -1,1 +1,1 @@
-"""Handlers: they rewrite a config.json whose program the kernel cannot execute (WebAssembly)."""
+"""Handlers: change a config.json whose program the kernel cannot execute (WebAssembly)."""

@@ -20,7 +20,7 @@ NATIVE = "native"
 
 
 def handler_name(annotations: Mapping[str, str]) -> tuple[str, str]:
-    """Return (handler name, annotation that selects it); by default (``native``, "")."""
+    """Return (handler name, annotation that selects it); (``native``, "") without an annotation."""
     if HANDLER in annotations:
         return annotations[HANDLER] or NATIVE, HANDLER
     if annotations.get(WASM_VARIANT) == "compat":
@@ -29,9 +29,10 @@ def handler_name(annotations: Mapping[str, str]) -> tuple[str, str]:
 
 
 def handled(config: Config, rootfs: str) -> Config:
-    """Return ``config`` as rewritten by the handler in its annotations, checked again.
+    """Return ``config`` as rewritten by the handler that its annotations name.
 
-    Without a handler or a process, ``config`` is returned unchanged.  Raises ConfigError.
+    The rewritten config is validated again.  Without a handler or a process, returns ``config``
+    unchanged.  Raises ConfigError.
     """
     name, annotation = handler_name(config.get("annotations") or {})
     if name == NATIVE or not config.get("process"):
@@ -44,9 +45,9 @@ def handled(config: Config, rootfs: str) -> Config:
 
 
 def _load(name: str, annotation: str) -> Handler:
-    """Return the handler function ``name``, a built-in one or one of an entry point.
+    """Return the handler function ``name``: a built-in handler, or one from an entry point.
 
-    Raises ConfigError, which names ``annotation``.
+    Raises ConfigError at the JSON path of ``annotation``.
     """
     if name == "wasm":
         return handle

@@ -1,4 +1,4 @@
-"""Run WebAssembly modules (WASI) with a program of the host, mounted read-only in the container."""
+"""Run WebAssembly modules (WASI): a handler that mounts a host's WebAssembly runtime read-only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ociruntime.base.errors import ConfigError, reason
 from ociruntime.base.host_programs import find_program
 from ociruntime.runtime.spec.config_types import Config, Mount
 
-# /dev is usually a tmpfs of the container, so no mount point is left in the root filesystem.
+# /dev is usually a tmpfs, so the mount point is not created in the root filesystem.
 INSIDE = "/dev/.wasm-runtime"
 WHERE = "process.args[0]"
 
@@ -29,8 +29,8 @@ def _iwasm(env: list[str], args: list[str]) -> list[str]:
     return ["--dir=/", *(f"--env={entry}" for entry in env), *args]
 
 
-# Name -> its arguments; the first one installed is used. They give the module access to the
-# container's whole root filesystem.
+# WebAssembly runtime -> its arguments, which give the module access to the container's whole root
+# filesystem.  The first runtime that is installed is used.
 RUNTIMES: tuple[tuple[str, Callable[[list[str], list[str]], list[str]]], ...] = (
     ("wasmtime", _wasmtime),
     ("wasmedge", _wasmedge),
@@ -68,8 +68,8 @@ def _find() -> tuple[str, Callable[[list[str], list[str]], list[str]]]:
     raise ConfigError(WHERE, message, "install one of these programs on the host")
 
 
-# Show a program of the host, with its loader and libraries, read-only in a container. No file of
-# the container is used for this: its files may not fit, and are not trusted.
+# Mount a program of the host read-only in a container, with its loader and libraries.  The loader
+# and libraries of the container may not fit the program, and are not trusted.
 
 PT_INTERP = 3
 
@@ -77,7 +77,8 @@ PT_INTERP = 3
 def show(program: str, directory: str, where: str) -> tuple[list[Mount], list[str]]:
     """Return the bind mounts that make ``program`` available below ``directory``, and its argv.
 
-    Raises ConfigError at ``where`` for a file that is not an ELF program or lacks libraries.
+    Raises ConfigError at JSON path ``where`` if a file is not an ELF program or a library is
+    missing.
     """
     name = os.path.basename(program)
     shown = {name: program}

@@ -1,7 +1,7 @@
 """Send descriptors to the sockets of ``--console-socket`` and ``--pidfd-socket``, as runc does.
 
-Each connection carries one message: a descriptor, with a text that says what it is.  conmon or
-containerd's shim listens on the socket.
+conmon or containerd's shim listens on the socket.  Each connection carries one message: a
+descriptor, and a text that says what it refers to.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EXEC = b"setns"  # runc's name for a process of `exec`
 
 
 def send_terminal(sock: _socket.socket, master: int) -> None:
-    """Send the pty master, then close it and the socket.  Raises HostError."""
+    """Send the pty master over the console socket, then close both.  Raises HostError."""
     send_descriptor(sock, master, TERMINAL_NAME, "send the terminal over the console socket")
     posix.close(master)
 
@@ -28,5 +28,8 @@ def connect_pidfd_socket(path: str) -> _socket.socket | None:
 
 
 def send_pidfd(sock: _socket.socket, pidfd: int, kind: bytes) -> None:
-    """Send the pidfd, named ``INIT`` or ``EXEC``, and close the connection.  Raises HostError."""
+    """Send a pidfd over the pidfd socket, then close the connection.  Raises HostError.
+
+    ``kind`` is ``INIT`` or ``EXEC``.
+    """
     send_descriptor(sock, pidfd, kind, "send the pidfd")

@@ -26,16 +26,16 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 INSTALL = 'package "criu" on Debian, Ubuntu and Fedora; or name the program with --criu FILE'
 MESSAGE_MOST = 1 << 16  # bytes
 LINES_QUOTED = 3
-# Lines of the log to skip: they concern criu itself, or repeat that something failed.
+# Lines of criu's log to skip: they never explain a failure.
 IRRELEVANT = ("rlimit:", "tun: Unable to create tun", "FAILED")
 
 
 def find_criu(program: str = "") -> str:
-    """Return the path of criu; ``program``: a path, a name to look up, or "" for ``criu``.
+    """Return the path of criu; ``program`` is a path, a name to look up, or "" for ``criu``.
 
     A name is looked up in the caller's PATH first, as in runc and crun, because podman cannot pass
-    --criu; directories in PATH that other users can change are skipped.  Raises CriuError if criu
-    is not found.
+    --criu. Directories in PATH that other users can change are skipped. Raises CriuError if criu is
+    not found.
     """
     name = program or NAME
     if "/" in name:
@@ -50,7 +50,7 @@ def find_criu(program: str = "") -> str:
 
 
 def obstacle(program: str) -> str:
-    """Run ``criu check``; return why criu cannot work on this host, or ""."""
+    """Run ``criu check``; return the reason why criu cannot work on this host, "" if it can."""
     try:
         result = subprocess.run(
             [program, "check"],
@@ -69,7 +69,10 @@ def obstacle(program: str) -> str:
 
 
 def summary(log: str) -> str:
-    """Return the errors in criu's log that explain a failure, joined by "; "; "" without any."""
+    """Return the errors that explain a failure, from the text of criu's log, joined by "; ".
+
+    Returns "" if the log contains no error.
+    """
     errors: list[str] = []
     for line in log.splitlines():
         _, mark, location_and_text = line.partition("Error (")
@@ -82,10 +85,10 @@ def summary(log: str) -> str:
 
 
 class Session:
-    """A ``criu swrk`` process, which handles one request; ``pid`` is its pid.
+    """A ``criu swrk`` process, which handles one request.
 
-    ``keep``: descriptors that criu inherits under the same numbers.  ``detached``: run criu in a
-    new session, so that signals from a terminal do not interrupt it.  Raises CriuError.
+    ``keep``: descriptors that criu inherits under the same numbers. ``detached``: run criu in a new
+    session, so that signals from a terminal do not interrupt it.  The constructor raises CriuError.
     """
 
     def __init__(self, program: str, keep: Sequence[int] = (), *, detached: bool = True) -> None:
@@ -111,11 +114,11 @@ class Session:
         self.pid = self._process.pid
 
     def request(self, request: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
-        """Send a criu_req; return the criu_resp, which may report success or failure.
+        """Send a request (criu_req); return the response (criu_resp), which may report a failure.
 
-        ``stage`` is called at each stage of criu with (name, pid, descriptor or -1).  An exception
-        from ``stage`` is reported to criu as a failure, and raised once criu has exited. Raises
-        CriuError if criu exits without a response.
+        Calls ``stage`` at each stage of criu with (name, pid, descriptor or -1).  If ``stage``
+        raises an exception, criu gets a failure as reply; the exception is raised again after criu
+        has exited.  Raises CriuError if criu exits without a response.
         """
         failure: BaseException | None = None
         try:

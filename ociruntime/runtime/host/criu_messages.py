@@ -88,7 +88,7 @@ SHAPES: dict[str, dict[str, tuple[int, str]]] = {
 
 
 def encode(kind: str, message: Message) -> bytes:
-    """Serialise a message of type ``kind``; lists are repeated fields, dicts nested messages."""
+    """Serialise a message of type ``kind``; a list is a repeated field, a dict a nested message."""
     parts = []
     for name, content in message.items():
         number, holds = SHAPES[kind][name]
@@ -150,7 +150,10 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_value(data: bytes, at: int, wire: int) -> tuple[int | bytes, int]:
-    """Return (value of the field at ``at``, a number or bytes; the offset after it)."""
+    """Return (value at offset ``at``, offset after it); the value is a number or bytes.
+
+    Raises ValueError.
+    """
     if wire == VARINT:
         return _read_varint(data, at)
     if wire == BYTES:

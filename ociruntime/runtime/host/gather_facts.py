@@ -11,7 +11,7 @@ from ociruntime.runtime.plan.facts import HostFacts
 SELINUX = "/sys/fs/selinux/enforce"
 APPARMOR = "/sys/module/apparmor/parameters/enabled"
 # Files below /proc that accept an AppArmor profile.  Before Linux 5.8 only the second exists; it
-# belongs to the first of the enabled security modules.
+# belongs to the first enabled security module.
 APPARMOR_FILES = ("self/attr/apparmor/exec", "self/attr/exec")
 NS_GET_USERNS = 0xB701  # ioctl_ns(2)
 
@@ -22,7 +22,7 @@ def gather(
     security_modules: bool = False,
     user_namespace: bool = False,
 ) -> HostFacts:
-    """Return what the plan needs to know about this host and this process.
+    """Return the facts about this host and this process that the plan depends on.
 
     ``cgroup_mode`` and ``hierarchies`` come from the ``Layout`` that the caller has detected.
     ``security_modules``: whether to look up AppArmor and SELinux, which a profile or a label needs.
@@ -79,7 +79,7 @@ def _owns_mounts() -> bool:
         finally:
             posix.close(owner)
     except OSError:
-        return False  # EPERM: an outer user namespace owns it
+        return False  # EPERM: an outer user namespace owns the mount namespace
 
 
 def _bounding(status: bytes) -> int:

@@ -2,8 +2,8 @@
 
 These are prestart, createRuntime, poststart and poststop; createContainer and startContainer are
 operations of the plan.  A hook reads the container's state on its standard input, from a sealed
-memfd: a hook that never reads it cannot block anything.  A hook's output is written to memfds as
-well, and an error message quotes the end of it.  Files are used instead of pipes, because processes
+memfd: a hook that never reads it cannot block the runtime.  A hook's output is written to memfds as
+well, and an error message quotes the end of it. Memfds are used instead of pipes, because processes
 that the hook leaves running may continue to print; large files are truncated.
 """
 
@@ -49,15 +49,15 @@ def run_host_hooks(
     outputs: tuple[str, str] = NO_FILES,
     alone: bool = True,
 ) -> None:
-    """Run the hooks of one kind, in order.  Raises HookError for the first one that fails.
+    """Run the hooks of one kind, in order.  Raises HookError for the first hook that fails.
 
     The working directory must be the bundle.  ``debug`` is called with a line for each hook: argv,
-    outcome and duration.  ``outputs`` are paths of files for the hooks' standard output and
-    standard error, or "".
+    outcome and duration. ``outputs`` are paths of files for the hooks' standard output and standard
+    error, or "".
 
-    ``alone``: this process has no children of its own.  If it has, because it belongs to another
-    program, these cannot be distinguished from processes that a killed hook leaves behind: then
-    only the hook's process group is killed.
+    ``alone``: this process has no other children, so all processes that a killed hook leaves behind
+    are killed.  Without ``alone``, only the hook's process group is killed: the other children may
+    belong to the program that contains the runtime.
     """
     for i, hook in enumerate(hooks):
         _run(f"hooks.{kind}[{i}]", hook, state_json, debug, outputs, alone)
@@ -111,7 +111,7 @@ def _run(
 
 
 def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone: bool) -> str:
-    """Run the hook and wait for it; return why it failed, or "".
+    """Run the hook and wait for it; return the reason why it failed, "" for success.
 
     A signal that raises an exception is delayed until the hook's pid is known, so that the hook is
     killed if the runtime is interrupted.
@@ -138,7 +138,10 @@ def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone
 
 
 def _keep_children_waitable(where: str, alone: bool) -> None:
-    """Reset SIGCHLD: if an engine has set it to be ignored, the kernel would reap the hook."""
+    """Reset SIGCHLD to its default: if it is ignored, the kernel reaps the hook before we can.
+
+    Raises HookError if SIGCHLD is ignored by the program that contains the runtime (not ``alone``).
+    """
     if _signal.getsignal(_signal.SIGCHLD) != _signal.SIG_IGN:
         return
     if not alone:
@@ -155,8 +158,8 @@ def _spawn(where: str, hook: Hook, streams: tuple[int, int, int]) -> int:
     actions: list[tuple[int, ...]] = [
         (posix.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)
     ]
-    # Pipes of the engine are open here without CLOEXEC; a process that the hook leaves behind
-    # would keep them open, and the engine waiting for end-of-file.
+    # The engine's pipes are open here without CLOEXEC.  A process that the hook leaves behind
+    # would keep them open, and the engine would wait for end of file.
     actions.extend((posix.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors())
     try:
         return posix.posix_spawn(
@@ -215,7 +218,7 @@ def _own_environment() -> Mapping[bytes, bytes]:
 def _outcome(
     pid: int, timeout: int | None, outputs: tuple[int, ...], others: set[int] | None
 ) -> str:
-    """Wait for the hook to exit; return why it failed, or ""."""
+    """Wait for the hook to exit; return the reason why it failed, "" for success."""
     if not _exits_within(pid, timeout, outputs):
         _kill(pid, others)
         return f"did not end within its timeout of {timeout} s and was killed"
@@ -248,7 +251,7 @@ def _output_file(path: str) -> int:
         fd = _memory_file("hook-output")
         _append_always(fd)
         return fd
-    # Non-blocking, in case it is a FIFO.
+    # O_NONBLOCK: opening a FIFO must not wait for a reader.
     flags = posix.O_RDWR | posix.O_CREAT | posix.O_APPEND | posix.O_NONBLOCK | posix.O_CLOEXEC
     try:
         fd = posix.open(path, flags | posix.O_NOCTTY, 0o600)
@@ -261,7 +264,7 @@ def _output_file(path: str) -> int:
 
 
 def _append_always(fd: int) -> None:
-    """Set O_APPEND: otherwise the hook would leave a hole after the file was truncated."""
+    """Set O_APPEND: otherwise the hook's next write would leave a hole in the truncated file."""
     import fcntl
 
     fcntl.fcntl(fd, fcntl.F_SETFL, posix.O_APPEND)
@@ -270,7 +273,7 @@ def _append_always(fd: int) -> None:
 def _truncate(fd: int) -> None:
     """Keep only the last ``OUTPUT_KEPT`` bytes of a file larger than ``OUTPUT_MOST``.
 
-    What the hook writes at that moment is lost, like the older output.
+    Output that the hook writes during the truncation is lost.
     """
     node = posix.fstat(fd)
     size = node.st_size
@@ -283,9 +286,9 @@ def _truncate(fd: int) -> None:
 def _kill(pid: int, others: set[int] | None) -> None:
     """Kill the hook and all processes that it has started.
 
-    The hook's process group is killed first: the hook is not reaped yet, so its pid cannot be
-    reused.  Processes in other sessions become our children when their parents exit; so all
-    children except ``others``, which existed before the hook, are killed until none is left.
+    Kills the hook's process group first: the hook is not reaped yet, so its pid cannot be reused.
+    Processes in other sessions become our children when their parents exit.  Therefore all children
+    except ``others``, which existed before the hook, are killed until none is left.
     """
     try:
         posix.killpg(pid, _signal.SIGKILL)
@@ -345,7 +348,7 @@ def _memory_file(name: str, content: bytes | None = None) -> int:
 
 
 def _printed(stdout: int, stderr: int, before: tuple[int, int]) -> str:
-    """Return the end of the hook's stderr as one line, or of its stdout if stderr is empty.
+    """Return the end of the hook's stderr as one line; that of its stdout if stderr is empty.
 
     ``before`` are the sizes of both files before the hook ran.
     """

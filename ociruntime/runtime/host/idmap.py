@@ -1,8 +1,8 @@
 """Write the id maps of a new user namespace (user_namespaces(7)).
 
 Root writes the maps directly; root of a user namespace can do so for ids that are mapped there.  An
-unprivileged user may map only their own id; newuidmap(1) and newgidmap(1) write maps of the ranges
-that /etc/subuid and /etc/subgid grant.
+unprivileged user may map only their own id. For them, newuidmap(1) and newgidmap(1) write maps with
+the ranges that /etc/subuid and /etc/subgid grant.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ociruntime.runtime.spec.config_types import IdMapping
 
 
 class Kind:
-    """The names that differ between the uid map and the gid map: file, helper, JSON path."""
+    """The names that differ between uid map and gid map: file, helper program, JSON path."""
 
     __slots__ = ("helper", "map", "name", "ranges", "where")
 
@@ -55,12 +55,12 @@ def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
 
 
 def is_own_id(mappings: list[IdMapping], own: int) -> bool:
-    """Return whether ``mappings`` contain only the id ``own``, which needs no privileges."""
+    """Return whether ``mappings`` contain only the id ``own``: no privileges are needed then."""
     return len(mappings) == 1 and mappings[0]["size"] == 1 and mappings[0]["hostID"] == own
 
 
 def _ask_helper(pid: int, kind: Kind, mappings: list[IdMapping]) -> None:
-    """Write a map with newuidmap(1) or newgidmap(1)."""
+    """Write an id map with newuidmap(1) or newgidmap(1).  Raises the errors of ``run_helper``."""
     numbers = [str(entry[key]) for entry in mappings for key in ("containerID", "hostID", "size")]
     run_helper(kind, pid, numbers)
 
@@ -84,7 +84,10 @@ def _write_map(pid: int, kind: Kind, mappings: list[IdMapping]) -> None:
 
 
 def _unmapped(kind: Kind, mappings: list[IdMapping]) -> int:
-    """Return the index of the first mapping with host ids that our namespace lacks, or -1."""
+    """Return the index of the first mapping whose host ids are not mapped in our user namespace.
+
+    Returns -1 if all host ids are mapped.
+    """
     try:
         with open(f"/proc/self/{kind.map}", encoding="ascii") as file:
             own = [[int(field) for field in line.split()] for line in file]
@@ -102,7 +105,7 @@ def _write(pid: int, name: str, text: str) -> None:
     try:
         fd = posix.open(path, posix.O_WRONLY | posix.O_CLOEXEC)
         try:
-            # A single write: the kernel accepts only a complete map.
+            # Write the map with one write(2): the kernel accepts only a complete map.
             posix.write(fd, text.encode())
         finally:
             posix.close(fd)
@@ -188,7 +191,10 @@ def _refusal(kind: Kind, program: str, numbers: list[str], stderr: str) -> Confi
 def missing_line(
     file: str, name: str, first: int, size: int, granted: Sequence[tuple[int, int]]
 ) -> str:
-    """Return a hint: the command that adds a range to /etc/subuid or /etc/subgid."""
+    """Return the remedy for a missing range: the line to add to /etc/subuid or /etc/subgid.
+
+    ``granted`` lists the ranges that ``file`` already grants to the user ``name``.
+    """
     ranges = ", ".join(f"{start}:{count}" for start, count in granted) or "no range"
     return (
         f"{file} grants {name} {ranges}; as root: echo {name}:{first}:{size} >>{file},"

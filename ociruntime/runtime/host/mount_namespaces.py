@@ -1,7 +1,8 @@
-"""Make a root filesystem a mount point in a temporary mount namespace; read mount ids.
+"""Make a root filesystem a mount point in a temporary mount namespace; read the ids of mounts.
 
-criu requires that the root is a mount point.  It is mounted in a namespace that only programs
-started there use: the kernel removes the mount with the last of them, even if we are killed.
+criu requires that the root is a mount point.  It is mounted in a new namespace, which only the
+programs started there use: the kernel removes the mount with the last of them, even if this process
+is killed.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from ociruntime.base.linux import CLONE_NEWNS
 
 @contextmanager
 def private_root(path: str) -> Iterator[None]:
-    """Enter a new mount namespace where ``path`` is a mount point; return to ours at the end.
+    """Context manager: enter a new mount namespace where ``path`` is a mount point.
 
-    The working directory is restored, too.  Raises HostError.
+    At its end, returns to the original mount namespace and working directory.  Raises HostError.
     """
     from ociruntime._system_calls import ffi, lib
 
@@ -57,7 +58,7 @@ class MountId:
         self.unique = unique
 
     def is_same(self, other: MountId) -> bool:
-        """Return whether ``other`` has the same ids."""
+        """Return whether ``other`` has the same ``number`` and the same ``unique``."""
         return (self.number, self.unique) == (other.number, other.unique)
 
 

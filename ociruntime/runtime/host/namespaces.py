@@ -1,4 +1,4 @@
-"""Compare processes' namespaces (namespaces(7)); explain why one could not be created."""
+"""Compare the namespaces of processes (namespaces(7)); explain why one cannot be created."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ociruntime.runtime.spec.config_types import Config, IdMapping
 def namespaces_apart(pid: int) -> int:
     """Return the CLONE_NEW* flags of the namespaces that process ``pid`` does not share with us.
 
-    Types of namespaces that the kernel does not support are left out.  Raises HostError.
+    Ignores types of namespaces that the kernel does not support.  Raises HostError.
     """
     apart = 0
     for kind, file in NAMESPACE_FILES.items():
@@ -39,7 +39,7 @@ _FILES = {"network": "net"}  # type -> file in /proc/PID/ns, if the names differ
 
 
 def check_settings(config: Config) -> None:
-    """Raise ConfigError for a host name or sysctl that would change the host."""
+    """Raise ConfigError for a host name or sysctl that would change the host's namespace."""
     linux = config.get("linux", {})
     paths = {one["type"]: one["path"] for one in linux.get("namespaces", []) if one.get("path")}
     if "user" in paths:
@@ -82,15 +82,15 @@ def _check_mappings(mappings: dict[str, list[IdMapping]], path: str) -> None:
 def _maps_of(path: str, names: list[str]) -> dict[str, list[tuple[int, int, int]]]:
     """Return the id maps of the user namespace at ``path``; {} if they cannot be read.
 
-    ``names`` are the files to read (``uid_map``, ``gid_map``).  The result maps each to a list of
-    (inside, outside, size).
+    ``names`` are the files to read (``uid_map``, ``gid_map``).  The result maps each name to a list
+    of (inside, outside, size).
     """
     if not names:
         return {}
     try:
         namespace = posix.stat(path)
     except OSError:
-        return {}  # joining the namespace will report the error
+        return {}  # setns(2) will report the error
     pids = [each for each in path.split("/")[2:3] if path.startswith("/proc/") and each.isdigit()]
     for pid in pids or [each for each in posix.listdir("/proc") if each.isdigit()]:
         try:
@@ -126,11 +126,11 @@ def _is_own(kind: str, path: str) -> bool:
     try:
         joined, own = posix.stat(path), posix.stat(f"/proc/self/ns/{_FILES.get(kind, kind)}")
     except OSError:
-        return False  # joining the namespace will report the error
+        return False  # setns(2) will report the error
     return (joined.st_dev, joined.st_ino) == (own.st_dev, own.st_ino)
 
 
-# Switches of Debian and Ubuntu: (file below /proc/sys, value that denies user namespaces, remedy).
+# Sysctls of Debian and Ubuntu: (file below /proc/sys, value that denies user namespaces, remedy).
 SWITCHES = (
     (
         "kernel/unprivileged_userns_clone",
@@ -162,7 +162,7 @@ DEPTH = "a limit is reached: sysctl user.max_*_namespaces, or 32 nested user nam
 
 
 def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
-    """Return cause and remedy for an errno of clone(2) or unshare(2); "" if unknown.
+    """Return the cause and the remedy for an errno of clone(2) or unshare(2); "" if unknown.
 
     ``read`` returns the text of a file below /proc, "" if it is missing.
     """
@@ -183,12 +183,12 @@ def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
 
 
 def _is_host_root(read: Callable[[str], str]) -> bool:
-    """Return whether we are root of the initial user namespace, which no sysctl restricts."""
+    """Return whether this process is root of the initial user namespace: no sysctl restricts it."""
     return "\nUid:\t0\t0\t" in read("self/status") and read("self/uid_map").split()[1:2] == ["0"]
 
 
 def _is_chroot(mountinfo: str) -> bool:
-    """Return whether / is not a mount point, because this process is in a chroot."""
+    """Return whether this process is in a chroot, that is, whether / is not a mount point."""
     points = [mount.target for mount in parse_mountinfo(mountinfo)]
     return bool(points) and "/" not in points
 

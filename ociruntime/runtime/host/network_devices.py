@@ -1,15 +1,15 @@
 """Move network devices into a container, and back (config-linux.md#network-devices).
 
 A device that moves to another namespace goes down, and loses its addresses and routes.  Therefore
-these are read before the move and restored after it, in both directions.  A device is moved under a
+they are read before the move and restored after it, in both directions.  A device is moved under a
 temporary name, so that two devices can swap names, or the kernel can choose one (``eth%d``).
 
 When a device is moved back, its inode number in sysfs identifies it (``network_namespace.py``):
 another process in a joined namespace can create a device with any name, index and hardware address.
-It is moved back by way of a new namespace, where no other process can replace it while it is
+The device first moves to a new, empty namespace, where no other process can replace it while it is
 checked.
 
-When the last process of a namespace exits, the kernel removes the namespace at once: it destroys
+When the last process of a namespace exits, the kernel removes the namespace at once.  It destroys
 virtual devices, and moves hardware devices to the initial network namespace, without addresses.
 """
 
@@ -134,9 +134,9 @@ def where(name: str) -> str:
 def survey(
     configured: Mapping[str, NetDevice], own: NetworkNamespace, target: NetworkNamespace | None
 ) -> list[Device]:
-    """Return the configured devices with their current attributes; change nothing.
+    """Return the configured devices with their current attributes; do not change the devices.
 
-    ``target`` is None if the container's namespace does not exist yet.  Raises OSError, and
+    ``target`` is the container's namespace, None if it does not exist yet.  Raises OSError, and
     ConfigError if a device cannot be moved.
     """
     devices = []
@@ -164,7 +164,7 @@ def survey(
 
 
 def _check(name: str, link: Link | None, new_name: str, target: Rtnetlink | None) -> None:
-    """Raise ConfigError if a device cannot be moved or renamed."""
+    """Raise ConfigError if the device ``name`` cannot be moved or renamed."""
     if link is None:
         return
     if link.name != name:
@@ -192,8 +192,7 @@ def _addresses(own: Rtnetlink, index: int) -> list[bytes]:
             continue
         flags &= IFA_F_SETTABLE
         if family == AF_INET6:
-            # Duplicate address detection was done when the device got the address; repeating it
-            # would make the address unusable for a second.
+            # Skip duplicate address detection: it would make the address unusable for a second.
             flags |= IFA_F_NODAD
         message = pack(ADDRESS, family, prefix, 0, scope, 0)
         message += attribute(IFA_FLAGS, pack("=I", flags))
@@ -203,7 +202,10 @@ def _addresses(own: Rtnetlink, index: int) -> list[bytes]:
 
 
 def _routes(own: Rtnetlink, index: int) -> list[bytes]:
-    """Return RTM_NEWROUTE bodies for the device's configured routes, gatewayless ones first."""
+    """Return the bodies of RTM_NEWROUTE messages for the device's configured routes.
+
+    Routes without a gateway come first: routes with a gateway depend on them.
+    """
     near: list[bytes] = []
     far: list[bytes] = []
     oif = attribute(RTA_OIF, pack("=I", index))
@@ -234,12 +236,12 @@ def carry_over(
 ) -> list[str]:
     """Move the devices into the container; return a warning for each route that was lost.
 
-    ``namespace`` is a descriptor of the container's namespace.  ``record`` is called before the
-    first device is moved, and again when the new indexes are known.  Raises HostError;
-    ``bring_back`` then undoes the moves made so far.
+    ``namespace`` is a descriptor of the container's namespace ``target``.  ``record`` is called
+    before the first device is moved, and again when the new indexes are known.  After a HostError,
+    the caller must undo the moves with ``bring_back``.
     """
     record(devices)
-    # Patterns last: the kernel must not choose a name that another device needs.
+    # Rename devices with a pattern last: the kernel must not choose a name that another one needs.
     devices = sorted(devices, key=lambda each: "%" in each.wanted)
     moved = [(device, _move(device, own, target, namespace)) for device in devices]
     record(devices)
@@ -292,7 +294,7 @@ def bring_back(devices: list[Device], own: NetworkNamespace, source: NetworkName
             try:
                 link = _bring_back(device, own, source, transit, (namespace, home))
             except HostError as error:
-                failure = failure or error  # the other devices are still moved back
+                failure = failure or error  # continue with the other devices
                 continue
             if link is None:
                 lost.append(_not_found(device, gone=source is own))
@@ -316,7 +318,7 @@ def _bring_back(
 ) -> Link | None:
     """Move a device back and restore it; return its link, or None if it is not found.
 
-    ``namespaces``: descriptors of ``transit`` and of our own namespace.  Raises HostError.
+    ``namespaces``: descriptors of ``transit`` and of ``own``.  Raises HostError.
     """
     try:
         if device.identity:
@@ -325,7 +327,7 @@ def _bring_back(
             link = own.links.link_at(device.index)
         if link is None or link.name != device.name:
             link = _carry_home(device, own, source, transit, namespaces)
-        # The kernel sets a device down when it moves it: one that is up was never moved.
+        # The kernel sets a moved device down, so a device that is up was never moved.
         if link is not None and not link.flags & IFF_UP:
             _give_addresses(device, own.links, link.index, True)
             if device.up:
@@ -342,9 +344,9 @@ def _carry_home(
     transit: NetworkNamespace,
     namespaces: tuple[int, int],
 ) -> Link | None:
-    """Move a device to our namespace by way of ``transit``; return its link, None if not found.
+    """Move a device from ``source`` to ``own`` by way of ``transit``; return its link.
 
-    Raises OSError.
+    Returns None if the device is not found.  Raises OSError.
     """
     there, link = own, own.find(device.identity, device.index)
     if link is None:
@@ -354,14 +356,14 @@ def _carry_home(
     there.links.move(link.index, namespaces[0], device.temporary)
     link = transit.find(device.identity)
     if link is None:
-        return None  # another device took its place, which is destroyed with ``transit``
+        return None  # another device has its index; the kernel destroys it with ``transit``
     _restore(device, link, transit.links)
     transit.links.move(link.index, namespaces[1], device.name)
     return own.find(device.identity)
 
 
 def _restore(device: Device, link: Link, there: Rtnetlink) -> None:
-    """Remove alternative names that were added, and restore the hardware address.
+    """Restore the device's hardware address, and remove alternative names that were added.
 
     Raises OSError.
     """

@@ -1,8 +1,8 @@
-"""A network namespace and its devices, identified by sysfs inodes, which no process can forge.
+"""A network namespace whose devices are identified by sysfs inodes, which no process can forge.
 
 With CAP_NET_ADMIN in a namespace, a process can choose the name, index and hardware address of
-every device there.  But the kernel chooses the inode number of a device's directory in sysfs: it
-stays the same when the device moves to another namespace, and is not reused before a reboot.
+every device there.  But the kernel chooses the inode number of a device's directory in sysfs.  That
+number stays the same when the device moves to another namespace, and is not reused before a reboot.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NetworkNamespace:
             os.close(self._devices)
 
     def identity(self, name: str) -> int:
-        """Return the device's inode number in sysfs, which identifies it; 0 without sysfs.
+        """Return the inode number in sysfs of the device ``name``; 0 without sysfs.
 
         Raises OSError.
         """
@@ -46,8 +46,8 @@ class NetworkNamespace:
     def find(self, identity: int, index: int = 0) -> Link | None:
         """Return the device with the inode number ``identity`` in sysfs, or None.
 
-        ``index``: last known index of the device, or 0.  Listing the directory alone can miss a
-        device that a process keeps renaming.  Raises OSError.
+        ``index``: last known index of the device, or 0.  It is needed because listing the directory
+        can miss a device that a process keeps renaming.  Raises OSError.
         """
         if not identity or self._devices < 0:
             return None
@@ -60,7 +60,7 @@ class NetworkNamespace:
         return None
 
     def _find_by_index(self, identity: int, index: int) -> tuple[Link | None, bool]:
-        """Return (the device at ``index`` if it has this identity, else None; steady).
+        """Return (device, steady): the device at ``index`` if it has this identity, else None.
 
         ``steady`` is False if the device was renamed in the meantime, so that the caller must
         retry.
@@ -74,7 +74,7 @@ class NetworkNamespace:
             return None, False
 
     def _find_in_all(self, identity: int) -> tuple[Link | None, bool]:
-        """Return (the device with this identity, else None; steady).
+        """Return (device, steady): the device with this identity, None if there is none.
 
         ``steady`` is False if a device was renamed in the meantime, so that the caller must retry.
         """

@@ -1,6 +1,6 @@
 """Compile linux.seccomp to the BPF filter that the executor loads (config-linux.md#seccomp).
 
-libseccomp compiles the rules; this module decides the action of each rule, which rules are left
+libseccomp compiles the rules.  This module decides the action of each rule, which rules are left
 out, the filter's flags, and the response to system calls that are newer than the profile.
 """
 
@@ -84,9 +84,9 @@ def compile_filter(
 ) -> tuple[bytes, int]:
     """Compile ``linux.seccomp``; return (``struct sock_filter`` array, SECCOMP_FILTER_FLAG_*).
 
-    ``unknown`` is called with the quoted name of each system call that libseccomp does not know,
-    which is skipped.  Raises ConfigError for values that are invalid, or that the kernel or
-    libseccomp does not support.
+    Skips each system call that libseccomp does not know, and calls ``unknown`` with its quoted
+    name.  Raises ConfigError for values that are invalid, or that the kernel or libseccomp does not
+    support.
     """
     default = _action(
         profile["defaultAction"],
@@ -101,8 +101,8 @@ def compile_filter(
     )
     flags = filter_flags(profile.get("flags"), notifies)
     program, highest = _compile(default, tokens, rules, unknown)
-    # A newer libc falls back to an older system call only after an errno.  A profile that kills
-    # does so on purpose; one that allows, logs or traces needs no correction.
+    # ENOSYS is for profiles with an errno as default: libc then falls back to an older system call.
+    # A profile that kills does so on purpose; one that allows, logs or traces needs no stub.
     if default & ~0xFFFF == SECCOMP_RET_ERRNO and default & 0xFFFF != ENOSYS:
         program = with_enosys_stub(program, highest)
     if len(program) > MAX_INSTRUCTIONS * INSTRUCTION_SIZE:
@@ -116,9 +116,9 @@ def compile_filter(
 def filter_flags(names: list[str] | None, notifies: bool) -> int:
     """Return the SECCOMP_FILTER_FLAG_* bits for ``linux.seccomp.flags``.
 
-    ``notifies``: a rule has SCMP_ACT_NOTIFY.  If ``names`` is None, SPEC_ALLOW is set if the kernel
-    supports it, as in other runtimes: it disables a mitigation that slows down every container, and
-    engines do not set flags.  Raises ConfigError for an unknown or unsupported flag.
+    ``notifies``: a rule has SCMP_ACT_NOTIFY.  If ``names`` is None, sets SPEC_ALLOW if the kernel
+    supports it, as other runtimes do: this flag disables a mitigation that slows down every
+    container, and engines do not set flags.  Raises ConfigError for an unknown or unsupported flag.
     """
     from ociruntime._seccomp import lib
 
@@ -135,7 +135,7 @@ def filter_flags(names: list[str] | None, notifies: bool) -> int:
             raise ConfigError(f"{WHERE}.flags[{i}]", f'"{name}" is not supported by this kernel')
         flags |= flag
     if not notifies:
-        # This flag affects only the wait for an agent.
+        # This flag only affects how the kernel waits for an agent.
         return flags & ~WAIT_KILLABLE
     # The program has one thread when the filter is loaded, so TSYNC is not needed.  The executor
     # has another thread then, which must not get the filter; and the kernel refuses TSYNC
@@ -228,7 +228,10 @@ def _compile(
     rules: list[Rule],
     unknown: Callable[[str], None] | None,
 ) -> tuple[bytes, list[tuple[int, int]]]:
-    """Return (filter without ENOSYS stub, [(architecture token, its highest system call)])."""
+    """Compile the rules with libseccomp, without the ENOSYS stub.
+
+    Returns (filter, [(architecture token, highest system call number in the rules)]).
+    """
     from ociruntime._seccomp import ffi, lib
 
     native: int = lib.filter_native()
@@ -246,7 +249,7 @@ def _compile(
     text = "\0".join(names).encode(errors="replace") + b"\0"
     if text.count(b"\0") != max(len(names), 1):
         raise ConfigError(f"{WHERE}.syscalls", "the name of a system call contains a NUL byte")
-    # Variables keep these alive until the call returns: the request holds only addresses.
+    # Variables keep the C objects alive until the call returns: the request holds only addresses.
     architectures = pack(f"{len(tokens)}I", *tokens)
     packed_rules = pack(f"{len(rule_numbers)}I", *rule_numbers)
     conditions = pack(f"{len(condition_numbers)}Q", *condition_numbers)
@@ -286,7 +289,7 @@ def _refused(
     tokens: list[int],
     rules: list[Rule],
 ) -> Exception:
-    """Return the error for a failed call of ``filter_compile``."""
+    """Return the error for a failed call of the shim's ``filter_compile``."""
     import posix
 
     from ociruntime._seccomp import lib
@@ -316,12 +319,12 @@ def _refused(
     )
 
 
-# ENOSYS for the system calls that are newer than a seccomp profile.
+# A stub that answers ENOSYS to system calls that are newer than the seccomp profile.
 #
-# A profile that answers EPERM by default also answers EPERM to calls which its author could not
-# know.  C libraries try such a call first and fall back to an older one only on ENOSYS, so old
-# profiles break new programs.  Therefore a few instructions go before the compiled filter: a
-# number above the highest one that the profile names is answered with ENOSYS.
+# A profile that answers EPERM by default also answers EPERM to system calls that are newer than the
+# profile.  C libraries try a new call first and fall back to an older one only on ENOSYS, so old
+# profiles break new programs.  Therefore the stub before the compiled filter answers ENOSYS to a
+# system call whose number is above all numbers in the profile.
 
 X86_64 = 0xC000003E  # AUDIT_ARCH_X86_64
 X32 = 0x4000003E  # libseccomp's token; the kernel reports X86_64 and sets this bit:

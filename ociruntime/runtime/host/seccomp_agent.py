@@ -17,7 +17,10 @@ SECONDS = 30.0  # timeout for an agent that does not accept or does not read
 
 
 class SeccompAgent:
-    """A connection to the agent at ``path``; ``metadata``: ``listenerMetadata`` of config.json."""
+    """A connection to the seccomp agent at ``path``.
+
+    ``metadata`` is ``linux.seccomp.listenerMetadata`` of config.json.
+    """
 
     __slots__ = ("_metadata", "_path", "_socket")
 
@@ -30,8 +33,8 @@ class SeccompAgent:
     def hand_on(self, listener: int, pid: int, state: dict[str, Any]) -> None:
         """Send ``listener`` and the container process state of ``pid``, then close the connection.
 
-        ``listener``: descriptor of the seccomp notifications; ``state``: the container's state
-        document.  Raises HostError.
+        ``listener``: descriptor of the seccomp notifications.  ``state``: the container's state
+        (runtime-spec, runtime.md).  Raises HostError.
         """
         data = dump(process_state(pid, self._metadata, state)).encode("utf-8", "surrogateescape")
         action = f'send to the seccomp agent "{self._path}"'

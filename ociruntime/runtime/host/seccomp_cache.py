@@ -39,15 +39,15 @@ MAGIC = b"SECCOMP2"
 HEAD = Struct("=8sIIIIII")
 CHECKED = 12  # offset of the data that the CRC covers
 
-# Members about the agent (listenerPath, listenerMetadata) do not affect the filter.
+# listenerPath and listenerMetadata, which only the agent needs, do not affect the filter.
 DECISIVE = ("defaultAction", "defaultErrnoRet", "architectures", "flags", "syscalls")
 
 
 def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int, frozenset[str]]:
     """Return (filter, flags, allowed calls) for a profile, from the cache if possible.
 
-    ``directory`` is the cache.  Filter and flags are the result of ``seccomp.compile_filter``, the
-    calls that of ``seccomp_verdicts.allowed_calls``.  Raises ConfigError.
+    ``directory`` is the cache.  ``seccomp.compile_filter`` returns filter and flags,
+    ``seccomp_verdicts.allowed_calls`` the allowed calls.  Raises ConfigError.
     """
     members = [profile.get(name) for name in DECISIVE]
     # marshal version 2 has no references, so that equal values give equal bytes.
@@ -114,7 +114,7 @@ def _store(
 
 
 def _evict(directory: str) -> None:
-    """Remove the oldest files, including unfinished ones of killed writers, to make room."""
+    """Remove the oldest cache files, and unfinished files of killed writers, to make room."""
     paths = [f"{directory}/{name}" for name in posix.listdir(directory)]
     if len(paths) < LIMIT:
         return
@@ -137,7 +137,7 @@ def _makers() -> list[bytes]:
 
 
 def _mapped_files() -> bytes:
-    # A short read does not mean the end: the kernel returns a page at a time.
+    # Read until end of file: the kernel returns at most a page at a time.
     fd = posix.open("/proc/self/maps", posix.O_RDONLY | posix.O_CLOEXEC)
     try:
         return b"".join(iter(lambda: posix.read(fd, 1 << 16), b""))
@@ -159,7 +159,7 @@ def _identity(path: bytes) -> bytes:
 
 def _read_private(path: str) -> bytes:
     """Return the content of a file; b"" if other users may access the file.  Raises OSError."""
-    # Non-blocking, in case it is a FIFO.
+    # O_NONBLOCK: opening a FIFO must not wait for a writer.
     flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
     fd = posix.open(path, flags)
     try:

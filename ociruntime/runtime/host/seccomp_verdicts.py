@@ -1,8 +1,8 @@
 """Predict a compiled filter's verdicts on the system calls that the executor makes under it.
 
-This is a small interpreter for the subset of classic BPF that libseccomp generates.  For values
-that are not known beforehand (pointers, descriptors) it follows every branch; a call is allowed
-only if all branches end in ALLOW or LOG.  An unknown instruction counts as a denial.
+This is a small interpreter for the subset of classic BPF that libseccomp generates. For values that
+are not known beforehand (pointers, descriptors) it follows every branch.  A call is allowed only if
+all branches end in ALLOW or LOG.  An unknown instruction counts as a denial.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def allowed_calls(program: bytes) -> frozenset[str]:
 
 
 def lets_through(program: bytes, architecture: int, number: int, known: dict[int, int]) -> bool:
-    """Return whether the filter allows a call; ``known``: {index: value} of its arguments."""
+    """Return whether the filter allows system call ``number``.
+
+    ``known``: {index: value} of the arguments whose values are known.
+    """
     data: dict[int, int] = {NUMBER: number, ARCHITECTURE: architecture}
     for index, value in known.items():
         low, high = value & 0xFFFFFFFF, value >> 32

@@ -1,7 +1,7 @@
 """The start gate: the socket in the state directory at which a created container waits.
 
-Only the container's init holds the listening socket, until it executes the program.  So the kernel
-shows whether a container was started: once no process waits, it refuses connections.
+Only the container's init holds the listening socket, until it executes the program.  Once the
+program runs, the kernel refuses connections: this shows that the container was started.
 """
 
 from __future__ import annotations
@@ -45,12 +45,10 @@ def make_gate(directory: str) -> _socket.socket:
 
 
 def connect_gate(directory: str) -> _socket.socket | None:
-    """Connect to the init that waits for `start`; return None if none does.  Raises HostError.
+    """Connect to the init that waits for `start`; return None if none waits.  Raises HostError.
 
-    ``directory`` is the container's state directory.
-
-    A process that has traced the init may hold the listening socket, with a full queue: connect(2)
-    would then block until that process exits.
+    ``directory`` is the container's state directory.  Never blocks: a process that has traced the
+    init may hold the listening socket with a full queue, where connect(2) would wait for its exit.
     """
     connection = _connection(directory)
     deadline = time.monotonic() + CONNECT_SECONDS
@@ -77,7 +75,7 @@ def is_waiting(directory: str) -> bool:
     connection = _connection(directory)
     error = _try_to_connect(directory, connection)
     connection.close()
-    if error is None or error.errno == errno.EAGAIN:  # a full queue belongs to a waiting process
+    if error is None or error.errno == errno.EAGAIN:  # EAGAIN: the queue of a waiting init is full
         return True
     if error.errno in GONE:
         return False
@@ -97,7 +95,7 @@ def _try_to_connect(directory: str, connection: _socket.socket) -> OSError | Non
         try:
             _by_short_path(directory, connection.connect)
         except InterruptedError:
-            continue  # Python repeats connect(2) only for blocking sockets
+            continue  # Python retries connect(2) after a signal only for blocking sockets
         except OSError as error:
             return error
         return None
@@ -109,7 +107,7 @@ def remove_gate(directory: str) -> None:
 
 
 def _by_short_path(directory: str, use: Callable[[str], object]) -> None:
-    """Call ``use`` with a short path of the start gate, as unix(7) limits paths to 107 bytes."""
+    """Call ``use`` with a short path of the start gate: unix(7) limits paths to 107 bytes."""
     path = f"{directory}/{NAME}"
     if len(path) <= 100:
         use(path)

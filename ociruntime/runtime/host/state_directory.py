@@ -1,6 +1,6 @@
 """The state directories, one per container: create, lock, find and remove them.
 
-A state directory has only the facts that cannot be looked up elsewhere.
+A state directory stores only facts that the runtime cannot read from the kernel.
 
     ROOT/ID/             a container; appears by one rename when it is created
         state.json       facts fixed at creation, written once
@@ -40,8 +40,8 @@ DELETING = ".deleting-"
 ROOT_MOUNT = "root-mount.json"
 FILTERS = ".seccomp"
 LOCK_SECONDS = 20.0
-# A process that a killed command has just cloned holds the command's descriptors, and so its lock,
-# until it executes the executor.
+# A child that a killed command has just cloned shares the command's lock until it executes the
+# executor.
 DYING_SECONDS = 0.2
 
 CLASH = {17, 39}  # EEXIST, ENOTEMPTY: the new name is in use
@@ -63,7 +63,8 @@ def container_ids(root: str) -> list[str]:
 def find_directory(root: str, container_id: str) -> str:
     """Return the path of a container's state directory.
 
-    Raises NoSuchContainer, and HostError if it cannot be read or other users can change it.
+    Raises NoSuchContainer, and HostError if the directory is unreadable or other users can change
+    it.
     """
     path = f"{root}/{container_id}"
     if not (check_directory(root, STATE_DIRECTORY) and check_entry(path, STATE_DIRECTORY)):
@@ -72,9 +73,9 @@ def find_directory(root: str, container_id: str) -> str:
 
 
 def stale_directories(root: str, container_id: str) -> list[str]:
-    """Return the directories left by an interrupted ``create`` or ``delete`` of this id.
+    """Return the directories left by an interrupted ``create`` or ``delete`` of this container id.
 
-    Raises HostError, also if other users can change the directories.
+    Raises HostError if the state root is unreadable or other users can change the directories.
     """
     check_directory(root, STATE_DIRECTORY)
     paths = [f"{root}/{prefix}{container_id}" for prefix in (CREATING, DELETING)]
@@ -84,8 +85,8 @@ def stale_directories(root: str, container_id: str) -> list[str]:
 class Lock:
     """An exclusive lock on a directory, held until ``release``.
 
-    ``acquire`` returns None if the directory is missing, or was replaced during the wait.  It
-    raises ContainerError after ``seconds``, and HostError.
+    ``acquire`` returns None if the directory is missing, or was replaced while it waited. It raises
+    ContainerError if another process holds the lock for ``seconds``, and HostError.
     """
 
     __slots__ = ("fd",)
@@ -139,8 +140,9 @@ def _is_same(fd: int, path: str) -> bool:
 def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -> tuple[str, Lock]:
     """Create and lock the ``.creating-`` directory of a new container; return (path, lock).
 
-    ``clear(path)`` is called to undo the changes that a killed ``create`` of the same id has
-    recorded there.  The caller has checked the state root.  Raises ContainerExists, HostError.
+    Calls ``clear(path)`` for the directory of a killed ``create`` of the same id, to undo the
+    changes recorded there.  The caller has checked the state root.  Raises ContainerExists and
+    HostError.
     """
     path = f"{root}/{CREATING}{container_id}"
     while True:
@@ -161,7 +163,7 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
             raise
         if lock is None:
             continue
-        # The check above may have come before another creation's last rename, the mkdir after it.
+        # Check again: another `create` may have renamed its directory between the check and mkdir.
         if exists(f"{root}/{container_id}"):
             _remove_empty(path)
             lock.release()
@@ -180,7 +182,7 @@ def _remove_empty(path: str) -> None:
 def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> None:
     """Call ``clear`` with the stale state directory ``path``, then remove the directory.
 
-    Raises ContainerError if the directory is locked.  That does not mean that the container exists:
+    Raises ContainerError if the directory is locked. The container does not exist yet in that case:
     the command that holds the lock may still fail.
     """
     try:
@@ -200,9 +202,9 @@ def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> N
 
 
 def commit_creation(path: str, root: str, container_id: str) -> str:
-    """Rename a ``.creating-`` directory, which publishes the container; return the new path.
+    """Publish a new container: rename its ``.creating-`` directory; return the new path.
 
-    Raises ContainerExists, HostError.
+    Raises ContainerExists and HostError.
     """
     final = f"{root}/{container_id}"
     try:
@@ -217,7 +219,7 @@ def commit_creation(path: str, root: str, container_id: str) -> str:
 def remove_directory(path: str) -> None:
     """Remove a state directory with its files; do nothing if it is missing.
 
-    The directory is renamed first, so that no command finds it half removed.  Raises HostError.
+    Renames the directory first, so that no command finds it half removed.  Raises HostError.
     """
     directory, _, name = path.rpartition("/")
     doomed = path if name.startswith(".") else f"{directory}/{DELETING}{name}"

@@ -1,1 +1,1 @@
-"""The lifecycle of containers: a file per command, with the order and rollback of its steps."""
+"""The lifecycle of containers: a file for each command, with its steps and their rollback."""

@@ -1,8 +1,8 @@
-"""A container, as described by its state directory and the kernel.
+"""A container, read from its state directory and the kernel.
 
 ``state.json`` holds only facts fixed at creation.  Facts that change are never stored: /proc shows
-whether the container's init is alive, the start gate shows whether it still waits for `start`, and
-the cgroup shows whether it is frozen.
+whether the container's init is alive, the start gate whether it still waits for `start`, and the
+cgroup whether it is frozen.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ _UNIT_MEMBERS = (("unit", str), ("user", bool), ("subgroup", str))
 
 
 class Container:
-    """A container; ``facts`` is the content of its state.json."""
+    """A container.
+
+    ``facts`` is the content of its state.json.
+    """
 
     __slots__ = ("directory", "facts", "id")
 
@@ -64,7 +67,7 @@ class Container:
 
     @property
     def pid(self) -> int:
-        """The pid of the container's init, even after it has exited."""
+        """The pid of the container's init; the same number after the init has exited."""
         return int(self.facts["pid"])
 
     @property
@@ -85,7 +88,8 @@ class Container:
     def status(self) -> str:
         """Return the current status: ``created``, ``running``, ``paused`` or ``stopped``.
 
-        The gate is checked first: `delete` removes it too, but only after the init has exited.
+        Checks the start gate first: `delete` removes the gate, too, but only after the init has
+        exited.
         """
         has_gate = exists(f"{self.directory}/{GATE_NAME}")
         waits = has_gate and is_waiting(self.directory)
@@ -95,11 +99,11 @@ class Container:
             return PAUSED
         if waits:
             return CREATED
-        # A dying init has closed the gate, but is not a zombie yet; it may never have been started.
+        # A dying init has closed the gate, but is not a zombie yet: the closed gate proves nothing.
         return STOPPED if has_gate and is_exiting(self.pid) else RUNNING
 
     def _frozen(self) -> bool:
-        """Return whether the cgroup is frozen, read from the freezer file named in ``facts``."""
+        """Return whether the container's cgroup is frozen; reads the freezer file in ``facts``."""
         path = self.facts["freezer"]
         if not path:
             return False
@@ -134,14 +138,14 @@ class Container:
         return SeccompAgent(path, metadata)
 
     def cgroup(self) -> Cgroup:
-        """Return the container's cgroup, one directory per hierarchy.  Raises HostError."""
+        """Return the container's cgroup, which spans all hierarchies.  Raises HostError."""
         return recorded_cgroup(self.directory)
 
 
 def freezer_file(hierarchies: tuple[tuple[str, str], ...]) -> str:
-    """Return the path of the file that freezes a cgroup; "" if it has no freezer controller.
+    """Return the path of the file that shows the freezer's state; "" without a freezer controller.
 
-    ``hierarchies`` are pairs (mount option, directory); the option of cgroup v2 is "".
+    ``hierarchies`` are pairs (mount option, directory); the mount option is "" for cgroup v2.
     """
     unified = ""
     for option, directory in hierarchies:
@@ -158,7 +162,7 @@ def write_facts(directory: str, facts: dict[str, Any]) -> None:
 
 
 def write_cgroup(directory: str, cgroup: Cgroup) -> None:
-    """Write cgroup.json, before the cgroups are created.  Raises HostError."""
+    """Write cgroup.json to the state directory, before the cgroups exist.  Raises HostError."""
     data = dump(cgroup.record()).encode()
     try:
         replace_file(f"{directory}/{CGROUP}", data)
@@ -206,7 +210,7 @@ def recorded_cgroup(directory: str) -> Cgroup:
 def check_record(record: object, members: Members, path: str) -> None:
     """Raise ContainerError unless ``record``, read from ``path``, is an object with ``members``.
 
-    Any other members are ignored: a later version may have added them.
+    Ignores other members: a later version of ociruntime may have added them.
     """
     missing = ""
     if isinstance(record, dict):
@@ -227,7 +231,7 @@ def _damaged(path: str, why: str) -> ContainerError:
 def load(root: str, container_id: str) -> Container:
     """Return the container with this id.
 
-    Raises NoSuchContainer, HostError, and ContainerError if its record is damaged.
+    Raises NoSuchContainer, HostError, and ContainerError if its state.json is damaged.
     """
     directory = find_directory(root, container_id)
     try:
@@ -240,7 +244,8 @@ def load(root: str, container_id: str) -> Container:
         raise ContainerError(
             f'read the state of container "{container_id}": {directory}/{STATE} was written by'
             " another runtime, or another version of ociruntime",
-            "use that one, or remove the directory once the container's processes have exited",
+            "use the runtime that wrote it, or remove the directory once the container's"
+            " processes have exited",
         )
     check_record(facts, _MEMBERS, f"{directory}/{STATE}")
     match facts["seccompAgent"]:
@@ -275,7 +280,7 @@ def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[C
 
 
 def document(container: Container, status: str) -> dict[str, Any]:
-    """Return the state document (runtime.md#state) for hooks and agents, with the host's pid."""
+    """Return the state document (runtime.md#state) for hooks and agents; its pid is the host's."""
     return state_document(
         SPEC_VERSION,
         container.id,
@@ -296,7 +301,7 @@ def owner_of(directory: str) -> tuple[int, str]:
     except OSError as error:
         raise HostError(f'stat "{directory}"', error) from None
     if uid == 0:
-        return uid, "root"  # saves reading /etc/passwd in each call
+        return uid, "root"  # without reading /etc/passwd
     from pwd import getpwuid
 
     try:

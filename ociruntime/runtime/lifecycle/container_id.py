@@ -1,4 +1,4 @@
-"""The syntax of container ids."""
+"""The syntax check of container ids."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ LONGEST = 240  # a file name has at most 255 bytes, and state directories prefix
 def check_id(container_id: str) -> None:
     """Raise UsageError unless ``container_id`` is a valid container id.
 
-    The syntax is runc's, except that a leading dot (reserved for the state root's own files) and a
-    leading dash (an option) are refused.
+    The syntax is runc's, with two exceptions: an id must not begin with a dot, which is reserved
+    for the state root's own files, or with a dash, which begins an option.
     """
     if not container_id:
         raise UsageError("container id cannot be empty")

@@ -1,4 +1,4 @@
-"""sd_notify(3) for containers: each gets its own socket, which `start` and `run` relay."""
+"""sd_notify(3) for containers: each has a separate socket, which `start` and `run` relay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def with_socket(config: Config, state_directory: str) -> Config:
         "source": f"{state_directory}/{DIRECTORY}",
         "options": ["bind", "ro", "nosuid", "nodev", "noexec"],
     }
-    # If the environment has NOTIFY_SOCKET already, this later entry overrides it.
+    # This entry overrides an earlier NOTIFY_SOCKET in process.env.
     env = [*(process.get("env") or ()), f"NOTIFY_SOCKET={INSIDE}/{NAME}"]
     return {
         **config,
@@ -39,10 +39,10 @@ def with_socket(config: Config, state_directory: str) -> Config:
 
 
 def open_relay(container: Container, main_pid: int) -> NotifyRelay | None:
-    """Open the relay from the container's notify socket to the one in our NOTIFY_SOCKET.
+    """Open the relay from the container's notify socket to the service manager's (NOTIFY_SOCKET).
 
-    Returns None if NOTIFY_SOCKET is not set.  ``main_pid`` is sent as MAINPID.  Raises UsageError,
-    HostError.
+    Returns None if this process's environment has no NOTIFY_SOCKET.  ``main_pid`` is sent as
+    MAINPID.  Raises UsageError and HostError.
     """
     notify_socket = posix.environ.get(VARIABLE, b"")
     if not notify_socket:
@@ -51,7 +51,7 @@ def open_relay(container: Container, main_pid: int) -> NotifyRelay | None:
 
 
 def await_ready(container: Container, relay: NotifyRelay) -> None:
-    """Relay notifications until the container sends READY=1 or has exited.  Raises HostError."""
+    """Relay notifications until the container sends READY=1 or exits.  Raises HostError."""
     pidfd = open_process(container.pid, container.started)
     try:
         relay.wait_ready(pidfd)

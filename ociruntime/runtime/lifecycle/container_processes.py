@@ -1,4 +1,4 @@
-"""The processes of a container: its cgroup's members or, without a cgroup, init's descendants."""
+"""List and signal the processes of a container: its cgroup's members, or the init's descendants."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def signal_members(container: Container, signal: int) -> None:
 def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
     """Send ``signal`` once to each process whose pid ``listing()`` returns.
 
-    A pid that was reused in the meantime gets no signal (``signal_pinned``).  Raises HostError.
+    Skips pids that were reused in the meantime (``signal_pinned``).  Raises HostError.
     """
     signal_pinned(
         listing(),
@@ -54,8 +54,8 @@ def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
 def descendants(pid: int, *, with_namespace: bool) -> list[int]:
     """Return the sorted pids of process ``pid`` and its descendants, without zombies.
 
-    With ``with_namespace``, all processes in the pid namespace of ``pid`` and their descendants are
-    included: `exec` starts processes there that do not descend from the init.
+    ``with_namespace`` adds all processes in the pid namespace of ``pid``, and their descendants:
+    `exec` starts processes there that do not descend from the init.
     """
     children: dict[int, list[int]] = {}
     pending = [pid]
@@ -67,7 +67,7 @@ def descendants(pid: int, *, with_namespace: bool) -> list[int]:
             except HostError as error:
                 if error.errno not in (EPERM, EACCES):
                     raise
-                continue  # another user's process, and /proc is mounted with hidepid
+                continue  # hidden: another user's process, and /proc is mounted with hidepid
             if not ended:
                 children.setdefault(parent, []).append(int(name))
                 if namespace and _namespace(int(name)) == namespace:

@@ -74,11 +74,12 @@ class CreateOptions:
 class Context:
     """The settings that all commands share.
 
-    ``root`` is the absolute path of the state root; ``root_given`` is true if the user has chosen
+    ``root`` is the absolute path of the state root; ``root_given`` is True if the user has chosen
     it. ``cgroup_manager`` is ``cgroupfs``, ``systemd`` or ``disabled``. ``rootless``: continue
     without cgroups that this user may not create. ``user_manager``: use the user's systemd for
-    units. ``alone``: this process runs one command; otherwise it is another program (``api.py``),
-    whose signal handlers, children and service manager settings must not be changed.
+    units. ``alone``: this process runs one command and nothing else. Without ``alone``, the process
+    is another program that uses ``api.py``: its signal handlers, children and service manager
+    settings must not be changed.
     """
 
     __slots__ = (
@@ -114,16 +115,16 @@ class Context:
         self._begun = monotonic()
 
     def mark(self, phase: str) -> None:
-        """Record in the timeline and the debug log that the phase with this name begins."""
+        """Record in the timeline and the debug log that the phase named ``phase`` begins."""
         if self.log.debugging:
             self.log.debug(f"phase: {phase} (after {(monotonic() - self._begun) * 1000:.1f} ms)")
         if self.timeline is not None:
             self.timeline.mark(phase)
 
     def times_of(self, plan: Plan) -> int:
-        """Return a descriptor of a memfd in which the executor records when operations began.
+        """Return a memfd in which the executor records the start times of ``plan``'s operations.
 
-        The result is -1 unless ``--timeline`` or ``--debug`` is given.
+        Returns -1 unless ``--timeline`` or ``--debug`` is given.
         """
         if self.timeline is None and self.log.debugging:
             from ociruntime.runtime.lifecycle.timeline import Timeline
@@ -148,10 +149,10 @@ def open_context(
     rootless: str = "auto",
     alone: bool = True,
 ) -> Context:
-    """Return the context of a command, from its options and the environment; create nothing.
+    """Return the context of a command, from its options and the environment; create no files.
 
     ``root`` "" selects the default; ``rootless`` is ``true``, ``false`` or ``auto``.  Raises
-    UsageError, HostError.
+    UsageError and HostError.
     """
     environ, euid = posix.environ, posix.geteuid()
     user = is_rootless(environ, euid)

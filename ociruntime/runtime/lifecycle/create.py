@@ -1,4 +1,4 @@
-"""`create`: set up a container without starting its program (steps: create_steps.py)."""
+"""`create`: set up a container without starting its program (create_steps.py has the steps)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def begin(context: Context, options: CreateOptions) -> Creation:
     """
     check_id(options.id)
     prepared = prepare(context, options, f"{context.root}/{FILTERS}")
-    # Not before: with their default actions signals also end a wait for a file system that no
+    # Catch signals only now: their default action also ends a wait for a filesystem that no
     # longer answers, from which no handler would be called.
     if context.alone:
         end_on_signals()
@@ -44,7 +44,7 @@ def begin(context: Context, options: CreateOptions) -> Creation:
     if options.console_socket:
         from ociruntime.base.stream_socket import connect
 
-        # Connect before anything is created: there is nothing to undo if the socket is missing.
+        # Connect first: if the socket is missing, there is nothing to undo.
         console = connect(options.console_socket, "console socket")
     receiver = None
     pidfd_socket = options.pidfd_socket
@@ -56,7 +56,7 @@ def begin(context: Context, options: CreateOptions) -> Creation:
         from ociruntime.runtime.host.console_and_pidfd_sockets import connect_pidfd_socket
 
         receiver = connect_pidfd_socket(pidfd_socket)
-    # Hooks run here, and relative paths of the bundle are relative to it.
+    # Hooks run in this directory, and relative paths in config.json start there.
     try:
         posix.chdir(prepared.bundle.path)
     except OSError as error:

@@ -1,8 +1,8 @@
 """The steps of ``create``, such as cgroup, hooks, console and pid file: one method per step.
 
 Each change to the host is pushed on the undo stack, or recorded in the state directory before it is
-made.  So an error leaves nothing behind, and if the command is killed, the next command for the
-same id removes its stale state.
+made.  An error therefore leaves nothing behind.  If the command is killed, the next command for the
+same id removes the stale state.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ class Creation:
         self._console = console  # connection to the receiver of the terminal
         self._pidfd_receiver = pidfd_receiver  # connection to the receiver of the init's pidfd
         self._rollback = Rollback(context.log)
-        self._removal: Removal | None = None  # the cgroups to remove, from cgroup.json
+        self._removal: Removal | None = (
+            None  # the cgroups that the fast path of `delete` removes, None: it cannot
+        )
         self._records_root = False  # the root is mounted in the host's mount namespace
         self._published: dict[str, Any] = {}  # the facts in state.json
         self._hooked = False  # if set, a failure runs the poststop hooks
@@ -120,10 +122,10 @@ class Creation:
         return Container(self.id, self.directory, self._published)
 
     def run(self) -> None:
-        """Run all steps; if one fails, undo the completed ones and raise its error.
+        """Run all steps; if one fails, undo the completed steps and raise its error.
 
-        On return the container exists, and signals are held: only the caller knows how to undo
-        that.
+        On return the container exists, and signals are held (see ``held``): the caller must be able
+        to undo the creation before it releases them.
         """
         self._rollback.reserve()
         try:
@@ -141,16 +143,16 @@ class Creation:
         self._rollback.keep()
 
     def _fail(self, failure: BaseException) -> None:
-        """Undo the completed steps, then run the poststop hooks, which undo the work of others."""
+        """Undo the completed steps, then run the poststop hooks, as after a `delete`."""
         self._rollback.undo(failure)
         self._after_failure()
 
     def _explain(self, interruption: KeyboardInterrupt) -> None:
-        """Add to the message that the executor was at work in the root."""
+        """Add to the message of an interruption that the executor was setting up the root."""
         self.executor.explain(interruption, self._prepared.bundle.rootfs)
 
     def _begin(self) -> None:
-        """Create the state directory, and record in it what a rollback has to undo."""
+        """Create the state directory, and record in it the changes that a rollback has to undo."""
         self._context.mark("create the state directory")
         prepared = self._prepared
         if prepared.network_devices:
@@ -179,9 +181,10 @@ class Creation:
         write_config(self.directory, prepared.bundle.config_bytes)
 
     def _start(self) -> None:
-        """Start the executor in the v2 cgroup, if there is one; it enters v1 cgroups by itself.
+        """Start the executor, in the v2 cgroup if there is one.
 
-        A systemd unit is created only when the init's pid is known (``_enter_cgroup``).
+        The executor enters v1 cgroups by itself.  A systemd unit is created later, when the init's
+        pid is known (``_enter_cgroup``).
         """
         prepared = self._prepared
         cgroup = prepared.cgroup
@@ -220,7 +223,7 @@ class Creation:
             if owner != NOBODY_ELSE:
                 cgroup.hand_over(owner)
         if cgroup.adopted:
-            # The cgroup existed and was empty: from here on, its members belong to this container.
+            # The cgroup existed and was empty: from now on, its processes belong to this container.
             write_cgroup(self.directory, cgroup)
             self._removal = None  # the fast path cannot undo this
 
@@ -256,7 +259,7 @@ class Creation:
         return failed_step(self._context, self._options, operations, message)
 
     def _answer(self, message: Message) -> None:
-        """Do what the executor's message requests, then let it continue."""
+        """Carry out the request in the executor's message, then let the executor continue."""
         if message.kind == ops.MESSAGE_INIT_PID:
             self.executor.became(message)
         elif message.kind == ops.MESSAGE_CONSOLE:
@@ -314,7 +317,7 @@ class Creation:
             run_host_hooks(kind, self._prepared.hooks(kind), state, *self._hook_settings())
 
     def _take_console(self, master: int) -> None:
-        """Send the terminal to the console socket; if there is none, keep it in ``master``."""
+        """Send the terminal to the console socket; without a socket, keep it in ``master``."""
         if self._console is None:
             self.master = master
             return
@@ -332,15 +335,15 @@ class Creation:
             posix.close(message.fd)
 
     def _commit(self) -> None:
-        """Publish the container, then send GO: from then on, its init outlives this process."""
+        """Publish the container, then send GO: from then on, its init survives this process."""
         self._publish(self.executor.pidfd)
-        # False if the init has been killed.  That is no failure: once the container is published,
-        # another command may kill it, and then it is a stopped one.
+        # go() returns False if the init has been killed.  That is no failure: another command may
+        # kill a published container, which is then stopped.
         go(self.executor.channel)
         self.executor.channel.close()
 
     def _publish(self, pidfd: int) -> None:
-        """Make the container exist, and hold signals from here on.
+        """Publish the container, so that other commands find it, and hold signals from here on.
 
         ``pidfd`` refers to the container's init.
         """
@@ -352,7 +355,7 @@ class Creation:
             raise
 
     def _write_and_rename(self, pidfd: int) -> None:
-        """Write state.json and the pid file, then rename the directory."""
+        """Write state.json and the pid file, then rename the state directory to its final name."""
         self._context.mark("record the container")
         if self._records_root:
             from ociruntime.runtime.lifecycle.root_mount import record_contents
@@ -424,8 +427,7 @@ class Creation:
             )
         hint = ""
         if self._prepared.cgroup.unit and self._prepared.resources.get("memory"):
-            # When its last process exits, the scope is removed, and with it the kernel's OOM
-            # counter.
+            # systemd removes a scope after its last process, and with it the kernel's OOM counter.
             hint = "linux.resources.memory.limit may be too low: a static program needs about 1 MiB"
         return StepError("create the container: its init was killed before it was ready", hint)
 
@@ -458,9 +460,9 @@ STAGES = {
 def clear_recorded(directory: str, log: Log) -> None:
     """Undo the changes that a killed ``create`` has recorded in its state directory.
 
-    No process needs to be killed: the executor exits when its creator's socket closes.  The
-    directory of a killed ``delete`` is ignored: everything was undone before it got that name, and
-    the recorded objects may now belong to a new container with the same id.
+    No process needs to be killed: the executor exits when its creator's socket closes. Does nothing
+    for the directory of a killed ``delete``: all changes were undone before the directory got that
+    name, and the recorded objects may now belong to a new container with the same id.
     """
     if CREATING not in directory:
         return
@@ -478,9 +480,9 @@ def clear_recorded(directory: str, log: Log) -> None:
 
 
 def clear_root(directory: str, log: Log) -> None:
-    """Unmount the root of a container without a mount namespace, if one was recorded.
+    """Unmount the recorded root of a container that has no mount namespace.
 
-    Raises HostError, StepError.
+    Does nothing if no root was recorded.  Raises HostError and StepError.
     """
     if exists(f"{directory}/{ROOT_MOUNT}"):
         from ociruntime.runtime.lifecycle.root_mount import clear

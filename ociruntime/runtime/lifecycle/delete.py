@@ -1,6 +1,6 @@
 """`delete`: remove a container and all its state; fast path: `csrc/fast_path/delete.c`.
 
-Here it waits for the init; ``runtime/cgroups/cgroup_directory.py`` waits for the other processes.
+This file waits for the init; ``runtime/cgroups/cgroup_directory.py`` waits for the other processes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ociruntime.runtime.lifecycle.container import CREATED, STOPPED, Container, 
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context
 
-TRACED_SECONDS = 1.0  # to wait before the container's other processes are killed as well
-KILL_SECONDS = 10.0  # to wait for the init's exit after SIGKILL
-BUSY_SECONDS = 1.0  # for a forced deletion to wait for another command's lock
+TRACED_SECONDS = 1.0  # wait for the init before killing the container's other processes, too
+KILL_SECONDS = 10.0  # wait for the init's exit after SIGKILL
+BUSY_SECONDS = 1.0  # wait of `delete --force` for another command's lock
 
 
 def delete(context: Context, container_id: str, force: bool) -> None:
@@ -55,8 +55,8 @@ def delete(context: Context, container_id: str, force: bool) -> None:
 def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, Lock]:
     """Return the container and its lock; with ``force``, kill the init of a locked container.
 
-    That ends a ``start`` that holds the lock while it waits for a hook, or for an init that another
-    process has stopped with ptrace(2).
+    The kill ends a ``start`` that holds the lock while it waits for a hook, or for an init that
+    another process has stopped with ptrace(2).
     """
     if force:
         try:
@@ -70,7 +70,7 @@ def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, 
 def destroy(context: Context, container: Container) -> None:
     """Kill and remove a locked container in any state, then run its poststop hooks.
 
-    Raises HostError if a part of it cannot be removed; the call can then be repeated.
+    Raises HostError if some of its state cannot be removed; the call can then be repeated.
     """
     _end(container)
     container.cgroup().remove(kill=True)
@@ -107,7 +107,7 @@ def _end(container: Container) -> None:
             container.cgroup().let_die()
         if not await_end(pidfd, TRACED_SECONDS):
             _refuse_frozen(container)
-            # A process of the container may trace the init and stop it at its exit.
+            # Another process of the container may trace the init, and so delay its exit.
             container.cgroup().kill()
         if not await_end(pidfd, KILL_SECONDS):
             raise HostError(
@@ -120,7 +120,7 @@ def _end(container: Container) -> None:
 
 
 def _refuse_frozen(container: Container) -> None:
-    """Raise ContainerError if a frozen cgroup that is not the container's keeps processes alive."""
+    """Raise ContainerError if a frozen cgroup above the container's keeps its processes alive."""
     above = container.cgroup().frozen_above(undying=True)
     if above:
         raise ContainerError(
@@ -130,10 +130,10 @@ def _refuse_frozen(container: Container) -> None:
 
 
 def clear_interrupted(context: Context, container_id: str) -> None:
-    """Remove the stale state of a ``create`` or ``delete`` of this id that was killed.
+    """Remove the stale state of a killed ``create`` or ``delete`` of this id.
 
-    A new container with the same id may already exist; it is not touched.  Raises HostError, and
-    ContainerError if that ``create`` or ``delete`` is still running.
+    Does not touch a new container with the same id.  Raises HostError, and ContainerError if that
+    ``create`` or ``delete`` is still running.
     """
     for path in stale_directories(context.root, container_id):
         from ociruntime.runtime.lifecycle.create_steps import clear_recorded

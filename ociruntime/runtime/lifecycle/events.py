@@ -18,11 +18,11 @@ from ociruntime.runtime.lifecycle.container import Container, load
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context
 
-# Callback that takes an event, and returns true to receive more.
+# Callback that takes an event, and returns True to receive further events.
 Emit: TypeAlias = Callable[[dict[str, Any]], bool]
 
 LONGEST_WAIT = 3600.0  # seconds; poll(2) takes no more than 24 days
-# cgroup v1 notifies before the kernel kills and counts: poll the counter for so long, so often.
+# cgroup v1 notifies before the kernel kills a process and counts it: poll the counter afterwards.
 LOOK_SECONDS = 5.0
 LOOK_PAUSE = 0.02
 
@@ -97,7 +97,7 @@ def _watch(
 
 
 def _kills(memory: Placement | None) -> int:
-    """Return how many processes of the cgroup have been OOM-killed so far."""
+    """Return the number of OOM kills in the cgroup so far."""
     return oom_kills(memory.directory, memory.hierarchy.version) if memory else 0
 
 

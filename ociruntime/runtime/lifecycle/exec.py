@@ -1,4 +1,4 @@
-"""`exec`: run another process in a container, with its own user, environment and terminal.
+"""`exec`: run another process in a container: options, checks and plan.
 
 ``exec_steps.py`` starts the process.
 """
@@ -57,9 +57,9 @@ def execute(context: Context, options: ExecOptions) -> int:
     from ociruntime.base.foreground import CaughtSignals, open_relay, wait_foreground
 
     check_id(options.id)
-    # If the state root's file system no longer answers, wait here, where a signal still ends us.
+    # Read the state before signals are caught: if its filesystem hangs, a signal still ends us.
     exists(f"{context.root}/{options.id}/state.json")
-    # Catch signals before the program runs: every later one is forwarded to it.
+    # Catch signals before the program runs: from here on, they are forwarded to it.
     signals = CaughtSignals()
     try:
         execution = begin(context, options, signals)
@@ -74,10 +74,10 @@ def execute(context: Context, options: ExecOptions) -> int:
 def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None = None) -> Execution:
     """Start a program in a container; write its pid file, and send its pidfd to ``pidfd_socket``.
 
-    ``caught``: signals to forward to the program once it runs.  The container is not locked; a
-    pidfd pins its init instead, and each step detects whether the init has exited.  Raises
-    UsageError, ConfigError, NoSuchContainer, ContainerError, StepError, HostError; after an error,
-    nothing is left behind.
+    ``caught``: signals to forward to the program once it runs. Does not lock the container: a pidfd
+    pins its init instead, and each step detects whether the init has exited.  After an error,
+    nothing is left behind.  Raises UsageError, ConfigError, NoSuchContainer, ContainerError,
+    StepError and HostError.
     """
     check_id(options.id)
     if not options.process_file and not options.args:
@@ -85,7 +85,7 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
     if options.process_file and options.args:
         raise UsageError("exec: --process and COMMAND cannot be combined", "pass only one of them")
     if options.preserve_fds:
-        # Before this process opens any file; _compile counts the sockets again.
+        # Do this before this process opens any file; _compile counts the sockets again.
         occupy_closed(options.preserve_fds, _sockets() if context.alone else 0)
     container = load(context.root, options.id)
     status = _check_status(container, options.ignore_paused)
@@ -112,14 +112,14 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
         execution = Execution(
             container, cgroup, console, not options.cgroups, options.streams, caught
         )
-        # In a frozen cgroup, the process would stop before its affinity is set, and we would wait.
+        # In a frozen cgroup, the process would stop before its affinity is set, and block this one.
         born = status != PAUSED and not (process.get("execCPUAffinity") or {}).get("initial")
         execution.run(plan, init_fd, born)
     finally:
         posix.close(init_fd)
     _announce(options, execution.executor, pidfd_receiver)
     if context.alone and caught is None:
-        no_longer_end_on_signals()  # the program runs: the command must not fail any more
+        no_longer_end_on_signals()  # the program runs: from here on, the command must not fail
     return execution
 
 
@@ -167,10 +167,10 @@ def _compile(
     try:
         apart = namespaces_apart(container.pid)
     except HostError as error:
-        if error.errno in (ENOENT, ESRCH):  # it is exiting
+        if error.errno in (ENOENT, ESRCH):  # the init is exiting
             raise NotRunning(container.id) from None
         raise
-    # If the init is still alive, the namespaces read above are its own, not those of a reused pid.
+    # If the init is still alive, the pid was not reused while its namespaces were read.
     if not is_alive(container.pid, container.started):
         raise NotRunning(container.id)
     request = Request(
@@ -303,11 +303,11 @@ class ExecOptions:
         self.streams = streams
 
 
-# The process of an `exec`: the container's own with changes, or another one from a file.
+# The process object of an `exec`: the container's own, changed by options, or one from a file.
 #
-# Members that a file lacks come from the container's configuration, as in runc: capabilities,
-# labels, limits, priorities, CPU affinity. Environment, working directory, user, terminal and
-# noNewPrivileges come from the file alone; a missing user, uid or gid is root.
+# Some members that a file lacks come from the container's configuration, as in runc: capabilities,
+# labels, limits, priorities, CPU affinity.  Environment, working directory, user, terminal and
+# noNewPrivileges come only from the file; a missing user, uid or gid is root.
 
 INHERITED = (
     "apparmorProfile",
@@ -319,13 +319,13 @@ INHERITED = (
     "scheduler",
     "selinuxLabel",
 )
-LARGEST_ID = 0xFFFFFFFF - 1  # the next number means "none" to the kernel
+LARGEST_ID = 0xFFFFFFFF - 1  # the kernel reads the next number, (uid_t)-1, as "none"
 
 
 def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Process:
-    """Return the process object that `exec` runs, checked; append to ``warnings``.
+    """Return the checked process object that `exec` runs; append warnings to ``warnings``.
 
-    Raises UsageError, ConfigError.
+    Raises UsageError and ConfigError.
     """
     own = config.get("process")
     if options.process_file:
@@ -398,10 +398,10 @@ def _user(own: Any, options: ExecOptions) -> Any:  # noqa: ANN401  # a part of a
 
 
 def _number(text: str, option: str) -> int:
-    """Parse a uid or gid; only digits are accepted.
+    """Parse a uid or gid, which must consist of digits.
 
-    Other runtimes have mistaken names, signs and blanks for 0, which is root.  ``option`` begins
-    the error message.  Raises UsageError.
+    Other runtimes have parsed names, signs and blanks as 0, which is root.  ``option`` begins the
+    error message.  Raises UsageError.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= LARGEST_ID):
         raise UsageError(
@@ -413,7 +413,8 @@ def _number(text: str, option: str) -> int:
 def _with_capabilities(own: Any, added: list[str]) -> Any:  # noqa: ANN401  # as _user
     """Return the capability sets ``own`` with the capabilities ``added``, as runc adds them.
 
-    They never become inheritable (CVE-2022-29162), and become ambient only if already inheritable.
+    Added capabilities never become inheritable (CVE-2022-29162), and become ambient only if they
+    are already inheritable.
     """
     sets = {kind: list(names) for kind, names in own.items()}
     for kind in ("bounding", "effective", "permitted"):

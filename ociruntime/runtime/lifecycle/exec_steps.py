@@ -55,8 +55,8 @@ ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 class Execution:
     """The start of one process by `exec`: call ``run`` once.
 
-    ``run`` sets ``executor``, and ``master`` to the descriptor of a terminal that no console socket
-    receives (else -1).
+    ``run`` sets ``executor`` and ``master``.  ``master`` is the descriptor of a terminal that no
+    console socket receives, else -1.
     """
 
     __slots__ = (
@@ -87,10 +87,10 @@ class Execution:
         self._container = container
         self._agent = container.seccomp_agent()
         self._listener = -1
-        self._forks = False  # executor.pid is the parent, which exits once it has forked
+        self._forks = False  # True: executor.pid forks the program and exits
         self._cgroup = cgroup
         self._console = console  # connection to the receiver of the terminal
-        # If the container's cgroup accepts no processes any more, use that of its init.
+        # If the container's cgroup no longer accepts processes, use the cgroup of its init.
         self._beside = container.pid if beside else 0
         self._born = False
         self._streams = streams
@@ -102,7 +102,7 @@ class Execution:
         """Start the program that ``plan`` executes; return once it runs.
 
         ``init_fd`` is a pidfd of the container's init.  ``born``: clone the process into the init's
-        v2 cgroup, if it has one, instead of moving it.  After an error, the process is killed.
+        v2 cgroup, if it has one, instead of moving it there. After an error, the process is killed.
         """
         self._forks = any(each.code == CLONE_PROCESS for each in plan.operations)
         self.executor = self._spawn(plan, init_fd, born)
@@ -126,8 +126,8 @@ class Execution:
                 self._born = True
                 return executor
             except HostError as error:
-                # If the kernel refuses to clone into the cgroup, moving the process there or to
-                # the init's cgroup may still be possible (attach).
+                # If clone3(2) into the cgroup fails, attach() may still be able to move the process
+                # there, or to the init's cgroup.
                 if error.errno != errno.EACCES and (error.errno != errno.EBUSY or not self._beside):
                     raise
             finally:
@@ -135,7 +135,7 @@ class Execution:
         return spawn(plan, init_fd, -1, streams=self._streams)
 
     def _converse(self) -> None:
-        """Answer the executor until it has executed the program."""
+        """Answer the executor's messages until it has executed the program."""
         announced = False
         expected = Expected(self.executor.plan.operations)
         while (message := self._receive(announced)) is not None:
@@ -162,7 +162,7 @@ class Execution:
             if self._listener >= 0 and not self._forks:
                 self._tell_agent()
                 go(self.executor.channel)
-        # Without INIT_PID the program's pid is not known: another process may have sent EXEC.
+        # Without INIT_PID the program's pid is unknown: the EXEC may be forged.
         if not announced or self._forks:
             raise self._vanished()
 
@@ -188,8 +188,8 @@ class Execution:
     def _is_heard(self, channel: socket) -> bool:
         """Wait until ``channel`` is readable: a FAILURE message, or end of file after execve(2).
 
-        Returns False on timeout, or if the process has exited.  A process that has traced this one
-        may hold a duplicate of its end of the channel, and end of file then never arrives.
+        Returns False on timeout, or if the process has exited.  End of file may never arrive: a
+        process that traces this one may hold a duplicate of its end of the channel.
         """
         poller = poll()
         poller.register(channel.fileno(), POLLIN)

@@ -1,4 +1,4 @@
-"""Report a failed operation: the error and, with ``--debug``, the operations before it."""
+"""Report a failed operation: the error and, with ``--debug``, the preceding operations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 def failed_step(
     context: Context, options: CreateOptions, operations: list[Operation], message: Message
 ) -> RuntimeFailure:
-    """Return the error for a FAILURE message; with ``--debug``, log ``debug_lines`` as well."""
+    """Return the error for a FAILURE message; with ``--debug``, also log ``debug_lines``."""
     known = message.value < len(operations)
     error = failure(operations[message.value] if known else None, message)
     if message.call in ("unshare", "clone3"):
@@ -31,7 +31,7 @@ def failed_step(
 def debug_lines(
     operations: list[Operation], message: Message, root: str, options: CreateOptions
 ) -> list[str]:
-    """Return debug lines: the preceding operations, the failed one, and commands to examine it."""
+    """Return debug lines: preceding operations, the failed one, and commands to examine it."""
     at = message.value
     first = max(at - SHOWN_BEFORE, 0)
     before = operation_lines(operations[first:at], first + 1)

@@ -57,7 +57,7 @@ def removal(cgroup: Cgroup) -> Removal:
 def write_entry(
     directory: str, facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: str
 ) -> None:
-    """Write the file ``entry`` for the fast path to the state directory.
+    """Write the file ``entry`` for the fast path to the state directory ``directory``.
 
     ``facts`` is the content of state.json.  If ``cgroups`` is None, Python runs `delete`.  ``uid``
     and ``owner`` are the id and name of the state directory's owner.  Raises HostError.
@@ -70,9 +70,9 @@ def write_entry(
 
 
 def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: str) -> str:
-    """Return the content of ``entry``; "" if its format cannot express it.
+    """Return the content of ``entry``; "" if the format cannot express it.
 
-    The arguments are those of ``write_entry``.
+    The parameters are those of ``write_entry``.
     """
     hooks = facts["hooks"]
     unusual = hooks.get("poststart") or facts["seccompAgent"] or facts["notified"]
@@ -92,12 +92,12 @@ def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: 
         lines += [f"cgroup {own}" for own in cgroups.own]
         lines += [f"parent {parent}" for parent in cgroups.parents]
     if any("\n" in line for line in lines):
-        return ""  # a line break in a path: Python, which reads state.json, runs the commands
+        return ""  # a line break in a path: Python runs the commands, from state.json
     return "\n".join([*lines, "", _state_text(facts, owner)])
 
 
 def _state_text(facts: dict[str, Any], owner: str) -> str:
-    """Return the output of `state`, with NUL where the fast path inserts the pid and the status."""
+    """Return the output of `state`, with a NUL where the fast path inserts pid and status."""
     # An id contains no quotes, so the first matches are the members "pid" and "status".
     text = dump(state_output(facts, "", 0, owner), 2) + "\n"
     head, _, rest = text.partition('"pid": 0')

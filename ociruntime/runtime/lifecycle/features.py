@@ -1,10 +1,9 @@
-"""`features`: the Features Structure (runtime-spec features.md, features-linux.md).
+"""`features`: print the Features Structure (runtime-spec features.md, features-linux.md).
 
 Engines depend on it: containerd refuses user namespaces without ``mountExtensions.idmap``, docker
-requires ``rro``.  So each list comes from the table that the code itself uses, and unsupported
-features are reported as such.  ``null``, which would mean "unknown", does not occur.  Only
-``linux.seccomp`` depends on more than this package: on libseccomp and, for the supported flags, on
-the kernel.
+requires ``rro``. Each list comes from the table that the runtime itself uses. Unsupported features
+are reported as unsupported, never as ``null`` ("unknown").  Only ``linux.seccomp`` depends on
+software outside this package: libseccomp and, for the supported flags, the kernel.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ ALLOW = "SCMP_ACT_ALLOW"
 def features(criu: str = "") -> dict[str, object]:
     """Return the Features Structure, with its members in the specification's order.
 
-    ``criu`` is the value of ``--criu``, or "" for the installed one.
+    ``criu`` is the value of ``--criu``, "" for the installed criu.
     """
     return {
         "ociVersionMin": OLDEST_SPEC_VERSION,
@@ -70,7 +69,7 @@ def features(criu: str = "") -> dict[str, object]:
 
 
 def _seccomp() -> dict[str, object]:
-    """Return the member ``seccomp``; each action, architecture and flag in it was tried."""
+    """Return the member ``seccomp``: the actions, architectures and flags that passed a test."""
     try:
         enabled = _takes({"defaultAction": ALLOW})
     except ImportError:
@@ -103,13 +102,13 @@ def _with(**settings: list[str]) -> dict[str, object]:
 
 def _with_rule(action: str) -> dict[str, object]:
     """Return a seccomp profile with one rule of the given action."""
-    # libseccomp skips a rule whose action is the default one.
+    # libseccomp skips a rule whose action is the default action.
     default = ALLOW if action != ALLOW else "SCMP_ACT_ERRNO"
     return {"defaultAction": default, "syscalls": [{"names": ["getpid"], "action": action}]}
 
 
 def _takes(profile: Any) -> bool:  # noqa: ANN401 - a linux.seccomp object
-    """Return whether libseccomp can compile the profile."""
+    """Return whether libseccomp can compile ``profile``."""
     try:
         compile_filter(profile)
     except ConfigError:
@@ -128,7 +127,7 @@ def libseccomp_version() -> str:
 
 
 def _annotations(criu: str) -> dict[str, str]:
-    # Podman and CRI-O query this name, also of other runtimes than runc.
+    # Podman and CRI-O look up runc's annotation names for every runtime.
     enabled = "true" if _can_checkpoint(criu) else "false"
     annotations = {"org.opencontainers.runc.checkpoint.enabled": enabled}
     version = libseccomp_version()

@@ -1,7 +1,7 @@
 """The groups of ``linux.intelRdt`` in the resctrl filesystem: create, record and remove them.
 
-``runtime/plan/intel_rdt.py`` decides which.  The functions for resctrl take paths, so that tests
-can use ordinary directories.
+``runtime/plan/intel_rdt.py`` decides which groups a container needs. The functions for resctrl take
+paths, so that tests can use ordinary directories.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ NAME = "rdt.json"
 
 
 def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
-    """Return which resctrl groups to create and what to write to them; change nothing.
+    """Return the resctrl groups to create, and the lines to write to them; create nothing.
 
-    Raises ConfigError, HostError.
+    Raises ConfigError and HostError.
     """
     mount = mountpoint()
     path = group_path(rdt, container_id, mount)
@@ -58,9 +58,9 @@ def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) ->
 
 
 def follow(directory: str, pid: int) -> None:
-    """Move a process of `exec` into the container's resctrl groups.
+    """Move the process ``pid`` of `exec` into the container's resctrl groups.
 
-    ``directory`` is the container's state directory.  Raises HostError, RuntimeFailure.
+    ``directory`` is the container's state directory.  Raises HostError and RuntimeFailure.
     """
     mount = mountpoint()
     for file in _record(directory)["tasks"]:
@@ -68,11 +68,11 @@ def follow(directory: str, pid: int) -> None:
 
 
 def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> None:
-    """Change the schemata of a container's resctrl group; after an error, restore the old ones.
+    """Change the schemata of a container's resctrl group; restore them after an error.
 
     ``l3_cache`` and ``bandwidth`` are schemata lines, "" to leave them unchanged.
 
-    Raises UsageError, ConfigError, HostError, RuntimeFailure.
+    Raises UsageError, ConfigError, HostError and RuntimeFailure.
     """
     rdt = (config.get("linux") or {}).get("intelRdt")
     if not rdt:
@@ -97,7 +97,7 @@ def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> 
 def leave(directory: str) -> None:
     """Remove a container's resctrl groups, except those that other containers may share.
 
-    ``directory`` is its state directory.  Raises HostError.
+    ``directory`` is the container's state directory.  Raises HostError.
     """
     remove(_record(directory)["own"])
 
@@ -124,7 +124,10 @@ def _record(directory: str) -> Any:  # noqa: ANN401 - what enter() has written
 
 
 def mountpoint() -> str:
-    """Return the mount point of resctrl.  Raises HostError, and ConfigError if not mounted."""
+    """Return the mount point of resctrl.
+
+    Raises HostError, and ConfigError if resctrl is not mounted.
+    """
     try:
         path = find_mountpoint(own_mountinfo())
         supported = b"\tresctrl\n" in read_file("/proc/filesystems")
@@ -145,13 +148,13 @@ def find_mountpoint(mountinfo: str) -> str:
 
 
 def inspect(mount: str, path: str) -> tuple[bool, str, bool]:
-    """Return (whether the group ``path`` exists, its schemata, whether groups can be monitored).
+    """Return (the group ``path`` exists, its schemata, the processor can monitor groups).
 
     ``mount`` is the mount point of resctrl.  Raises HostError.
     """
     group_exists = exists(f"{path}/tasks")
     schemata = b""
-    # A processor with monitoring alone, without allocation, has no file schemata.
+    # A processor that supports monitoring but not allocation has no file schemata.
     if group_exists and exists(f"{path}/schemata"):
         try:
             schemata = read_file(f"{path}/schemata")
@@ -171,12 +174,15 @@ def make(directory: str) -> None:
         ) from None
 
 
-# A name of its own: tests replace it to fill the new directory with files, as the kernel does.
+# A separate function: tests replace it to fill the new directory with files, as the kernel does.
 make_directory = posix.mkdir
 
 
 def write(where: str, file: str, line: str, mount: str) -> None:
-    """Write a line of schemata, or a pid, to ``file``.  Raises RuntimeFailure with the reason."""
+    """Write a line of schemata, or a pid, to ``file``; ``where`` begins the error message.
+
+    Raises RuntimeFailure with the reason that resctrl gives.
+    """
     try:
         fd = posix.open(file, posix.O_WRONLY | posix.O_CLOEXEC)
         try:
@@ -199,9 +205,10 @@ def _last_status(mount: str) -> str:
 
 
 def remove(directories: list[str], *, only_empty: bool = False) -> None:
-    """Remove resctrl groups, the last one first; skip missing ones.  Raises HostError.
+    """Remove resctrl groups, the last one first; skip missing groups.  Raises HostError.
 
-    Their processes move to the parent group.  ``only_empty``: keep groups that have processes.
+    The kernel moves their processes to the parent group.  ``only_empty``: keep groups that have
+    processes.
     """
     for directory in reversed(directories):
         try:

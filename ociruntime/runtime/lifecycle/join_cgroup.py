@@ -1,10 +1,10 @@
 """Move a process into a container's cgroups, for `create` and `exec`.
 
 On v1, moving a process into a cgroup waits for an RCU grace period of 9 ms or more, unless a thread
-moves only itself.  So the executor, which has one thread, gets descriptors of the ``tasks`` files
-and writes "0" to them.  It is cloned into the v2 cgroup (CLONE_INTO_CGROUP), which does not wait
-either.  In systemd units, and with more hierarchies than fit into one message, this process writes
-the executor's pid instead.
+moves only itself.  Therefore the executor, which has one thread, gets descriptors of the ``tasks``
+files and writes "0" to them.  It is cloned into the v2 cgroup (CLONE_INTO_CGROUP), which does not
+wait either.  In systemd units, and with more hierarchies than fit into one message, the runtime
+writes the executor's pid instead.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from socket import socket
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.executor.protocol import GO_FILES, Message, go
 
-ENTER = "enter cgroup"  # the call of a failure in run_sync (csrc/executor/ops_namespaces.c)
+ENTER = "enter cgroup"  # the call named in a FAILURE of run_sync (csrc/executor/ops_namespaces.c)
 
 
 def attach(cgroup: Cgroup, pid: int, born_in_v2: bool, beside: int = 0) -> None:
     """Move the executor ``pid`` into ``cgroup``, except for v1 hierarchies that it enters itself.
 
-    ``born_in_v2``: the executor was cloned into the v2 cgroup.  ``beside``: a process whose v2
-    cgroup is used instead if this one accepts no processes (0: none).  Raises HostError.
+    ``born_in_v2``: the executor was cloned into the v2 cgroup.  ``beside``: a process (0: none)
+    whose v2 cgroup is used if this v2 cgroup accepts no processes.  Raises HostError.
     """
     cgroup.attach(pid, born_in_v2, beside, only_v2=_enters_by_itself(cgroup))
 

@@ -10,13 +10,13 @@ from ociruntime.runtime.lifecycle.container import Container, load
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context
 
-CHILDLESS = 2  # links of a cgroup's directory without cgroups below it
+CHILDLESS = 2  # st_nlink of a cgroup directory without child cgroups
 
 
 def stop_signal(context: Context, container_id: str) -> str:
-    """Return the name or number of the stop signal in a container's annotations, or ``SIGTERM``.
+    """Return the stop signal in a container's annotations, a name or number; default ``SIGTERM``.
 
-    Raises UsageError, NoSuchContainer, HostError.
+    Raises UsageError, NoSuchContainer and HostError.
     """
     check_id(container_id)
     annotations = load(context.root, container_id).annotations
@@ -49,10 +49,10 @@ def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
 
 
 def _complete_sigkill(container: Container) -> None:
-    """Complete a SIGKILL that was sent to the init: make all the container's processes exit.
+    """After SIGKILL to the init, make the container's other processes exit, too.
 
-    In a shared pid namespace the other processes must be killed too; on cgroup v1 a frozen process
-    must be thawed before it can exit.
+    In a shared pid namespace they must be killed as well.  On cgroup v1, a frozen process must be
+    thawed before it can exit.
     """
     if not container.facts["ownPidNamespace"]:
         container.cgroup().kill()

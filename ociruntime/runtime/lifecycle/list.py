@@ -15,7 +15,7 @@ from ociruntime.runtime.lifecycle.state import describe_container
 def list_containers(context: Context) -> list[dict[str, Any]]:
     """Return the state of each container, sorted by id.
 
-    A container that is deleted in the meantime is omitted; a damaged one is reported in the log.
+    Omits a container that is deleted in the meantime; logs a warning for a damaged container.
     Raises HostError if ``--root`` is a directory that does not exist.
     """
     try:

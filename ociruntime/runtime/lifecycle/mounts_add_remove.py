@@ -48,9 +48,9 @@ Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
 def change_mounts(context: Context, container_id: str, path: str, *, remove: bool) -> None:
     """Add the mounts listed in the file ``path`` to a container; with ``remove``, unmount them.
 
-    The file holds a JSON array like ``mounts`` of config.json.  Either all of its mounts are added,
-    or none; ``remove`` unmounts the last entry first.  Raises UsageError, ConfigError,
-    NoSuchContainer, NotRunning, StepError, HostError.
+    The file holds a JSON array like ``mounts`` of config.json.  If one mount fails, none is added.
+    ``remove`` unmounts the last entry first.  Raises UsageError, ConfigError, NoSuchContainer,
+    NotRunning, StepError and HostError.
     """
     check_id(container_id)
     document: Any = parse(read(path), path.rpartition("/")[2])
@@ -107,7 +107,7 @@ def _add(context: Context, container: Container, mounts: list[Mount]) -> None:
 
 
 def _undo(container: Container, plan: Plan, added: AddedMount) -> list[str]:
-    """Unmount a mount that `mounts add` made; return [error message], or [] on success."""
+    """Unmount a mount that `mounts add` made; return [], or the error message in a list."""
 
     def is_ours(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
         if not still_mounted([added], shown):
@@ -145,7 +145,7 @@ def _remove(container: Container, mounts: list[Mount]) -> None:
     except RuntimeFailure as error:
         raise _reason(container, error) from None
     finally:
-        # Update the record last: the next command drops entries of mounts that no longer exist.
+        # Update mounts.json last: the next command drops entries of mounts that no longer exist.
         for found in removed:
             _forget(container, found)
 
@@ -182,8 +182,8 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
 
     ``started`` is the process's start time.  Before the executor attaches, changes or unmounts a
     mount, ``recognise`` is called with the operation, the mount's id and the namespace's mountinfo;
-    if it returns False, the mount is skipped.  Raises StepError, HostError, NotRunning, and what
-    ``recognise`` raises.
+    if it returns False, the mount is skipped.  Raises StepError, HostError, NotRunning, and the
+    errors of ``recognise``.
     """
     init_fd = open_process(pid, started)
     if init_fd < 0:
@@ -222,7 +222,7 @@ def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognis
         found = mount_id(message.fd)
     finally:
         os.close(message.fd)
-    # The executor's mountinfo: a process of the container may have another root directory.
+    # Read the executor's mountinfo: a process of the container may have another root directory.
     path = f"/proc/{executor}/mountinfo"
     try:
         text = read_file(path).decode("utf-8", "surrogateescape")
@@ -232,18 +232,18 @@ def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognis
 
 
 def _reason(container: Container, error: RuntimeFailure) -> RuntimeFailure:
-    """Return ``error``, or NotRunning if the container's init has exited in the meantime."""
+    """Return ``error``; NotRunning instead if the container's init has exited in the meantime."""
     return error if container.alive() else NotRunning(container.id)
 
 
-# The record of mounts that `mounts add` has made, by which they are recognised again.
+# The record of mounts made by `mounts add`, by which `mounts remove` recognises them.
 #
-# A process inside can replace the directories above a mount point, so a destination alone does not
-# identify a mount: resolved again, it may lead to the read-only bind on /proc/sys.
+# A process in the container can replace the directories above a mount point.  A destination
+# therefore does not identify a mount: it may now lead to the read-only bind mount on /proc/sys.
 #
-# ``mounts.json`` in the state directory holds destination and mount id of each added mount. It is
-# written before the mount is attached, so a killed `mounts add` leaves at most a stale entry, which
-# is dropped when mountinfo does not show the mount.
+# ``mounts.json`` in the state directory holds destination and mount id of each added mount.  It is
+# written before the mount is attached, so a killed `mounts add` leaves at most a stale entry.  An
+# entry whose mount is not in mountinfo is dropped.
 
 FILE = "mounts.json"
 
@@ -292,7 +292,7 @@ def write_added(directory: str, added: Iterable[AddedMount]) -> None:
 
 
 def still_mounted(added: Iterable[AddedMount], mounts: Iterable[ShownMount]) -> list[AddedMount]:
-    """Return those of the recorded mounts ``added`` whose ids occur in ``mounts`` (mountinfo)."""
+    """Return the mounts of ``added`` whose ids occur in ``mounts``, the namespace's mountinfo."""
     numbers = {mount.id for mount in mounts}
     return [each for each in added if each.id.number in numbers]
 
@@ -304,20 +304,20 @@ def check_removal(
     added: Iterable[AddedMount],
     mounts: Mapping[int, ShownMount],
 ) -> None:
-    """Raise StepError unless ``found``, the mount that ``target`` leads to, may be unmounted.
+    """Raise StepError unless the mount ``found``, to which ``target`` leads, may be unmounted.
 
     ``where`` is the JSON path for the message, ``added`` the record of `mounts add`, ``mounts`` the
     namespace's mountinfo by id.  If `mounts add` has mounted something at ``target``, only that
-    mount is accepted; otherwise ``target`` must itself be a mount point.
+    mount may be unmounted; otherwise ``target`` must be a mount point.
     """
     action = f'{where}: unmount "{target}"'
     shown = mounts.get(found.number)
     if shown is None:
-        raise StepError(f"{action}: nothing is mounted there")
+        raise StepError(f"{action}: nothing is mounted at this path")
     ours = [each for each in added if each.destination == target]
     if not ours:
         if shown.target != target:
-            raise StepError(f"{action}: nothing is mounted there")
+            raise StepError(f"{action}: nothing is mounted at this path")
         return
     if any(each.id.is_same(found) for each in ours):
         return

@@ -20,15 +20,15 @@ from ociruntime.runtime.lifecycle.rollback import Rollback
 from ociruntime.runtime.spec.config_types import Config
 
 NAME = "network.json"
-# Do not block if the path is a FIFO or a terminal.
+# O_NONBLOCK and O_NOCTTY, in case the path is a FIFO or a terminal.
 OPEN_NAMESPACE = posix.O_RDONLY | posix.O_NONBLOCK | posix.O_NOCTTY | posix.O_CLOEXEC
 PERMISSION_HINT = "entering it needs CAP_SYS_ADMIN in the user namespace that owns it"
 
 
 def check(config: Config) -> None:
-    """Check that each device in linux.netDevices can be moved, before anything is changed.
+    """Check that each device in linux.netDevices can be moved; move none.
 
-    Raises HostError, and ConfigError if one cannot be moved.
+    Raises HostError, and ConfigError if a device cannot be moved.
     """
     path = _joined(config)
     if not path:
@@ -37,7 +37,7 @@ def check(config: Config) -> None:
     try:
         namespace = posix.open(path, OPEN_NAMESPACE)
     except OSError:
-        return  # joining it reports the error
+        return  # setns(2) reports the error
     try:
         if _identity(path) == _identity(OWN_NAMESPACE):
             message = f'"{path}" is the runtime\'s own network namespace'
@@ -103,7 +103,7 @@ def clear(directory: str, log: Log) -> None:
 def _bring_all_back(devices: list[Device], own: NetworkNamespace, source: NetworkNamespace) -> None:
     """Move devices from ``source`` back to ``own``, and restore their names and addresses.
 
-    Raises RuntimeFailure if any cannot be moved back.
+    Raises RuntimeFailure if a device cannot be moved back.
     """
     lost = bring_back(devices, own, source)
     if lost:

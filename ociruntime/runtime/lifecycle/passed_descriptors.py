@@ -11,12 +11,12 @@ from ociruntime.runtime.plan.facts import Request
 
 
 def take_descriptors(request: Request, alone: bool) -> None:
-    """Set in ``request`` which descriptors to pass: systemd's sockets and ``preserve_fds``.
+    """Set in ``request`` the descriptors to pass: systemd's sockets and those of ``preserve_fds``.
 
     The sockets are passed only if ``alone``, and must all be open.  Closed descriptors in the range
-    of ``preserve_fds`` are skipped, as in runc and crun.  A descriptor that the caller has passed
-    never has the close-on-exec flag; those opened by the interpreter and by us always have it.
-    Raises UsageError, HostError.
+    of ``preserve_fds`` are skipped, as in runc and crun.  The close-on-exec flag distinguishes
+    descriptors: those passed by the caller never have it, those opened by this process always do.
+    Raises UsageError and HostError.
     """
     sockets = 0
     if alone and b"LISTEN_FDS" in posix.environ:
@@ -43,8 +43,8 @@ def _is_inherited(fd: int) -> bool:
 def occupy_closed(count: int, sockets: int) -> None:
     """Open /dev/null at each closed descriptor from 3 to ``3 + sockets + count - 1``.
 
-    These descriptors are passed to the container, so no file that we open later may get one of the
-    numbers. The placeholders are closed when the executor is executed.  Raises HostError.
+    These descriptors are passed to the container, so no file opened later may get one of these
+    numbers.  The executor does not inherit the placeholders.  Raises HostError.
     """
     end = 3 + sockets + count
     try:
@@ -58,7 +58,7 @@ def occupy_closed(count: int, sockets: int) -> None:
 
 
 def activated(environ: Mapping[bytes, bytes], pid: int) -> tuple[int, str]:
-    """Return (number of sockets from descriptor 3 on, LISTEN_FDNAMES) passed by systemd.
+    """Return (number of sockets that systemd has passed, from descriptor 3 on; LISTEN_FDNAMES).
 
     Returns (0, "") if LISTEN_PID is not ``pid``: the variables were inherited from another process.
     Raises UsageError if LISTEN_FDS is invalid.

@@ -1,7 +1,7 @@
 """`pause` and `resume`: freeze and thaw all processes of a container with its cgroup.
 
-Both are idempotent, as in crun: a caller that was killed halfway can repeat the call.  (runc
-refuses a second pause with a message that containerd misreads as "has ended".)
+Both are idempotent, as in crun: a caller that was killed can repeat the call. (runc refuses a
+second pause with a message that containerd misreads as "has ended".)
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _apply(container: Container, *, freeze: bool) -> None:
     try:
         cgroup.freeze()
     except HostError:
-        # The container may have exited meanwhile: on v2, a cgroup without processes never freezes.
+        # Check whether the container has exited: on v2, a cgroup without processes never freezes.
         if not container.alive():
             cgroup.thaw()
             raise NotRunning(container.id) from None

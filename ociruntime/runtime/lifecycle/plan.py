@@ -1,4 +1,4 @@
-"""`plan`: show what `create` would do, without doing it."""
+"""`plan`: list the steps of `create`, without carrying them out."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ HostSteps = list[tuple[str, str]]  # (JSON path or "", text), in order
 
 
 def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]], Plan]:
-    """Return `create`'s steps on the host as (JSON path or "", text), and the executor's plan.
+    """Return the steps of `create` for a bundle: (steps on the host, the executor's plan).
 
-    Raises the errors of ``prepare``.
+    A step on the host is (JSON path or "", text).  Raises the errors of ``prepare``.
     """
     prepared = prepare(context, options)
     return host_part(context, options, prepared), prepared.plan
@@ -24,36 +24,40 @@ def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]
 def host_part(
     context: Context, options: CreateOptions, prepared: Preparation
 ) -> list[tuple[str, str]]:
-    """Return `create`'s steps outside the container as (JSON path or "", text), in order."""
-    steps = [("", f"make {context.root}/.creating-{options.id}, locked")]
+    """Return the steps of `create` outside the container, in order, as (JSON path or "", text)."""
+    steps = [("", f"create and lock the state directory {context.root}/.creating-{options.id}")]
     unit = prepared.cgroup.unit
     for directory in prepared.cgroup.paths.values():
-        maker = f"have systemd make {unit} with" if unit else "make"
+        maker = f"let systemd create {unit} with" if unit else "create"
         steps.append(("linux.cgroupsPath", f"{maker} cgroup {directory}"))
     owner = cgroup_owner(prepared.config)
     if owner != NOBODY_ELSE and prepared.layout.mode == "v2":
-        steps.append(("", f"make user {owner} the owner of the delegatable files in it"))
+        steps.append(("", f"delegate the cgroup to uid {owner} (change its owner)"))
     for setting in prepared.cgroup.settings(prepared.resources):
         file, value = setting.files[0]
         steps.append((setting.where, f"write {value} to {file}"))
     if prepared.rdt:
-        steps += [("linux.intelRdt", f"make group {made}") for made in prepared.rdt.made]
+        steps += [("linux.intelRdt", f"create resctrl group {made}") for made in prepared.rdt.made]
         steps += [(where, f"write {line} to {file}") for where, file, line in prepared.rdt.lines]
-        steps += [("linux.intelRdt", f"write its pid to {file}") for file in prepared.rdt.tasks]
+        steps += [
+            ("linux.intelRdt", f"write the init's pid to {file}") for file in prepared.rdt.tasks
+        ]
     for name in (prepared.config.get("linux") or {}).get("netDevices") or ():
-        steps.append((f'linux.netDevices["{name}"]', f"move network device {name} inside"))
+        steps.append(
+            (f'linux.netDevices["{name}"]', f"move network device {name} into the container")
+        )
     for kind in ("prestart", "createRuntime"):
         for index, hook in enumerate(prepared.hooks(kind)):
             steps.append((f"hooks.{kind}[{index}]", f"run {hook['path']}"))
     if options.console_socket:
         steps.append(("process.terminal", f"send the terminal to {options.console_socket}"))
     if options.pid_file:
-        steps.append(("", f"write the pid to {options.pid_file}"))
-    steps.append(("", f"rename to {context.root}/{options.id}"))
+        steps.append(("", f"write the init's pid to {options.pid_file}"))
+    steps.append(("", f"rename the state directory to {context.root}/{options.id}"))
     return steps
 
 
-# The width of an operation's line (runtime/plan/explain.py), so that all remarks are aligned.
+# The width of an operation's line (runtime/plan/explain.py), to align the JSON paths.
 _WIDTH = 73
 
 
@@ -69,7 +73,7 @@ def plan_text(host: HostSteps, plan: Plan) -> str:
 def plan_values(host: HostSteps, plan: Plan) -> dict[str, object]:
     """Return the plan as a JSON object.
 
-    ``host`` lists the steps on the host; the other members come from ``plan_document``.
+    ``host`` lists the steps on the host; ``plan_document`` supplies the other members.
     """
     steps = [{"step": step, "where": where} if where else {"step": step} for where, step in host]
     return {"host": steps, **plan_document(plan)}

@@ -1,6 +1,6 @@
 """Prepare for `create`: read the bundle, choose the cgroup and compile the plan.
 
-Nothing is changed yet.
+Nothing in this file changes the host.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ociruntime.runtime.spec.config_types import Config, Hook, Seccomp
 
 
 class Preparation:
-    """What `create` needs to begin: the bundle, the cgroup to create, and the executor's plan."""
+    """The input of `create`: the bundle, the cgroup to create, and the executor's plan."""
 
     __slots__ = ("agent", "bundle", "cgroup", "layout", "notified", "plan", "rdt", "resources")
 
@@ -46,7 +46,7 @@ class Preparation:
         self.agent = agent  # the seccomp agent: listenerPath and listenerMetadata
         self.notified = False  # true: the container gets a socket for sd_notify(3)
         self.rdt: Placement | None = None  # resctrl groups, if linux.intelRdt is set
-        # linux.resources, empty where config.json has none; one object from create to apply.
+        # linux.resources, {} if missing.  Cgroup.create() and apply() must get the same object.
         self.resources: Any = (bundle.config.get("linux") or {}).get("resources") or {}
 
     @property
@@ -188,7 +188,7 @@ def _check_joined(config: Config) -> None:
 
 
 def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None:
-    """Log all schema violations of config.json except ``first``, which the command raises."""
+    """Log all schema violations of config.json except ``first``, which the command reports."""
     from ociruntime.base.json_text import parse
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.check_shape import problems
@@ -198,7 +198,7 @@ def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None
     try:
         document = parse(read(file), file)
     except ConfigError:
-        return  # the command itself reports that the file cannot be read
+        return  # the command reports an unreadable file
     for problem in problems(document, "object", shape.CONFIG):
         if str(problem) != str(first):
             log.debug(str(problem))
@@ -248,7 +248,7 @@ def _request(context: Context, options: CreateOptions, bundle: Bundle, filters: 
 
 
 def _check_known_calls(profile: Seccomp, annotations: dict[str, str]) -> None:
-    """Raise ConfigError for unknown system calls if an annotation requires known ones."""
+    """Raise ConfigError for system calls unknown to libseccomp, if an annotation forbids them."""
     from ociruntime.runtime.spec.annotations import KNOWN_CALLS_ONLY
 
     if annotations.get(KNOWN_CALLS_ONLY, "0") == "0":

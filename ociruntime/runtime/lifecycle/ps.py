@@ -24,9 +24,9 @@ _PID = "PID"
 
 
 def process_ids(context: Context, container_id: str) -> list[int]:
-    """Return the pids of a container's processes in ascending order, [] if it has stopped.
+    """Return the pids of a container's processes in ascending order; [] if it has stopped.
 
-    Raises UsageError, NoSuchContainer, HostError.
+    Raises UsageError, NoSuchContainer and HostError.
     """
     check_id(container_id)
     return members(load(context.root, container_id))
@@ -35,7 +35,7 @@ def process_ids(context: Context, container_id: str) -> list[int]:
 def process_table(context: Context, container_id: str, arguments: Sequence[str]) -> list[str]:
     """Return the lines that the host's ps(1) prints for a container, including the heading.
 
-    ``arguments`` are those for ps, by default ``-ef``.  Raises UsageError, NoSuchContainer,
+    ``arguments`` are the arguments of ps, by default ``-ef``.  Raises UsageError, NoSuchContainer,
     HostError, and RuntimeFailure if ps fails or prints no PID column.
     """
     # List the processes before ps runs: ps itself may start some.
@@ -44,10 +44,10 @@ def process_table(context: Context, container_id: str, arguments: Sequence[str])
 
 
 def select(table: str, pids: Collection[int]) -> list[str]:
-    """Return the heading of ``table``, the output of ps(1), and the lines for ``pids``.
+    """Return the heading and the lines for the processes ``pids`` in ``table``, ps(1)'s output.
 
-    A line with ``-`` as PID is a thread of the process above.  Raises RuntimeFailure if the heading
-    has no PID column.
+    A line with ``-`` as PID is a thread of the process above it.  Raises RuntimeFailure if the
+    heading has no PID column.
     """
     # splitlines() would also split at U+2028, which a process may have in its name.
     heading, *lines = table.removesuffix("\n").split("\n")
@@ -98,11 +98,11 @@ def _run_ps(arguments: list[str]) -> str:
 
 
 def _spawn_and_wait(argv: list[str], stdout: int, stderr: int) -> int:
-    """Run ``argv`` with output to two descriptors; return its exit status, -N for signal N.
+    """Run ``argv``; return its exit status, -N if signal N killed it.
 
-    Raises OSError.
+    ``stdout`` and ``stderr`` are the descriptors for its output.  Raises OSError.
     """
-    # Duplicate the descriptors to 3 and up: if our standard streams are closed, they may be 0 to 2.
+    # Duplicate the descriptors to 3 and up: with closed standard streams, they may be 0 to 2.
     above: list[int] = []
     try:
         for fd in (stdout, stderr):

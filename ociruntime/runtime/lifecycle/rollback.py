@@ -1,6 +1,6 @@
-"""The undo stack of a running command: it reverts the completed steps, last one first.
+"""The undo stack of a running command: it reverts the completed steps, last step first.
 
-A killed command cannot do that; the next command for the same id does
+After a killed command, the next command for the same id does that instead
 (``delete.clear_interrupted``).
 """
 
@@ -24,7 +24,7 @@ class Rollback:
         self._spare = -1
 
     def reserve(self) -> None:
-        """Set a descriptor aside for ``undo``, in case the command fails because there are too few.
+        """Open a spare descriptor for ``undo``, which may have to run when no more can be opened.
 
         Raises HostError.
         """
@@ -43,10 +43,9 @@ class Rollback:
         self._steps.append(step)
 
     def undo(self, failure: BaseException) -> None:
-        """Call all undo functions, last one first, even if some of them fail.
+        """Call all undo functions, last one first, even if some fail.
 
-        Each failure is logged as a warning, and added to ``failure``, the command's error, as a
-        note.
+        Logs each failure as a warning, and adds it as a note to ``failure``, the command's error.
         """
         self._release()
         while self._steps:

@@ -1,8 +1,8 @@
 """Record and unmount the root of a container that shares the host's mount namespace.
 
-Everything that such a container mounts is inside one mount of its root filesystem on itself.  That
-mount is private, so nothing in it propagates, and one lazy unmount removes it all, no matter how
-the container has renamed its directories, what it has mounted over them, and what is in use.
+All mounts of such a container are inside one bind mount of its root filesystem on itself.  That
+mount is private, so nothing in it propagates.  One lazy unmount removes all mounts, even if the
+container has renamed their directories, mounted over them, or still uses them.
 
 ``root-mount.json`` in the state directory identifies the mount.  It is written before the mount is
 attached; once the container is complete, it also has the ids of all mounts inside.
@@ -52,10 +52,10 @@ class RootMount:
     """The content of root-mount.json.
 
     ``number`` and ``unique`` are the mount's id, valid in boot ``boot`` and mount namespace
-    ``namespace``. ``device`` and ``source`` are the mounted directory, as in mountinfo.
-    ``pid`` and ``started`` are the process that attaches it. ``inside`` are the ids of the
-    mounts below it, None until the container is complete. ``may_mount`` is False if no process of
-    the container can have mounted anything.
+    ``namespace``. ``device`` and ``source`` are the mounted directory, as in mountinfo. ``pid`` and
+    ``started`` are the process that attaches the mount.  ``inside`` are the ids of the mounts below
+    it, None until the container is complete.  ``may_mount`` is False if no process of the container
+    can have mounted anything.
     """
 
     rootfs: str
@@ -79,7 +79,7 @@ class RootMount:
 def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
     """Record in the state directory the detached mount ``fd``, which process ``pid`` will attach.
 
-    Raises StepError if ``fd`` is not a mount of ``rootfs``, HostError.
+    Raises HostError, and StepError if ``fd`` is not a mount of ``rootfs``.
     """
     found = mount_id(fd)
     shown = {mount.id: mount for mount in _mountinfo("self")}
@@ -114,8 +114,8 @@ def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
 def _check_alone(directory: str, rootfs: str) -> None:
     """Raise StepError if another container's root is mounted at, above or below ``rootfs``.
 
-    Unmounting one root would unmount parts of the other.  Of two containers created at the same
-    time, each sees the other's record.
+    Unmounting one root would also unmount mounts of the other container.  If two containers are
+    created at the same time, each sees the other's root-mount.json.
     """
     state_root, _, own = directory.rpartition("/")
     for name in os.listdir(state_root):
@@ -148,7 +148,7 @@ def _source(below: ShownMount, rootfs: str) -> str:
 
 
 def record_contents(directory: str, config: Config) -> None:
-    """Add the ids of the mounts inside the root to the record of a complete container.
+    """Add the ids of the mounts inside the root to root-mount.json of a complete container.
 
     Raises HostError.
     """
@@ -188,7 +188,7 @@ def read(directory: str) -> RootMount:
 def clear(directory: str, log: Log) -> None:
     """Unmount the root recorded in a state directory, with all mounts in it; can be repeated.
 
-    Raises HostError, and StepError if a mount that is not the container's covers the root.
+    Raises HostError, and StepError if a mount of another program covers the root.
     """
     root_mount = read(directory)
     if root_mount.boot != _boot():
@@ -197,9 +197,9 @@ def clear(directory: str, log: Log) -> None:
         _end_creator(root_mount)
     process = _process_in(root_mount.namespace)
     if process is None:
-        return  # the mount namespace has no process any more, so its mounts are gone
+        return  # the mount namespace has no process left, so its mounts are gone
     for _ in range(ATTEMPTS):
-        # Retry: another mount may have been made over the root meanwhile.
+        # Retry: another mount may have covered the root in the meantime.
         if not _unmount_once(root_mount, *process, log):
             return
     raise StepError(
@@ -271,7 +271,7 @@ def _unmount(
             return True
         raise StepError(
             f'unmount "{root.target}": another mount covers it',
-            "unmount that one and delete the container again",
+            "unmount the covering mount, then delete the container again",
         )
 
     try:
@@ -291,9 +291,10 @@ def _request(root_mount: RootMount) -> Request:
 
 
 def _is_there(root_mount: RootMount, shown: list[ShownMount], *, joins: bool) -> bool:
-    """Return whether mountinfo ``shown`` has the recorded mount, and not another with its id.
+    """Return whether the mountinfo ``shown`` contains the recorded mount.
 
-    ``joins``: ``shown`` comes from a mount namespace other than ours.
+    Another mount with a reused id does not count. ``joins``: ``shown`` comes from a mount namespace
+    other than ours.
     """
     root = next((mount for mount in shown if mount.id == root_mount.number), None)
     if root is None:
@@ -308,7 +309,7 @@ def _is_there(root_mount: RootMount, shown: list[ShownMount], *, joins: bool) ->
 
 
 def _inside(number: int, shown: list[ShownMount]) -> list[ShownMount]:
-    """Return all mounts in mountinfo ``shown`` that are below the mount with id ``number``."""
+    """Return all mounts in the mountinfo ``shown`` that are below the mount with id ``number``."""
     members = {number}
     below: list[ShownMount] = []
     remaining = [mount for mount in shown if mount.id != number]
@@ -331,7 +332,10 @@ def _foreign(root_mount: RootMount, shown: list[ShownMount]) -> list[ShownMount]
 
 
 def _process_in(namespace: int) -> tuple[int, int] | None:
-    """Return (pid, start time) of a process in a mount namespace, ours if possible, or None."""
+    """Return (pid, start time) of a process in the mount namespace with inode ``namespace``.
+
+    Prefers this process; returns None if there is none.
+    """
     if _namespace("self") == namespace:
         return os.getpid(), start_time(os.getpid())
     for name in ["1", *filter(str.isdecimal, os.listdir("/proc"))]:

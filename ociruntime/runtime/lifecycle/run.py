@@ -1,4 +1,4 @@
-"""`run`: create and start; without --detach, also wait for the exit, and delete."""
+"""`run`: create and start a container; without --detach, wait for its exit and delete it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _start(context: Context, options: CreateOptions, creation: Creation) -> Noti
         creation.held.release()
         main_pid = container.pid if options.detach else posix.getpid()
         notifying = start_locked(context, container, main_pid, deletes=False)
-        # With a relay, a signal still ends the wait for the program to be ready.
+        # With a notify relay, a signal must still end the wait for READY=1.
         if options.detach and context.alone and notifying is None:
             no_longer_end_on_signals()
         return notifying
@@ -99,7 +99,7 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
 
 
 def delete_after_end(context: Context, container_id: str) -> None:
-    """Delete a stopped container, unless another command already has.  Raises HostError."""
+    """Delete a stopped container; do nothing if it was deleted already.  Raises HostError."""
     try:
         container, held = lock(context.root, container_id)
     except NoSuchContainer:

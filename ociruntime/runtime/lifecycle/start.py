@@ -38,9 +38,9 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
 
     With NOTIFY_SOCKET in the environment, also wait until the program sends READY=1 or exits.
 
-    ``failure_fd``: a file with the FAILURE message that the fast path (csrc/fast_path/start.c) has
-    received from the executor; this call reports it.  Raises UsageError, NoSuchContainer,
-    ContainerError, StepError, HookError, HostError.
+    ``failure_fd``: a file with a FAILURE message, which the fast path (csrc/fast_path/start.c) has
+    received from the executor and this function reports.  Raises UsageError, NoSuchContainer,
+    ContainerError, StepError, HookError and HostError.
     """
     check_id(container_id)
     container, held = lock(context.root, container_id)
@@ -59,11 +59,11 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
 def start_locked(
     context: Context, container: Container, main_pid: int, *, deletes: bool = True
 ) -> NotifyRelay | None:
-    """Start a container that the caller has locked; return the notify relay that it must run.
+    """Start a container that the caller has locked; return the notify relay for the caller to run.
 
     Returns None if there is nothing to relay.  ``main_pid`` is the process that a service manager
-    should watch (MAINPID).  ``deletes``: delete the container if a hook fails.  Raises the errors
-    of ``start``.
+    should watch (MAINPID). ``deletes``: delete the container if a hook fails. Raises the errors of
+    ``start``.
     """
     status = container.status()
     if status != CREATED:
@@ -92,10 +92,11 @@ def start_locked(
 
 
 def _open_gate(container: Container) -> Message | None:
-    """Send GO and wait for the exec; return the FAILURE message, None if the program runs.
+    """Send GO to the init and wait until it executes the program.
 
-    Raises StepError if the init exits without a message, and HostError if the seccomp agent does
-    not listen; the container then stays created.
+    Returns the FAILURE message, None if the program runs.  Raises StepError if the init exits
+    without a message.  Raises HostError if the seccomp agent does not listen; the container then
+    stays created.
     """
     agent = container.seccomp_agent()
     connection = connect_gate(container.directory)
@@ -124,11 +125,12 @@ def _converse(
 def _await_exec(
     container: Container, agent: SeccompAgent | None, connection: socket, pidfd: int
 ) -> Message | None:
-    """After GO, wait for the exec; return the FAILURE message, None if the program runs.
+    """After GO, wait until the init executes the program; return a FAILURE message, or None.
 
-    End of file may never arrive: a process that has traced the init may hold a duplicate of the
-    init's end of the connection.  So the init's exit counts as end of file, and so does a timeout
-    after the message EXEC (csrc/fast_path/start.c does the same).  Raises StepError, HostError.
+    Returns None if the program runs.  End of file may never arrive: a process that has traced the
+    init may hold a duplicate of the init's end of the connection.  Therefore the init's exit counts
+    as end of file, and so does a timeout after the message EXEC (csrc/fast_path/start.c does the
+    same).  Raises StepError and HostError.
     """
     message = _next(container, connection, pidfd, None)
     if message is not None and message.kind == MESSAGE_LISTENER and agent is not None:
@@ -139,7 +141,7 @@ def _await_exec(
         raise _ended_silently(container)
     if message.kind != MESSAGE_EXEC:
         return message
-    # Only one more message is read: a process that traces the init could send any number of them.
+    # Read only one more message: a process that traces the init could send any number.
     message = _next(container, connection, pidfd, EXEC_MILLISECONDS)
     return message if message is not None and message.kind == MESSAGE_FAILURE else None
 
@@ -162,7 +164,7 @@ def _next(
 
 
 def _already_dead(container: Container) -> StepError:
-    """Return the error for an init that exited before `start` reached it (runc's wording)."""
+    """Return the error for an init that exited before `start` reached it; the text is runc's."""
     return StepError(f'container process is already dead: "{container.id}"')
 
 
@@ -184,8 +186,8 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
 
 def _ended_silently(container: Container) -> StepError:
     """Return the error for an init that exited without a message, after waiting for its death."""
-    # A dying process closes its files before it is a zombie; a caller that queries the state after
-    # this error must not see a running container.
+    # Wait, because a dying process closes its files before it becomes a zombie: after this error,
+    # `state` must not report a running container.
     pidfd = open_process(container.pid, container.started)
     if pidfd >= 0:
         await_end(pidfd, END_SECONDS)
@@ -197,7 +199,10 @@ def _ended_silently(container: Container) -> StepError:
 
 
 def _report_from_file(context: Context, container: Container, fd: int) -> NoReturn:
-    """Raise the error for the message in file ``fd``; an empty file means that none was sent."""
+    """Raise the error for the FAILURE message in file ``fd``.
+
+    If the file is empty, the init sent no message before it exited.
+    """
     from ociruntime.runtime.executor.protocol import LONG, SHORT, Message
 
     try:

@@ -14,7 +14,7 @@ from ociruntime.runtime.spec.state_document import state_output
 def state(context: Context, container_id: str) -> dict[str, Any]:
     """Return the container's state (runtime.md#query-state) with runc's members, in runc's order.
 
-    Raises UsageError, NoSuchContainer, HostError.
+    Raises UsageError, NoSuchContainer and HostError.
     """
     check_id(container_id)
     return describe_container(load(context.root, container_id))
@@ -28,6 +28,6 @@ def describe_container(container: Container) -> dict[str, Any]:
         owner = owner_of(container.directory)[1]
     except HostError as error:
         if error.errno == 2:
-            raise NoSuchContainer(container.id) from None  # deleted since it was loaded
+            raise NoSuchContainer(container.id) from None  # deleted in the meantime
         raise
     return state_output(container.facts, status, pid, owner)

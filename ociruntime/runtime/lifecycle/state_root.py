@@ -26,9 +26,10 @@ NAME = "ociruntime"
 
 
 def state_root(root_option: str, environ: Mapping[bytes, bytes], euid: int) -> str:
-    """Return the absolute state root: ``root_option``, or if that is "", the default for ``euid``.
+    """Return the absolute path of the state root: ``root_option``, or if "" the default.
 
-    Raises UsageError for ``/``: a container called ``bin`` would be stored in ``/bin``.
+    ``euid`` and ``environ`` determine the default.  Raises UsageError for ``/``: the state of a
+    container called ``bin`` would be stored in ``/bin``.
     """
     if root_option:
         root = absolute_path(root_option)
@@ -44,7 +45,7 @@ def state_root(root_option: str, environ: Mapping[bytes, bytes], euid: int) -> s
 
 
 def is_rootless(environ: Mapping[bytes, bytes], euid: int) -> bool:
-    """Return whether this user is not root, or is root in another user's user namespace."""
+    """Return whether this user is unprivileged, or is root in a user namespace of another user."""
     if euid != 0:
         return True
     return environ.get(b"USER") != b"root" and in_user_namespace()
@@ -65,7 +66,7 @@ def absolute_path(path: str) -> str:
 
 
 def make_root(context: Context) -> None:
-    """Create the state root, mode 0700, if it is missing.
+    """Create the state root with mode 0700 if it is missing.
 
     Raises HostError, also if another user can write to it (trusted_directories.py).
     """
@@ -81,8 +82,8 @@ def make_root(context: Context) -> None:
             number = errno.EROFS if read_only else errno.EACCES
             raise OSError(number, posix.strerror(number))
         if created and not context.root_given and context.root != f"/run/{NAME}":
-            # The XDG base directory specification lets anything without the sticky bit be
-            # pruned from XDG_RUNTIME_DIR when it has not been touched for hours.
+            # The sticky bit prevents the removal of the directory, which XDG_RUNTIME_DIR allows for
+            # files not used for six hours (XDG base directory specification).
             posix.chmod(context.root, 0o1700)
     except OSError as error:
         raise HostError(f'use the {STATE_DIRECTORY} "{context.root}"', error, hint) from None

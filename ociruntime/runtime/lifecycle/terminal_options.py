@@ -9,7 +9,7 @@ from ociruntime.runtime.spec.config_types import Process
 def check_terminal(process: Process | None, console_socket: str, detach: bool) -> None:
     """Check that process.terminal, --console-socket and --detach are consistent.
 
-    Raises ConfigError, UsageError, and HostError if a foreground command has no terminal.
+    Raises UsageError, and ConfigError, also if a foreground command has no terminal.
     """
     terminal = bool(process and process.get("terminal"))
     if terminal and detach and not console_socket:
@@ -21,7 +21,7 @@ def check_terminal(process: Process | None, console_socket: str, detach: bool) -
     if terminal and not detach:
         from ociruntime.base.terminal import find_terminal
 
-        find_terminal()  # raises if there is none, before anything is created
+        find_terminal()  # raises ConfigError without a terminal
     if console_socket and not (terminal and detach):
         raise UsageError(
             "cannot use console socket if ociruntime will not detach or allocate tty",

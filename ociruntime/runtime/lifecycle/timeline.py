@@ -1,10 +1,10 @@
 """Record when the phases and operations of a command began (``--timeline``, ``--debug``).
 
-The runtime marks its phases; the executor writes its times to a memfd, which needs no messages.
-Both use CLOCK_REALTIME, the only clock that time namespaces do not shift.  The interpreter's own
-start cannot be observed, so the CPU time used so far stands for it.
+The runtime marks its phases; the executor writes the start times of its operations to a memfd,
+which needs no messages.  Both use CLOCK_REALTIME, the only clock that time namespaces do not shift.
+The start of the interpreter cannot be observed; it is computed from the CPU time used so far.
 
-Pure functions convert the timeline to spans, and these to a trace (JSON) or a picture (SVG).
+Pure functions convert the timeline to spans, and spans to a trace (JSON) or a picture (SVG).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RUNTIME = "runtime"
 EXECUTOR = "executor"
 WAITS = ("sync", "wait_start", "wait for the executor")
 
-# Operation -> its subject, which determines the colour; all others concern the process.
+# Operation -> its subject, which determines the colour; the default subject is the process.
 KINDS: dict[str, str] = {
     **dict.fromkeys(
         (
@@ -49,13 +49,13 @@ MFD_CLOEXEC = 1
 
 
 class Timeline:
-    """The times of one command, and the file of ``--timeline`` to which ``save`` writes them.
+    """The start times of one command's phases and operations; ``save`` writes them to a file.
 
-    ``path`` "" means no file: the times are only for ``--debug``.
+    ``path`` is the file of ``--timeline``, "" if the times are only for ``--debug``.
     """
 
     def __init__(self, path: str, command: str) -> None:
-        """Start recording, and open the file: errors must appear before anything is created.
+        """Start recording, and open the file, so that errors appear before anything is created.
 
         Raises HostError.
         """
@@ -83,7 +83,7 @@ class Timeline:
         self.phases.append((phase, time_ns()))
 
     def follow(self, plan: Plan) -> int:
-        """Return a descriptor of a memory file for the start times of the operations of ``plan``.
+        """Return a descriptor of a memfd for the start times of the operations of ``plan``.
 
         Raises HostError.
         """
@@ -92,21 +92,24 @@ class Timeline:
         self._shown = 0
         try:
             self._times_fd = os.memfd_create("times", MFD_CLOEXEC)
-            # Write the file instead of only extending it: its memory is then charged to us, not to
-            # the container.
+            # Write zeros instead of ftruncate(2): the memory is then charged to this process, not
+            # to the container.
             os.write(self._times_fd, bytes(8 * (len(self.operations) + 1)))
         except OSError as error:
             raise HostError("create a memfd for the timeline", error) from None
         return self._times_fd
 
     def times(self) -> list[int]:
-        """Return when the executor and each operation began (ns since the epoch; 0: not yet)."""
+        """Return the start times of the executor and of each operation; 0 if not started yet.
+
+        Times are in nanoseconds since the epoch.
+        """
         if self._times_fd < 0:
             return []
         return array("Q", os.pread(self._times_fd, 8 * (len(self.operations) + 1), 0)).tolist()
 
     def carried_out(self) -> list[str]:
-        """Return log lines with the durations of the operations begun since the last call."""
+        """Return log lines with the durations of the operations begun since the previous call."""
         now = time_ns()
         times = self.times()
         lines = operation_lines(self.operations)
@@ -121,13 +124,13 @@ class Timeline:
         return unreported
 
     def save(self) -> None:
-        """Write all times so far to the file: SVG if its name ends in .svg, else Perfetto JSON.
+        """Write all times so far to the timeline file, as SVG or as Perfetto's JSON.
 
-        Raises HostError.
+        The ending .svg of the file's name selects SVG.  Raises HostError.
         """
         if not self._path:
             return
-        now = time_ns()  # before the time of the imports below
+        now = time_ns()  # do not count the imports below
 
         recorded = spans(self.phases, now, self.operations, self.times())
         if self._path.endswith(".svg"):
@@ -145,9 +148,9 @@ class Timeline:
 class Span(NamedTuple):
     """One bar of a timeline: a phase of the runtime or an operation of the executor.
 
-    ``start`` and ``end`` are nanoseconds since the timeline's beginning. An operation's
-    ``number`` is its place in the plan from 1 (0 for a phase), ``where`` the JSON path of
-    its setting.
+    ``start`` and ``end`` are nanoseconds since the timeline's beginning.  ``number`` is an
+    operation's position in the plan, from 1, and 0 for a phase.  ``where`` is the JSON path of the
+    operation's setting.
     """
 
     lane: str
@@ -168,9 +171,9 @@ def spans(
 ) -> list[Span]:
     """Return a span for each phase of the runtime, then for each operation of the executor.
 
-    A span ends where the next one begins, the last one at ``now``; ``times`` come from
-    ``Timeline.times``.  Operations that have not begun are left out.  No span ends before it
-    begins, even if the clock was set back in between.
+    A span ends where the next one begins, the last span at ``now``.  ``times`` come from
+    ``Timeline.times``. Operations that have not begun are left out. No span ends before it begins,
+    even if the clock was set back in between.
     """
     first = phases[0][1]
     found = [
@@ -193,7 +196,7 @@ def spans(
 def _ends(begun: Sequence[tuple[T, int]], now: int) -> list[tuple[tuple[T, int], int]]:
     """Return ((name, start), end) for each (name, start); a span ends where the next one begins.
 
-    A start is never before the previous one, even if the clock was set back.
+    No start is before the previous start, even if the clock was set back.
     """
     ordered: list[tuple[T, int]] = []
     for name, start in begun:
@@ -233,16 +236,16 @@ def trace_events(command: str, spans: Sequence[Span]) -> str:
 
 
 WIDTH, MARGIN = 1240, 28
-LEFT, RIGHT = 470, 1140  # where the scales begin and end; durations follow on the right
+LEFT, RIGHT = 470, 1140  # x coordinates of the scales' ends; durations follow on the right
 ROW, BAR = 19, 11
 # A timeline as an SVG picture without scripts, for any browser.
 #
-# At the top an overview on one scale, with a lane for the runtime and one for the executor. Below
-# a line per phase and per operation; the operations have a scale of their own.
+# The top shows an overview on one scale, with a lane for the runtime and a lane for the executor.
+# Below follows a line for each phase and operation; the operations have a separate scale.
 
 LANE = 30
-LETTER = 6.3  # about the width of one at 11 px
-LABEL = 66  # letters of a line's label
+LETTER = 6.3  # approximate width of a letter at 11 px
+LABEL = 66  # maximum length of a line's label, in letters
 
 COLOURS: dict[str, tuple[str, str]] = {
     "runtime": ("#3b6fb6", "runtime"),
@@ -310,7 +313,7 @@ def ticks(length: int, most: int = 10) -> list[int]:
 
 
 class Drawing:
-    """An SVG picture under construction: elements are added downwards, the next one at ``y``."""
+    """An SVG picture under construction; the next element is added at the coordinate ``y``."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -344,7 +347,7 @@ class Drawing:
             x += 24 + LETTER * len(meaning)
 
     def scale(self, span: tuple[int, int], left: int, right: int, height: int) -> None:
-        """Add an axis with times, and its grid lines over the next ``height`` pixels."""
+        """Add a time axis, and its grid lines over the next ``height`` pixels."""
         length = max(span[1] - span[0], 1)
         for tick in ticks(length):
             x = left + (right - left) * tick / length
@@ -404,6 +407,6 @@ def plain(text: str) -> str:
 
 
 def label(span: Span) -> str:
-    """Return a row's label: the span's name and arguments, cut to LABEL characters."""
+    """Return the label of a row: the span's name and arguments, cut to LABEL characters."""
     text = f"{span.name.replace('_', ' ')}  {span.arguments}".rstrip()
     return text if len(text) <= LABEL else text[: LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"

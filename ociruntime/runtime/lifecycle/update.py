@@ -25,13 +25,13 @@ RESOURCES = "resources.json"  # in the state directory: the limits since the las
 def update(
     context: Context, container_id: str, document: object, l3_cache: str = "", bandwidth: str = ""
 ) -> None:
-    """Apply the limits in ``document`` (a LinuxResources object), and schemata for Intel RDT.
+    """Apply the limits in ``document`` (a LinuxResources object) and schemata for Intel RDT.
 
     ``l3_cache`` and ``bandwidth`` are schemata lines, "" to leave them unchanged.  After an error,
     all limits are unchanged.  Device rules in ``document`` are ignored.
 
-    Raises UsageError, ConfigError with a path below ``resources``, NoSuchContainer, NotRunning,
-    ContainerError, HostError.
+    Raises UsageError, ConfigError with a JSON path below ``resources``, NoSuchContainer,
+    NotRunning, ContainerError and HostError.
     """
     check_id(container_id)
     change = _checked(document)
@@ -42,7 +42,7 @@ def update(
         after = merged(resources_of(container), change)
         validate_resources(after, WHERE)  # type: ignore[arg-type]  # a document of that shape
         limits = Update(container.cgroup(), to_write(change, after), WHERE)
-        with HeldSignals():  # they would leave some limits changed, or all of them unrecorded
+        with HeldSignals():  # a signal would leave some limits changed, or all of them unrecorded
             limits.write()
             try:
                 _write_schemata(container, l3_cache, bandwidth)
@@ -59,7 +59,7 @@ def update(
 
 
 def resources_of(container: Container) -> dict[str, Any]:
-    """Return a container's ``linux.resources`` after all updates so far.  Raises HostError."""
+    """Return a container's current ``linux.resources``, with all updates.  Raises HostError."""
     path = f"{container.directory}/{RESOURCES}"
     if not exists(path):
         linux: dict[str, Any] = dict(container.config().get("linux") or {})
@@ -72,7 +72,7 @@ def resources_of(container: Container) -> dict[str, Any]:
 
 
 def _checked(document: object) -> dict[str, Any]:
-    """Return the limits that ``document`` changes, checked.  Raises ConfigError."""
+    """Check ``document`` and return the limits that it changes.  Raises ConfigError."""
     check(document, "object", shape.RESOURCES, WHERE)
     resources: Any = document
     change = requested_changes(resources)
@@ -95,10 +95,10 @@ def _store(container: Container, resources: dict[str, Any]) -> None:
         raise HostError(f'write "{path}"', error) from None
 
 
-# Combine an update with a container's present limits, those of config.json and all updates since;
-# pure.
+# Pure functions that combine an update with a container's current limits (config.json and all
+# earlier updates).
 
-# Engines, written in Go, send all members; these values mean "not set".
+# Engines written in Go send all members; these values mean "not set".
 _NOTHING: dict[str, dict[str, tuple[object, ...]]] = {
     "blockIO": dict.fromkeys(("weight", "leafWeight"), (0,)),
     "cpu": {
@@ -132,13 +132,13 @@ def requested_changes(document: Resources) -> Resources:
 
 
 def merged(present: Resources, change: Resources) -> Resources:
-    """Return ``present``, with the members of ``change`` replacing its own."""
+    """Return the limits ``present``, overridden by the limits in ``change``."""
     after = dict(present)
     for section, value in change.items():
         if isinstance(value, dict):
             after[section] = {**(present.get(section) or {}), **value}
             if section == "memory" and value.get("limit") == -1 and "swap" not in value:
-                # Without a memory limit, the limit of memory+swap would have no effect either.
+                # Without a memory limit, a limit of memory+swap would have no effect.
                 after[section].pop("swap", None)
         else:
             after[section] = value
@@ -146,10 +146,10 @@ def merged(present: Resources, change: Resources) -> Resources:
 
 
 def to_write(change: Resources, after: Resources) -> Resources:
-    """Return the limits to write: ``change``, and members of ``after`` that must go with them.
+    """Return the limits to write: ``change``, and related limits from ``after``.
 
-    The swap limit includes memory, so if one of them changes, both are written; and
-    checkBeforeUpdate is included if it is set.
+    The swap limit includes memory, so if one of them changes, both are written. checkBeforeUpdate
+    is included if it is set.
     """
     memory = change.get("memory") or {}
     if not ("limit" in memory or "swap" in memory):

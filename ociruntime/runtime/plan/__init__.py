@@ -1,1 +1,1 @@
-"""Compile config.json and properties of the host to a list of operations; no system calls."""
+"""Compile config.json and facts about the host to a list of operations, without system calls."""

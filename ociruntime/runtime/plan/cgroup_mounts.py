@@ -1,7 +1,7 @@
-"""Plan a mount of type ``cgroup``, which shows the container its own cgroups.
+"""Plan a mount of type ``cgroup``, which shows the container its cgroups.
 
-A container with its own cgroup namespace gets a new cgroup filesystem, whose root is its cgroup.
-Any other container gets a bind mount of its cgroup's directory.
+With a cgroup namespace, the container gets a new cgroup filesystem, whose root is its cgroup.
+Otherwise it gets a bind mount of its cgroup's directory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ ALWAYS = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
 def compile_cgroup_mount(
     job: Compilation, fstype: str, target: str, options: MountOptions, where: str
 ) -> None:
-    """Append the operations for a cgroup mount; on v1, a tmpfs with a mount per hierarchy."""
+    """Append the operations for a cgroup mount.
+
+    On v1, they are a tmpfs with a mount for each hierarchy.
+    """
     job.enter_cgroup_namespace()
     job.require_cgroup()
     options.set = (options.set & ~options.clear_recursive) | options.set_recursive
@@ -52,7 +55,7 @@ def _unified(
     propagation: list[int],
     where: str,
 ) -> None:
-    """Append the operation that mounts cgroup v2, or bind-mounts the container's part of it."""
+    """Append the operation that mounts cgroup v2, or bind-mounts the container's cgroup."""
     if _own_namespace(job):
         job.add(
             operations.mount(
@@ -103,7 +106,7 @@ def _hierarchies(job: Compilation, target: str, options: MountOptions, where: st
     )
     attributes = options.set | ALWAYS
     for name, directory in job.facts.hierarchies:
-        # "name=systemd" is a hierarchy without controllers.
+        # "name=systemd" names a v1 hierarchy without controllers.
         label = name.partition("=")[2] or name or "unified"
         if not _own_namespace(job):
             _bind_directory(job, directory, f"{target}/{label}", attributes, where)
@@ -167,8 +170,8 @@ NOBODY_ELSE = -1
 def cgroup_owner(config: Config) -> int:
     """Return the host uid that must own the container's v2 cgroup; -1 leaves the owner unchanged.
 
-    The container's user owns it if the container has its own cgroup namespace and a writable cgroup
-    mount: such a container is meant to create nested cgroups.
+    If the container has a cgroup namespace and a writable cgroup mount, its user owns the cgroup:
+    such a container is meant to create nested cgroups.
     """
     linux = config.get("linux") or {}
     if not _is_new(linux, "cgroup") or not any(map(_is_writable, config.get("mounts") or ())):
@@ -197,7 +200,7 @@ def _is_writable(mount: Mount) -> bool:
 
 
 def _mapped(uid: int, mappings: Sequence[IdMapping]) -> int:
-    """Return the host uid for a uid in the container, or -1 if it is not mapped."""
+    """Return the host uid for ``uid`` in the container; -1 if ``mappings`` do not map it."""
     for each in mappings:
         if 0 <= uid - each["containerID"] < each["size"]:
             return each["hostID"] + uid - each["containerID"]

@@ -11,19 +11,19 @@ from ociruntime.runtime.plan.operation_table import STAGE_CGROUP
 from ociruntime.runtime.plan.plan import Operation, Plan
 from ociruntime.runtime.spec.config_types import Config, Linux
 
-# An empty mask means all CPUs of the cpuset, so that the caller's affinity (taskset) is not kept.
+# An empty mask means all CPUs of the cpuset; it replaces the caller's affinity (taskset).
 ALL_CPUS = b""
 
 
 class Compilation:
     """The state of one compilation of a plan.
 
-    The passes read ``config``, ``linux`` (empty if config.json has none), ``facts`` and
-    ``request``, and append to ``plan``.  The namespaces pass sets ``new`` and ``joined``
-    (CLONE_NEW* masks), ``id_maps``, and ``trees``, which maps an index in ``mounts`` to a slot:
-    that of the mount's id map, or of its tree from open_tree(2).  A plan that enters a container
-    sets ``mount_flags`` (MOUNT_* of every mount).  The mounts pass sets ``read_only_later``: pairs
-    (target, index in ``mounts``).
+    The passes read ``config``, ``linux`` ({} if config.json has none), ``facts`` and ``request``,
+    and append to ``plan``.  The namespaces pass sets ``new`` and ``joined`` (CLONE_NEW* masks),
+    ``id_maps``, and ``trees``.  ``trees`` maps an index in ``mounts`` to the slot of the mount's id
+    map, or of its tree from open_tree(2).  A plan that enters a container sets ``mount_flags``
+    (MOUNT_* of every mount).  The mounts pass sets ``read_only_later``: pairs (target, index in
+    ``mounts``).
     """
 
     __slots__ = (
@@ -66,7 +66,7 @@ class Compilation:
 
     @property
     def mounts_on_host(self) -> bool:
-        """True if the container's mounts are made in the runtime's mount namespace."""
+        """True if the executor makes the container's mounts in the runtime's mount namespace."""
         if not self.shares_mounts:
             return False
         from ociruntime.runtime.spec.validate import needing_mounts
@@ -75,7 +75,7 @@ class Compilation:
 
     @property
     def forks_last(self) -> bool:
-        """True if a pid namespace is joined: the process enters it last, unprivileged."""
+        """True if a pid namespace is joined: the process enters it last, without privileges."""
         return bool(self.joined & CLONE_NEWPID)
 
     def add(self, operation: Operation) -> None:
@@ -83,12 +83,12 @@ class Compilation:
         self.plan.operations.append(operation)
 
     def warn(self, text: str) -> None:
-        """Append a warning to the plan, unless the plan has it already."""
+        """Append a warning to the plan, without duplicates."""
         if text not in self.plan.warnings:
             self.plan.warnings.append(text)
 
     def make_read_only(self, target: str, where: str) -> None:
-        """Append an operation that makes the mount at ``target``, but no submount, read-only."""
+        """Append an operation that makes the mount at ``target`` read-only, not its submounts."""
         self.add(
             operations.set_attributes(
                 target=target,
@@ -101,7 +101,7 @@ class Compilation:
         )
 
     def labels_of(self, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
-        """Return (mount options, label of the root directory) for ``linux.mountLabel``."""
+        """Return (mount options, label of the root directory) that apply ``linux.mountLabel``."""
         if not self.linux.get("mountLabel"):
             return [], ""
 
@@ -116,22 +116,22 @@ class Compilation:
     def require_cgroup(self) -> None:
         """Append the operation that moves the process into its cgroup, unless the plan has it.
 
-        Passes call this as late as possible, so that the runtime attaches the process while the
-        mounts are made: on cgroup v1, attaching waits for an RCU grace period.
+        Passes call this as late as possible, so that the runtime moves the process while the
+        executor makes the mounts: on cgroup v1, the move waits for an RCU grace period.
         """
         if not self.in_cgroup:
             self.enter_cgroup()
             self.add(operations.affinity(cpus=ALL_CPUS))
 
     def enter_cgroup(self) -> None:
-        """Append the operation that moves the process into its cgroup, with its CPU affinity."""
+        """Append the operations that move the process into its cgroup and set its CPU affinity."""
         self.in_cgroup = True
         self.add(operations.sync(stage=STAGE_CGROUP, where="linux.cgroupsPath"))
 
     def enter_cgroup_namespace(self) -> None:
-        """Append the operation that creates the cgroup namespace, if one is configured.
+        """Append the operation that creates the cgroup namespace, if config.json requests one.
 
-        The namespace's root is the process's cgroup, so the process enters that first.
+        The namespace's root becomes the process's cgroup, so the process enters its cgroup first.
         """
         if self.new & CLONE_NEWCGROUP and not self.in_new_cgroup_namespace:
             self.in_new_cgroup_namespace = True
@@ -141,21 +141,21 @@ class Compilation:
 
 # ``linux.mountLabel``: the SELinux context of the filesystems that the runtime mounts.
 #
-# Relabelling bind sources is the engine's task: only the engine knows who else uses a source.
+# The engine relabels the sources of bind mounts: only it knows which other containers use them.
 
-# Filesystems whose files are labelled by the policy alone.
+# Filesystems whose files get their labels only from the SELinux policy.
 UNLABELLED = ("cgroup", "cgroup2", "proc", "sysfs")
 
-# The filesystem whose root gets the label after mounting: it does not accept a context option in a
-# user namespace, nor on older kernels.
+# The filesystem whose root directory is labelled after mounting: in a user namespace, and on older
+# kernels, it accepts no context option.
 ROOT_LABELLED = "mqueue"
 
-# Options by which a mount brings its own label: the kernel refuses a second context.
+# Mount options that set a label.  If one is present, add none: the kernel refuses a second context.
 CONTEXTS = ("context", "defcontext", "fscontext")
 
 
 def _mount_labels(job: Compilation, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
-    """Return (mount options that label a whole filesystem, label for its root directory only).
+    """Return (mount options that label a whole filesystem, label for only its root directory).
 
     Both are empty if ``options`` contain a label, or if the SELinux policy labels the files.
     """

@@ -13,7 +13,7 @@ from ociruntime.runtime.plan.process import add_console
 
 # runtime-linux.md#dev-symbolic-links, and the core file that engines expect:
 # (link, its target, path that must exist for the link to be made).  The numbers below /proc/self/fd
-# are magic links, which the executor never follows: it looks for the directory instead.
+# are magic links, which the executor never follows: it checks the directory instead.
 LINKS: tuple[tuple[str, str, str], ...] = (
     ("/dev/fd", "/proc/self/fd", "/proc/self/fd"),
     ("/dev/stdin", "/proc/self/fd/0", "/proc/self/fd"),
@@ -46,7 +46,7 @@ def compile_devices(job: Compilation) -> None:
             _node(
                 job,
                 path,
-                # Keep only the permission bits: engines copy the whole st_mode.
+                # Mask with the permission bits: engines send the whole st_mode.
                 TYPES[device["type"]] | (0o666 if mode is None else mode & 0o7777),
                 device.get("major") or 0,
                 device.get("minor") or 0,
@@ -87,7 +87,7 @@ def _add_links(job: Compilation) -> None:
     job.add(
         operations.symlink(target="/dev/ptmx", text="pts/ptmx", requires="", replace=replace),
     )
-    # The procfs has no "self" for a process that is not in its pid namespace.
+    # /proc/self is missing for a process outside the pid namespace of the procfs.
     process = "/1/" if job.forks_last else "/self/"
     for link, text, required in LINKS:
         requires = required.replace("/self/", process)

@@ -1,9 +1,10 @@
-"""Plan `exec`: run a further process in a running container.
+"""Plan `exec`: run an additional process in a running container.
 
-The passes are those for the container's init, except that the container is entered instead of
-created.  The executor starts on the host, enters the namespaces of the container's init and drops
-the privileges that the new process must not have.  Only then does it fork into the pid namespace,
-so that the container's processes never see a process with the runtime's privileges (CVE-2016-9962).
+The passes are those for the container's init, except that the process enters the container's
+namespaces instead of creating them.  The executor starts on the host, enters the namespaces of the
+container's init and drops the privileges that the new process must not have. Then it forks into the
+pid namespace: the container's processes never see a process with the runtime's privileges
+(CVE-2016-9962).
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def compile_exec_plan(
 ) -> Plan:
     """Return the plan that runs the process of ``config`` in a running container.
 
-    ``apart``: the CLONE_NEW* flags of the namespaces that the container's init, ``pid``, does not
-    share with the runtime.  Raises ConfigError.
+    ``pid`` is the container's init. ``apart``: the CLONE_NEW* flags of the namespaces that the init
+    does not share with the runtime.  Raises ConfigError.
     """
     job = Compilation(config, facts, request)
     job.joined = apart
@@ -52,7 +53,7 @@ def compile_exec_plan(
     else:
         job.require_cgroup()
     if not request.console:
-        # Before entering the namespaces, when the host's own null device can still be cloned.
+        # Open it before entering the namespaces, while the host's null device is accessible.
         job.add(operations.null_streams(root_of=pid))
     root_of = 0 if apart & CLONE_NEWNS else pid
     job.add(operations.join_process(flags=apart, root_of=root_of, where=WHERE))
@@ -65,7 +66,7 @@ def compile_exec_plan(
         add_console(job, process, 0 if forks else CONSOLE_CONTROL)
     late_policy = forks and ends_by_fork(process.get("scheduler"))
     environment = prepare_process(job, process, late_policy)
-    # Before the fork: a tracer in the container could take the descriptors from the child.
+    # Close them before the fork: a tracer in the container could copy descriptors from the child.
     job.add(operations.close_host())
     filter_early = False
     if request.seccomp_filter:

@@ -46,7 +46,7 @@ from ociruntime.runtime.plan.operation_table import (
 )
 from ociruntime.runtime.plan.plan import Operation, Plan
 
-Fields = dict[str, Any]  # name of a field in the table of operations -> its value
+Fields = dict[str, Any]  # name of an operation's field -> its value
 
 
 STAGES: dict[int, str] = {
@@ -58,7 +58,7 @@ STAGES: dict[int, str] = {
     STAGE_DONE: "the host ends this process",
 }
 
-# Operation -> its description in a sentence, where the name alone is not a verb.
+# Operation -> its description as a verb phrase, if its name is not one.
 VERBS: dict[str, str] = {
     "affinity": "set CPU affinity to",
     "become_root": "switch to root of the user namespace",
@@ -122,7 +122,7 @@ def fields_of(operation: Operation) -> Fields:
 
 
 def arguments(operation: Operation) -> str:
-    """Format an operation's arguments, which follow its name in a line of the explained plan."""
+    """Format an operation's arguments for a line of the explained plan, without the name."""
     name = OPERATIONS[operation.code - 1][0]
     fields = fields_of(operation)
     write = WRITERS.get(name)
@@ -130,7 +130,7 @@ def arguments(operation: Operation) -> str:
 
 
 def describe(operation: Operation) -> str:
-    """Describe an operation as part of a sentence: ``mount proc on "/proc"``."""
+    """Describe an operation for a sentence in an error message: ``mount proc on "/proc"``."""
     name = OPERATIONS[operation.code - 1][0]
     verb = VERBS.get(name) or name.replace("_", " ")
     fields = fields_of(operation)
@@ -139,7 +139,10 @@ def describe(operation: Operation) -> str:
 
 
 def operation_lines(operations: Sequence[Operation], first: int = 1) -> list[str]:
-    """Return a line for each operation: number, name, arguments, JSON path of the setting."""
+    """Return a line of text for each operation: number, name, arguments, JSON path of the setting.
+
+    ``first`` is the number of the first operation.
+    """
     lines = []
     for number, operation in enumerate(operations, first):
         name = OPERATIONS[operation.code - 1][0]
@@ -149,7 +152,7 @@ def operation_lines(operations: Sequence[Operation], first: int = 1) -> list[str
 
 
 def explain(plan: Plan) -> str:
-    """Return the whole plan as text."""
+    """Return the plan as text, one line for each operation."""
     namespaces = " ".join(namespace_names(plan.clone_flags))
     first = f"in new namespaces: {namespaces}" if namespaces else "on the host"
     if plan.preserve_fds:
@@ -191,7 +194,10 @@ def _mount(f: Fields) -> str:
 
 
 def _map(lines: str) -> str:
-    """Format the lines of an id map, ``0 1000 1``, as ``0=1000+1``: id on disk, shown, count."""
+    """Format the lines of an id map: ``0 1000 1`` becomes ``0=1000+1``.
+
+    The numbers are the id on disk, the id shown in the mount, and the count.
+    """
     return ",".join("{}={}+{}".format(*line.split()) for line in lines.splitlines())
 
 
@@ -203,7 +209,7 @@ def _id_map_names(f: Fields) -> list[str]:
 
 
 def _mount_flag_names(f: Fields) -> list[str]:
-    """Return names for a mount's flags: propagation, treatment of the mount point, id map."""
+    """Return a mount's flags in words: propagation, treatment of the mount point, id map."""
     names = [propagation_name(f["propagation"])] if f["propagation"] else []
     if f["flags"] & MOUNT_REAL_DIRECTORY:
         names.append("real directory")
@@ -281,7 +287,7 @@ def _hook(f: Fields) -> str:
 
 def _scheduler(f: Fields) -> str:
     names = [scheduler_name(f["policy"])]
-    nice = f["nice"] - (f["nice"] >> 31 << 32)  # two's complement
+    nice = f["nice"] - (f["nice"] >> 31 << 32)  # the field has the 32-bit two's complement
     values = (("nice", nice), *((k, f[k]) for k in ("priority", "runtime", "deadline", "period")))
     names += [f"{name} {value}" for name, value in values if value]
     return ", ".join(names)
@@ -399,7 +405,7 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
     "write_proc": _write_proc,
 }
 
-# Operation -> formatter of the arguments that a sentence about it needs to identify it.
+# Operation -> formatter of the arguments that identify it in an error message.
 SHORT: dict[str, Callable[[Fields], str]] = {
     "affinity": _cpus,
     "bind": _bind_place,

@@ -1,15 +1,14 @@
-"""The compiler's inputs besides config.json: properties of the host, and the caller's options.
+"""The compiler's inputs besides config.json: facts about the host, and the caller's options.
 
-Both are collected by other layers (``runtime/host/gather_facts.py``,
-``runtime/lifecycle/create.py``), so that the compiler itself makes no system call and a test can
-simulate any host.
+Other packages collect them (``runtime/host/gather_facts.py``, ``runtime/lifecycle/create.py``), so
+that the compiler makes no system call and a test can simulate any host.
 """
 
 from __future__ import annotations
 
 
 class HostFacts:
-    """The properties of the host that the plan depends on."""
+    """The facts about the host that the plan depends on."""
 
     __slots__ = (
         "apparmor",
@@ -40,22 +39,22 @@ class HostFacts:
     ) -> None:
         self.uid = uid
         self.gid = gid
-        self.user_namespace = user_namespace  # true if the runtime itself is in one
-        # True if root here is root over its mount namespace, and so may clone mounts.
+        self.user_namespace = user_namespace  # true if the runtime is in a user namespace
+        # True if the runtime's user namespace owns its mount namespace: root may then clone mounts.
         self.owns_mounts = owns_mounts
         self.last_capability = last_capability  # number of the kernel's highest capability
         self.bounding = bounding  # mask of the runtime's own bounding set
         self.cgroup_mode = cgroup_mode  # "v1", "hybrid" or "v2"
-        # v1: (its mount options, e.g. "memory", "cpu,cpuacct" or "name=systemd";
-        #      the container's directory).  v2: one entry, ("", directory).  A hybrid host's
-        #      unified hierarchy comes last, with the empty name.
+        # An entry per hierarchy: (mount option, the container's directory).  The mount option of
+        # a v1 hierarchy is e.g. "memory", "cpu,cpuacct" or "name=systemd".  It is "" for the v2
+        # hierarchy, which comes last.
         self.hierarchies = hierarchies
         self.apparmor = apparmor  # file below /proc to write a profile to; "": no AppArmor
         self.selinux = selinux
 
 
 class Request:
-    """The caller's options besides the bundle, and the resources prepared on the host."""
+    """The caller's options and the resources prepared on the host, such as the rootfs path."""
 
     __slots__ = (
         "bundle",

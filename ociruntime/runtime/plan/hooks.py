@@ -1,8 +1,7 @@
-"""Plan hooks: run those in the container's namespaces, and wait for those in the runtime's.
+"""Plan the hooks: run those of the container's namespaces, and wait for those of the runtime's.
 
-The runtime runs prestart and createRuntime hooks: the plan only waits for them.  createContainer
-and startContainer hooks run inside, as operations.  poststart and poststop hooks are not part of
-the plan.
+The runtime runs prestart and createRuntime hooks: the plan only waits for them. createContainer and
+startContainer hooks are operations of the plan. poststart and poststop hooks are not in the plan.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.operation_table import STAGE_HOOKS
 from ociruntime.runtime.spec.config_types import Hook
 
-# Placeholder for the pid, which only the executor knows: no JSON string can contain the key with
-# unescaped quotes, and no pid is as large.
+# The placeholder for the pid, which only the executor knows.  It is unique: a JSON string cannot
+# contain the key's unescaped quotes, and no pid is as large.
 PID_PLACE = '"pid":4294967295'
 _LONGEST = (1 << 32) - 1  # seconds: the largest u32, more than 136 years
 

@@ -1,4 +1,4 @@
-"""Plan the process's identity: user, groups, umask and capabilities."""
+"""Plan the identity of the process: user, groups, umask and capabilities."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.spec.config_types import Process
 
-# In the specification an absent umask means the caller's. Every runtime sets 0022 instead: a
-# container must not depend on the shell that created it.
+# By the specification, a process without umask keeps the caller's umask.  Every runtime sets 0022
+# instead: a container must not depend on the shell that created it.
 DEFAULT_UMASK = 0o022
 
 CAP_SYS_ADMIN = 1 << CAPABILITIES.index("CAP_SYS_ADMIN")
@@ -18,7 +18,7 @@ BITS: dict[str, int] = {name: 1 << number for number, name in enumerate(CAPABILI
 
 
 def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
-    """Return {name of a capability set, such as ``bounding``: bit mask} for all five sets.
+    """Return the bit masks of all five capability sets: {name, such as ``bounding``: mask}.
 
     Capabilities that cannot be granted are left out with a warning.  Without the member
     ``capabilities``, all sets are empty: the specification does not define a default.
@@ -46,7 +46,7 @@ def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
             f"process.capabilities: {names} left out: not in the runtime's bounding set, or unknown"
             " to this kernel"
         )
-    # The kernel refuses the whole call if a set exceeds its limit (capabilities(7)).
+    # The kernel refuses capset(2) if a set exceeds its limit (capabilities(7)).
     _restrict(job, masks, "effective", masks["permitted"], "permitted")
     _restrict(job, masks, "inheritable", masks["bounding"], "bounding")
     _restrict(job, masks, "ambient", masks["permitted"], "permitted")
@@ -56,9 +56,9 @@ def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
 
 
 def _mask(names: list[str] | None) -> int:
-    """Return the bit mask of capability names, skipping unknown ones.
+    """Return the bit mask of capability names.
 
-    validate_process.py warns about those.
+    Skips unknown names: validate_process.py warns about them.
     """
     mask = 0
     for name in names or ():
@@ -81,7 +81,7 @@ def _restrict(
 
 
 def compile_user(job: Compilation, process: Process, late_policy: bool = False) -> None:
-    """Append operations that set the bounding set, then the user, then the other capability sets.
+    """Append operations that set the bounding set, then the user, then the other sets.
 
     ``late_policy``: keep CAP_SYS_NICE until the next ``add_capabilities``, for a scheduling policy
     that is set in between.
@@ -108,7 +108,7 @@ def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None
     """
     masks = capability_masks(job, process)
     if job.request.seccomp_filter and not process.get("noNewPrivileges"):
-        # Needed to load the filter. Either ``drop_extra_capabilities`` follows, or exec, which
+        # Loading the filter needs it.  ``drop_extra_capabilities`` drops it, or execve(2), which
         # recomputes the sets from the bounding, inheritable and ambient ones.
         extra |= CAP_SYS_ADMIN
     job.add(
@@ -123,7 +123,7 @@ def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None
 
 
 def drop_extra_capabilities(job: Compilation, process: Process) -> None:
-    """Append the operation that drops CAP_SYS_ADMIN, if only loading the filter required it."""
+    """Append the operation that drops CAP_SYS_ADMIN if only loading the filter required it."""
     masks = capability_masks(job, process)
     if not process.get("noNewPrivileges") and CAP_SYS_ADMIN & ~(
         masks["effective"] & masks["permitted"]
@@ -139,11 +139,11 @@ def drop_extra_capabilities(job: Compilation, process: Process) -> None:
 
 
 def _sets_groups(job: Compilation, process: Process) -> bool:
-    """Return False if the process keeps the caller's supplementary groups.
+    """Return whether the process gets supplementary groups from config.json.
 
-    It keeps them if setgroups(2) is denied, or if an annotation requests it (podman's ``--group-add
-    keep-groups``).  Raises ConfigError if setgroups(2) is denied although ``additionalGids`` is
-    set.
+    Otherwise it keeps the caller's groups: if setgroups(2) is denied, or if an annotation requests
+    it (podman's ``--group-add keep-groups``). Raises ConfigError if setgroups(2) is denied although
+    ``additionalGids`` is set.
     """
     annotations = job.config.get("annotations")
     if annotations:
@@ -158,15 +158,16 @@ def _sets_groups(job: Compilation, process: Process) -> bool:
             "process.user.additionalGids",
             "cannot be set in a user namespace where setgroups(2) is denied, because an"
             " unprivileged user maps only their own group",
-            "leave them out; or map a range of groups from /etc/subgid in linux.gidMappings",
+            "remove the additional groups, or map a range from /etc/subgid in linux.gidMappings",
         )
     return False
 
 
 def _denies_setgroups(job: Compilation) -> bool:
-    """Return whether setgroups(2) is denied: an unprivileged user maps only their own group.
+    """Return whether the user namespace denies setgroups(2).
 
-    The kernel accepts such a gid map only after setgroups(2) was denied (runtime/host/idmap.py).
+    It does if an unprivileged user maps only their own group: the kernel accepts such a gid map
+    only after setgroups(2) was denied (runtime/host/idmap.py).
     """
     mappings = job.linux.get("gidMappings") or ()
     return bool(

@@ -1,6 +1,7 @@
 """``linux.intelRdt``: choose a container's resctrl groups (config-linux.md#intelrdt).
 
-Pure: ``runtime/lifecycle/intel_rdt_groups.py`` reads the existing groups, and applies the decision.
+Pure: ``runtime/lifecycle/intel_rdt_groups.py`` reads the existing groups, and creates the chosen
+ones.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from ociruntime.runtime.spec.config_types import IntelRdt
 
 WHERE = "linux.intelRdt"
 RESERVED = ("info", "mon_data", "mon_groups")  # directories of resctrl that are not groups
-DECIMAL = ("MB", "SMBA")  # bandwidths; the others are bit masks, in hexadecimal
+DECIMAL = (
+    "MB",
+    "SMBA",
+)  # bandwidth resources: decimal values; other resources have hexadecimal bit masks
 
 
 class Group:
-    """A resctrl group, which may not exist yet."""
+    """A resctrl group; ``exists`` is False if it has yet to be created."""
 
     __slots__ = ("exists", "monitoring", "path", "schemata")
 
@@ -28,11 +32,11 @@ class Group:
 
 
 class Placement:
-    """How to put a container into its resctrl groups.
+    """The steps that put a container into its resctrl groups.
 
     ``made``: directories to create, in order.  ``lines``: (JSON path, file, line) to write.
-    ``tasks``: files to write the pid to, in order.  ``own``: those of ``made`` that are removed
-    with the container.
+    ``tasks``: files to write the pid to, in order.  ``own``: the directories of ``made`` that
+    `delete` removes.
     """
 
     __slots__ = ("lines", "made", "own", "tasks")
@@ -49,7 +53,7 @@ class Placement:
 def group_path(rdt: IntelRdt, container_id: str, mountpoint: str) -> str:
     """Return the directory of the container's resctrl group.  Raises ConfigError.
 
-    Its name is ``closID`` or, without that, ``container_id``.
+    The group's name is ``closID`` or, without closID, ``container_id``.
     """
     name = rdt.get("closID") or ""
     if name == "/":  # LNX-RDT-04
@@ -61,7 +65,7 @@ def group_path(rdt: IntelRdt, container_id: str, mountpoint: str) -> str:
 
 
 def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
-    """Return how to put a container into ``group``.
+    """Return the steps that put a container into ``group``.
 
     Raises ConfigError if the group exists with settings other than those in ``rdt``.
     """
@@ -83,7 +87,9 @@ def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
         monitor = f"{group.path}/mon_groups/{container_id}"  # LNX-RDT-20
         made.append(monitor)
         own.append(monitor)
-        tasks.append(f"{monitor}/tasks")  # in the group itself first, or the kernel refuses
+        tasks.append(
+            f"{monitor}/tasks"
+        )  # after the group's own tasks file: the kernel requires this order
     file = f"{group.path}/schemata"
     return Placement(made, [(where, file, line) for where, line in schemata], tasks, own)
 
@@ -93,7 +99,7 @@ def lines(rdt: IntelRdt) -> list[tuple[str, str]]:
     bandwidth = rdt.get("memBwSchema") or ""
     result = []
     for line in (rdt.get("l3CacheSchema") or "").splitlines():
-        # Old configs put both here; if both members set it, this one is ignored.
+        # Old configs also set MB here; memBwSchema overrides that.
         if line.strip() and not (bandwidth and _resource(line) == "MB"):
             result.append((f"{WHERE}.l3CacheSchema", line))
     if bandwidth:
@@ -122,7 +128,9 @@ def _compare(group: Group, lines: list[tuple[str, str]]) -> None:
         for domain, value in _values(line).items():
             if existing.get(domain) != value:
                 message = f'"{line}" differs from the existing "{group.path}/schemata"'
-                raise ConfigError(where, message, "leave it out, or choose another closID")
+                raise ConfigError(
+                    where, message, "remove this schema from config.json, or choose another closID"
+                )
 
 
 def _resource(line: str) -> str:

@@ -1,7 +1,7 @@
 """Plans for `mounts add` and `mounts remove`, which change a running container's mounts.
 
-The passes are those for ``mounts`` in config.json.  The host's files are opened before the executor
-enters the mount namespace; the container's processes never see the executor, because it does not
+The passes are those for ``mounts`` in config.json.  The executor opens the host's files before it
+enters the mount namespace.  The container's processes never see the executor, because it does not
 enter the pid namespace.
 """
 
@@ -36,9 +36,10 @@ REFUSED = {
 
 
 class RunningContainer:
-    """A running container: the ``pid`` of its init, and the namespaces it does not share with us.
+    """A running container: the ``pid`` of its init, and its namespaces.
 
-    ``apart``: the CLONE_NEW* flags of these namespaces, including CLONE_NEWNS.
+    ``apart``: the CLONE_NEW* flags of the namespaces that it does not share with us, including
+    CLONE_NEWNS.
     """
 
     __slots__ = ("apart", "pid")
@@ -82,8 +83,8 @@ def compile_removing(
 ) -> Plan:
     """Return the plan that unmounts ``mounts``, the last one first.  Raises ConfigError.
 
-    ``recorded``: destinations of mounts that `mounts add` has recorded with their mount ids.
-    Symbolic links are followed for these alone; other destinations must be mount points.
+    ``recorded``: destinations of mounts that `mounts add` has recorded with their mount ids.  The
+    executor follows symbolic links only in these; any other destination must be a mount point.
     """
     mounts = config.get("mounts") or []
     job = Compilation(config, facts, request)
@@ -100,7 +101,7 @@ def compile_removing(
 def compile_undoing(
     target: str, where: str, facts: HostFacts, request: Request, container: RunningContainer
 ) -> Plan:
-    """Return the plan that unmounts the mount just added at ``target``, following links."""
+    """Return the plan that unmounts the mount just added at ``target``; follow symbolic links."""
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
     _enter(job, container)
@@ -119,8 +120,8 @@ def compile_uncovering(
 ) -> Plan:
     """Return the plan that unmounts a root filesystem from the host, at most ``depth`` mounts.
 
-    ``kept``: mounts inside it to preserve, as (path on the host, path below the root).  ``joins``:
-    first enter the mount namespace of a given process.
+    ``kept``: mounts inside the root to preserve, as (path on the host, path below the root).
+    ``joins``: first enter the mount namespace of another process.
     """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
@@ -166,7 +167,10 @@ def compile_uncovering(
 def compile_restricting(
     restrictions: Mapping[str, int], facts: HostFacts, request: Request
 ) -> Plan:
-    """Return the plan that sets attributes of mounts: {mount point in a process: MOUNT_ATTR_*}."""
+    """Return the plan that sets attributes of existing mounts.
+
+    ``restrictions``: {mount point: MOUNT_ATTR_* flags to set}.
+    """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
     job.add(operations.join_process(flags=CLONE_NEWNS, root_of=0, where=WHERE))
@@ -184,11 +188,11 @@ def _enter(job: Compilation, container: RunningContainer) -> None:
 
 
 def _user_namespace(job: Compilation, container: RunningContainer) -> int:
-    """Return the slot of the container's user namespace, or NO_SLOT if it shares the host's."""
+    """Return the slot of the container's user namespace; NO_SLOT if it uses the host's."""
     if not container.apart & CLONE_NEWUSER:
         return NO_SLOT
     slot = job.take_slot()
-    path = f"/proc/{container.pid}/ns/user"  # the pid is verified when the namespaces are joined
+    path = f"/proc/{container.pid}/ns/user"  # join_process verifies the pid later
     job.add(operations.open_namespace(slot=slot, source=path, where=WHERE))
     return slot
 
@@ -212,7 +216,7 @@ def _check(mount: Mount, where: str) -> None:
             where, "a running container's mount cannot be remounted", "remove it and add it again"
         )
     if "tmpcopyup" in (mount.get("options") or ()):
-        # The copy would be charged to the caller's cgroup: the container decides how large it is.
+        # The copy, whose size the container decides, would be charged to the caller's cgroup.
         raise ConfigError(f"{where}.options", '"tmpcopyup" is not supported in a running container')
     fstype = mount.get("type") or ""
     if is_bind(mount) is None and fstype in REFUSED:

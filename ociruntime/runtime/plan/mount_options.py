@@ -27,8 +27,8 @@ from ociruntime.base.linux import (
     MS_UNBINDABLE,
 )
 
-# option -> (MOUNT_ATTR_* to set, MOUNT_ATTR_* to clear). The access time is one field with three
-# values: an option that chooses one clears the whole field first.
+# option -> (MOUNT_ATTR_* to set, MOUNT_ATTR_* to clear).  The access time is one field with three
+# values: an option that sets a value clears the whole field first.
 ATTRIBUTES: dict[str, tuple[int, int]] = {
     "atime": (0, MOUNT_ATTR_NOATIME),
     "dev": (0, MOUNT_ATTR_NODEV),
@@ -38,7 +38,7 @@ ATTRIBUTES: dict[str, tuple[int, int]] = {
     "nodev": (MOUNT_ATTR_NODEV, 0),
     "nodiratime": (MOUNT_ATTR_NODIRATIME, 0),
     "noexec": (MOUNT_ATTR_NOEXEC, 0),
-    "norelatime": (0, 0),  # relatime is the default if neither of the others is set
+    "norelatime": (0, 0),  # relatime is the default unless noatime or strictatime is set
     "nostrictatime": (0, MOUNT_ATTR_STRICTATIME),
     "nosuid": (MOUNT_ATTR_NOSUID, 0),
     "nosymfollow": (MOUNT_ATTR_NOSYMFOLLOW, 0),
@@ -50,14 +50,14 @@ ATTRIBUTES: dict[str, tuple[int, int]] = {
     "symfollow": (0, MOUNT_ATTR_NOSYMFOLLOW),
 }
 
-# The same with an r in front: for the mount and every mount below it.
+# Recursive attributes, such as rro: they apply to the mount and to every mount below it.
 RECURSIVE_ATTRIBUTES: dict[str, tuple[int, int]] = {
     "r" + word: bits for word, bits in ATTRIBUTES.items()
 }
 
-# option -> its name for fsconfig(2); empty: nothing to set. The new mount API has no name for
-# MS_SILENT and MS_I_VERSION: the first concerns only the kernel log, and filesystems with a change
-# counter, or with access control lists, enable it themselves.
+# option -> its name for fsconfig(2); "" if there is nothing to set.  The new mount API has no name
+# for MS_SILENT, which concerns only the kernel log, and MS_I_VERSION: filesystems with a change
+# counter, or with access control lists, enable them by themselves.
 SUPERBLOCK: dict[str, str] = {
     "acl": "",
     "async": "async",
@@ -88,16 +88,16 @@ PROPAGATION: dict[str, int] = {
 # Options that change how the mount is made, not its attributes.
 ACTIONS = ("bind", "idmap", "rbind", "remount", "ridmap", "tmpcopyup")
 
-# mount(8) does not pass these on: they control when /etc/fstab is mounted, and by whom.
+# Options for mount(8) alone: when an entry of /etc/fstab is mounted, and by which users.
 FSTAB_WORDS = ("_netdev", "auto", "noauto", "nofail")
 
 
 class MountOptions:
     """The options of one mount, grouped by the system call that applies them.
 
-    ``set`` and ``clear`` are MOUNT_ATTR_* masks, as are ``*_recursive``, which apply to the whole
-    tree; ``propagation`` is a list of MS_* values, applied in order; ``data`` are pairs (index in
-    the options, text).
+    ``set`` and ``clear`` are MOUNT_ATTR_* masks. ``set_recursive`` and ``clear_recursive`` are such
+    masks for the mount and all mounts below.  ``propagation`` is a list of MS_* values, applied in
+    order; ``data`` are pairs (index in the options, text).
     """
 
     __slots__ = (
@@ -167,7 +167,7 @@ def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
 
 
 def _take_action(parsed: MountOptions, word: str) -> None:
-    # Nothing to do for idmap and ridmap: runtime/plan/namespaces.py maps ids before any mount.
+    # Skip idmap and ridmap: runtime/plan/namespaces.py creates the id maps before any mount.
     if word == "remount":
         parsed.remount = True
     elif word == "tmpcopyup":
@@ -185,14 +185,14 @@ def _split(data: str) -> list[str]:
 
 
 def _whole_access_time(on: int, off: int) -> int:
-    """Return ``off``, plus all access time bits if one of them changes (see mount_setattr(2))."""
+    """Return ``off``, extended to all access time bits if one changes (mount_setattr(2))."""
     if (on | off) & MOUNT_ATTR__ATIME:
         return off | MOUNT_ATTR__ATIME
     return off
 
 
 def suggestion(word: str, extra: Sequence[str] = ()) -> str:
-    """Return a hint for an unknown mount option, ``did you mean "ro"?``; "" if none is similar."""
+    """Return a hint for an unknown mount option, ``did you mean "ro"?``; "" without a guess."""
     from difflib import get_close_matches  # only when an error is certain
 
     key = word.partition("=")[0]
@@ -200,10 +200,10 @@ def suggestion(word: str, extra: Sequence[str] = ()) -> str:
     return f'did you mean "{close[0]}"?' if close else ""
 
 
-# The options of common filesystems, so that the error for a misspelled option can suggest the right
-# one.  Unknown options are passed to the kernel: a newer one may know them.
+# The options of common filesystems, to suggest the correct spelling of a misspelled option.  Other
+# unknown options are passed to the kernel: a newer kernel may know them.
 
-# Accepted by every filesystem when SELinux is enabled.
+# Options that every filesystem accepts when SELinux is enabled.
 LABEL_KEYS = ("context", "fscontext", "defcontext", "rootcontext", "seclabel")
 
 # man pages tmpfs(5), proc(5), mount(8); kernel: cgroup_fs_parameters, mm/shmem.c.

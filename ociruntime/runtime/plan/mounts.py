@@ -47,19 +47,19 @@ ALLOWED_IN_PROC = (
     "/proc/uptime",
 )
 
-# The mount points of these must be real directories: a symbolic link of the image must not move the
-# kernel's files elsewhere (CVE-2019-19921).
+# Filesystem types whose mount points must be real directories: a symbolic link in the image must
+# not move the kernel's files to another path (CVE-2019-19921).
 REAL_DIRECTORY_TYPES = ("proc", "sysfs")
 
 
-# Filesystem type -> the namespace whose objects it shows.
+# Filesystem type -> CLONE_NEW* flag of the namespace whose objects it shows.
 SHOWN: dict[str, int] = {"proc": CLONE_NEWPID, "sysfs": CLONE_NEWNET}
 
 
 def is_bind(mount: Mount) -> bool | None:
-    """Return None if ``mount`` is not a bind mount, True if it is recursive, else False.
+    """Return None if ``mount`` is not a bind mount, True for a recursive one, False otherwise.
 
-    The options ``bind`` and ``rbind`` decide, whatever the type is; the last one wins.
+    The options ``bind`` and ``rbind`` decide, whatever the mount's type is; the last of them wins.
     """
     recursive: bool | None = None
     remount = False
@@ -90,14 +90,15 @@ def bind_source(job: Compilation, mount: Mount) -> str:
 
 
 def bind_path(bundle: str, source: str) -> str:
-    """Return the absolute path of a bind mount's source; relative ones are below the bundle."""
+    """Return the absolute path of a bind mount's source; a relative source is below the bundle."""
     return source if source.startswith("/") else f"{bundle}/{source}"
 
 
 def compile_mounts(job: Compilation) -> None:
     """Append operations for ``mounts``.
 
-    Read-only mounts in which the runtime still has to create files go to ``job.read_only_later``.
+    Read-only mounts in which the runtime still has to create files are appended to
+    ``job.read_only_later``.
     """
     if job.linux.get("mountLabel") and not job.facts.selinux:
         raise ConfigError("linux.mountLabel", "SELinux is not enabled on this host")
@@ -118,7 +119,7 @@ def compile_mounts(job: Compilation) -> None:
             compile_cgroup_mount(job, fstype, target, options, where)
             continue
         else:
-            # A new filesystem has no submounts: recursive options are ordinary ones.
+            # A new filesystem has no submounts: treat recursive options as ordinary options.
             options.set = (options.set & ~options.clear_recursive) | options.set_recursive
             if options.set & MOUNT_ATTR_RDONLY and (
                 options.copy_up
@@ -128,7 +129,7 @@ def compile_mounts(job: Compilation) -> None:
                 options.set &= ~MOUNT_ATTR_RDONLY
                 job.read_only_later.append((target, index))
             if options.copy_up:
-                # Copied data is charged to the writer's cgroup: count it to the container's memory.
+                # Copied data is charged to the writer's cgroup: enter the container's cgroup first.
                 job.require_cgroup()
             source = mount.get("source") or fstype
             id_map = job.id_maps.get(index, NO_SLOT)
@@ -145,8 +146,8 @@ def compile_read_only_mounts(job: Compilation) -> None:
 def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) -> bool:
     """Return whether the runtime itself may create files in this mount after mounting it.
 
-    Symbolic links in the image hide which mount point is in which mount, so any later mount counts,
-    unless one covers this mount.
+    Symbolic links in the image hide which mount contains a mount point.  Therefore any later mount
+    counts, unless one covers this mount.
     """
     if target == "/dev":
         return True
@@ -231,8 +232,9 @@ def _mount(
 def _fallback(job: Compilation, fstype: str) -> int:
     """Return MOUNT_OR_BIND if the user namespace may be unable to mount ``fstype``, else 0.
 
-    Only the owner of the pid namespace may mount proc, and of the network namespace sysfs; if the
-    container shares that namespace, a bind mount of the host's filesystem shows the same.
+    Only the owner of the pid namespace may mount proc, and only the owner of the network namespace
+    sysfs.  If the container shares that namespace, a bind mount of the host's filesystem has the
+    same content.
     """
     kind = SHOWN.get(fstype, 0)
     in_user_namespace = job.facts.user_namespace or (job.new | job.joined) & CLONE_NEWUSER
@@ -240,7 +242,10 @@ def _fallback(job: Compilation, fstype: str) -> int:
 
 
 def _without_unmapped_group(job: Compilation, data: list[str], where: str) -> list[str]:
-    """Return devpts options without a ``gid=`` (usually tty's) that the user namespace lacks."""
+    """Return the devpts options ``data``, without a ``gid=`` that the user namespace lacks.
+
+    The gid is usually that of the group tty.  Adds a warning if it is left out.
+    """
     if not job.new & CLONE_NEWUSER:
         return data
     result = []
@@ -265,11 +270,11 @@ def _bind(job: Compilation, index: int, mount: Mount, target: str, options: Moun
     where = f"mounts[{index}]"
     _ignore_data(job, options, where)
     if target == "/sys" and options.recursive and options.set & MOUNT_ATTR_RDONLY:
-        # /sys/fs/cgroup has cgroups that an ordinary user may write to (CVE-2023-25809).
+        # /sys/fs/cgroup contains cgroups that an ordinary user may write to (CVE-2023-25809).
         options.set_recursive |= MOUNT_ATTR_RDONLY
     slot = job.trees.get(index, NO_SLOT)
     if slot != NO_SLOT:
-        # The copy was taken from the host's mount namespace and would pass mounts back to it.
+        # The tree was copied from the host's mount namespace: shared mounts propagate there.
         options.propagation.insert(0, MS_SLAVE | MS_REC)
     job.add(
         operations.bind(
@@ -291,9 +296,9 @@ def _bind(job: Compilation, index: int, mount: Mount, target: str, options: Moun
 
 
 def _ignore_data(job: Compilation, options: MountOptions, where: str) -> None:
-    """Warn about filesystem options, which the kernel ignores on a bind mount.
+    """Add a warning for each filesystem option of a bind mount: the kernel ignores them.
 
-    Raises ConfigError for a misspelled option: if ``ro`` were misspelled and ignored, the mount
+    Raises ConfigError for a misspelled mount option: if a misspelled ``ro`` were ignored, the mount
     would be writable.
     """
     for option, text in options.data:

@@ -1,12 +1,13 @@
 """Plan the creation and joining of namespaces, in the required order.
 
 The container's init starts in one of two ways.  If no namespace is joined, and neither a user nor a
-time namespace is created, the executor is cloned straight into the new namespaces.  Otherwise it
-starts on the host, carries out the operations that those need (a user namespace's maps are written
-from outside; only children enter a time namespace), and forks the init with ``clone_init``.
+time namespace is created, the executor is cloned straight into the new namespaces.  Otherwise the
+executor starts on the host, carries out the operations for these namespaces, and forks the init
+with ``clone_init``: the runtime must write a user namespace's maps, and only children enter a time
+namespace.
 
-In a joined pid namespace, other processes may trace every new process: it is entered last, by
-``clone_process``, when everything is set up and all privileges are dropped (process.py).
+In a joined pid namespace, other processes may trace every new process.  It is therefore entered
+last, by ``clone_process``, when everything is set up and all privileges are dropped (process.py).
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from ociruntime.runtime.plan.operation_table import NO_SLOT, SLOTS, STAGE_MAPS, 
 from ociruntime.runtime.plan.process import add_hard_limits, add_oom_score
 from ociruntime.runtime.spec.config_types import IdMapping, Mount
 
-# Created by the clone of the container's init. The cgroup namespace is not: its root is the
-# creator's cgroup, so it is unshared once the process is in its own.
+# Namespaces created by the clone of the container's init.  The cgroup namespace is missing: its
+# root is the creator's cgroup, so it is unshared after the process has entered its cgroup.
 WITH_THE_PROCESS = CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS
 
-# The mount namespace is the last but the user namespace: after it, the host's paths are gone.
+# The order of joining.  After the mount namespace, the host's paths are gone.
 JOIN_ORDER = (
     CLONE_NEWIPC,
     CLONE_NEWUTS,
@@ -93,7 +94,7 @@ def compile_namespaces(job: Compilation) -> None:
 
 
 def _where(job: Compilation, kind: str) -> str:
-    """Return the JSON path of the entry in ``linux.namespaces`` for a type such as ``user``."""
+    """Return the JSON path of the ``linux.namespaces`` entry with the type ``kind``."""
     for index, namespace in enumerate(job.linux["namespaces"]):
         if namespace["type"] == kind:
             return f"linux.namespaces[{index}]"
@@ -113,8 +114,9 @@ def open_trees(job: Compilation) -> None:
     """Append operations that open bind mount sources while the host's paths are accessible.
 
     Root of the user namespace may not be allowed to search the host's directories, and in a joined
-    mount namespace these may not exist.  An ordinary user cannot copy mounts and does not need to,
-    because it stays the same user on the host.  Only root of the host may id-map its mounts.
+    mount namespace the directories may not exist.  An ordinary user cannot copy mounts and does not
+    need to, because it stays the same user on the host.  Only root of the host may id-map its
+    mounts.
     """
     inaccessible_later = (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS
     if not inaccessible_later or job.facts.uid != 0 or not job.facts.owns_mounts:
@@ -124,7 +126,7 @@ def open_trees(job: Compilation) -> None:
         for index, mount in enumerate(job.config.get("mounts") or ())
         if is_bind(mount) is not None
     ]
-    # Id-mapped mounts get slots first, in case there are too few for all.
+    # Assign slots to id-mapped mounts first: without a slot, a bind mount is still possible.
     chosen = sorted(binds, key=lambda bind: bind[0] not in job.id_maps)[: SLOTS - job.next_slot]
     for index, mount in sorted(chosen, key=lambda bind: bind[0]):
         job.trees[index] = job.take_slot()
@@ -169,7 +171,7 @@ def compile_namespace_settings(job: Compilation) -> None:
     if job.new & CLONE_NEWNET:
         job.add(operations.loopback(where="linux.namespaces"))
     if job.linux.get("netDevices"):
-        # Before the sysctls, some of which belong to a device, and before any hook.
+        # Move devices before the sysctls, some of which belong to a device, and before any hook.
         job.add(operations.sync(stage=STAGE_NETWORK, where="linux.netDevices"))
     if job.linux.get("sysctl"):
         _add_sysctls(job, job.linux["sysctl"])
@@ -188,7 +190,7 @@ def _add_sysctls(job: Compilation, sysctls: dict[str, str]) -> None:
         )
 
 
-# The maps of id-mapped mounts, made before any other operation.
+# The id maps of id-mapped mounts, created before any other operation.
 # The kernel takes id maps in the form of a user namespace. The process that creates it must have
 # privileges in the parent of the container's user namespace and where the source was mounted, and
 # must not be visible to processes of a joined pid namespace: both are true only at the beginning of
@@ -208,7 +210,7 @@ def compile_id_maps(job: Compilation, joined: int) -> None:
         where = f"mounts[{index}]"
         _check(job, mount, where)
         if is_bind(mount) is None and (job.new | job.joined) & CLONE_NEWUSER:
-            continue  # a filesystem made in a user namespace has the ids of that namespace already
+            continue  # a new filesystem in a user namespace already uses the namespace's ids
         if mount.get("uidMappings"):
             maps = _lines(mount.get("uidMappings")), _lines(mount.get("gidMappings"))
         elif joined != NO_SLOT:

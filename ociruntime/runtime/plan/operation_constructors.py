@@ -10,7 +10,7 @@ from ociruntime.runtime.plan.plan import Operation
 def open_namespace(*, slot: int, source: str, where: str = "") -> Operation:
     """Return an operation to open a namespace file of the host.
 
-    The descriptor is kept in a slot.
+    Keep the descriptor in a slot.
 
     ``slot``: slot number. ``source``: namespace file.
     """
@@ -20,7 +20,7 @@ def open_namespace(*, slot: int, source: str, where: str = "") -> Operation:
 def join_namespace(*, slot: int, kind: int, where: str = "") -> Operation:
     """Return an operation to enter the namespace whose descriptor is in a slot.
 
-    ``slot``: slot number. ``kind``: CLONE_NEW* of the expected kind.
+    ``slot``: slot number. ``kind``: CLONE_NEW* flag of the expected namespace type.
     """
     return Operation(2, (slot, kind), where)
 
@@ -36,7 +36,7 @@ def unshare(*, flags: int, where: str = "") -> Operation:
 def sync(*, stage: int, where: str = "") -> Operation:
     """Return an operation to report a stage to the runtime.
 
-    The executor waits until the runtime has done its part.
+    Wait until the runtime has carried out its steps.
 
     ``stage``: STAGE_* number.
     """
@@ -61,8 +61,8 @@ def clone_init(*, flags: int, where: str = "") -> Operation:
 def join_process(*, flags: int, root_of: int, where: str = "") -> Operation:
     """Return an operation to enter the namespaces and the root of the container's init.
 
-    ``flags``: CLONE_NEW* bits. ``root_of``: pid of the init, if its root is not that of its mount
-    namespace; else 0.
+    ``flags``: CLONE_NEW* bits. ``root_of``: pid of the init, if its root differs from that of its
+    mount namespace; else 0.
     """
     return Operation(7, (flags, root_of), where)
 
@@ -80,7 +80,7 @@ def clone_process(*, terminal: int, where: str = "") -> Operation:
 def write_proc(*, path: str, data: str, where: str = "") -> Operation:
     """Return an operation to write a file of the host's verified procfs.
 
-    ``path``: path below /proc. ``data``: content, in a single write.
+    ``path``: path below /proc. ``data``: content, written with one write(2).
     """
     return Operation(9, (path, data), where)
 
@@ -101,7 +101,7 @@ def propagation(*, flags: int, where: str = "") -> Operation:
 def id_map(*, slot: int, uid_map: str, gid_map: str, where: str = "") -> Operation:
     """Return an operation to create a user namespace that only holds id maps.
 
-    Its descriptor is kept in a slot.
+    Keep its descriptor in a slot.
 
     ``slot``: slot number. ``uid_map``: lines of a uid_map. ``gid_map``: lines of a gid_map.
     """
@@ -118,14 +118,14 @@ def open_tree(
     id_map_recursive: int,
     where: str = "",
 ) -> Operation:
-    """Return an operation to copy a mount tree of the host, detached.
+    """Return an operation to copy a mount tree of the host without attaching it.
 
-    Its descriptor is kept in a slot.
+    Keep its descriptor in a slot.
 
     ``slot``: slot number. ``source``: path on the host. ``follow``: 1: follow symbolic links; 0:
-    resolve without them below the shared root. ``recursive``: 1: with all submounts. ``id_map``:
-    slot of the user namespace whose id maps it gets, or NO_SLOT. ``id_map_recursive``: 1: id-map
-    submounts, too.
+    refuse them and stay below the shared root. ``recursive``: 1: with all submounts. ``id_map``:
+    slot of the user namespace whose id maps the mount gets, or NO_SLOT. ``id_map_recursive``: 1:
+    id-map submounts, too.
     """
     return Operation(13, (slot, source, follow, recursive, id_map, id_map_recursive), where)
 
@@ -163,11 +163,12 @@ def mount(
 ) -> Operation:
     """Return an operation to mount a new filesystem on a target, which is created if missing.
 
-    ``fstype``: filesystem type. ``source``: the source that mount(8) would show. ``target``: mount
-    point. ``options``: superblock options, key or key=value. ``attributes``: MOUNT_ATTR_* bits.
+    ``fstype``: filesystem type. ``source``: source, as shown by mount(8). ``target``: mount point.
+    ``options``: superblock options, key or key=value. ``attributes``: MOUNT_ATTR_* bits.
     ``propagation``: MS_* propagation, 0: none. ``flags``: MOUNT_REAL_DIRECTORY, _INHERIT_MODE,
-    _COPY_UP, _OR_BIND, _PRESENT. ``id_map``: slot of the user namespace whose id maps it gets, or
-    NO_SLOT. ``label``: SELinux label that its root gets afterwards, empty: none.
+    _COPY_UP, _OR_BIND, _PRESENT. ``id_map``: slot of the user namespace whose id maps the mount
+    gets, or NO_SLOT. ``label``: SELinux label for its root directory, set after mounting; empty:
+    none.
     """
     return Operation(
         16,
@@ -207,10 +208,11 @@ def bind(
     ``slot``: slot of a tree opened before, or NO_SLOT. ``source``: path on the host, if slot is
     NO_SLOT. ``target``: mount point. ``recursive``: 1: with all submounts. ``set_attributes``:
     MOUNT_ATTR_* to set on the top mount. ``clear_attributes``: MOUNT_ATTR_* to clear on the top
-    mount. ``set_recursive``: MOUNT_ATTR_* to set on all of the tree. ``clear_recursive``:
-    MOUNT_ATTR_* to clear on all of the tree. ``propagation``: MS_* propagation, 0: none. ``flags``:
-    MOUNT_REAL_DIRECTORY, MOUNT_PRESENT. ``id_map``: if slot is NO_SLOT: slot of the user namespace
-    with its id maps. ``id_map_recursive``: 1: id-map submounts, too.
+    mount. ``set_recursive``: MOUNT_ATTR_* to set on the mount and all submounts.
+    ``clear_recursive``: MOUNT_ATTR_* to clear on the mount and all submounts. ``propagation``: MS_*
+    propagation, 0: none. ``flags``: MOUNT_REAL_DIRECTORY, MOUNT_PRESENT. ``id_map``: if slot is
+    NO_SLOT: slot of the user namespace with the mount's id maps. ``id_map_recursive``: 1: id-map
+    submounts, too.
     """
     return Operation(
         17,
@@ -254,7 +256,7 @@ def set_attributes(
     """Return an operation to change the attributes of the mount at a target.
 
     ``target``: a mount point. ``set_attributes``: MOUNT_ATTR_* to set. ``clear_attributes``:
-    MOUNT_ATTR_* to clear. ``recursive``: 1: on all submounts, too. ``propagation``: MS_*
+    MOUNT_ATTR_* to clear. ``recursive``: 1: change all submounts, too. ``propagation``: MS_*
     propagation, 0: none.
     """
     return Operation(19, (target, set_attributes, clear_attributes, recursive, propagation), where)
@@ -271,7 +273,7 @@ def reconfigure(*, target: str, options: list[str], where: str = "") -> Operatio
 def mkdir(*, target: str, mode: int, where: str = "") -> Operation:
     """Return an operation to create a directory and its parents, if missing.
 
-    ``target``: directory. ``mode``: permission bits of the new ones.
+    ``target``: directory. ``mode``: permission bits of new directories.
     """
     return Operation(21, (target, mode), where)
 
@@ -303,8 +305,8 @@ def symlink(*, target: str, text: str, requires: str, replace: int, where: str =
 
     An existing file is kept, unless replace is set.
 
-    ``target``: path of the link. ``text``: the link's text. ``requires``: created only if this
-    exists inside; empty: always. ``replace``: 1: replace an existing file.
+    ``target``: path of the link. ``text``: the link's text. ``requires``: create the link only if
+    this path exists in the container; empty: always. ``replace``: 1: replace an existing file.
     """
     return Operation(23, (target, text, requires, replace), where)
 
@@ -312,7 +314,7 @@ def symlink(*, target: str, text: str, requires: str, replace: int, where: str =
 def console(*, rows: int, columns: int, uid: int, flags: int, where: str = "") -> Operation:
     """Return an operation to open a terminal of the container's devpts.
 
-    Its master is sent to the runtime.
+    Send its master to the runtime.
 
     ``rows``: height, 0: unset. ``columns``: width, 0: unset. ``uid``: owner of the slave.
     ``flags``: CONSOLE_BIND, CONSOLE_CONTROL.
@@ -355,17 +357,18 @@ def hook(
 
     Its standard input is the container's state.
 
-    ``source``: program. ``args``: its argv. ``env``: its environment. ``with_home``: 1: add the
-    HOME found by the operation home. ``timeout``: seconds, 0: none. ``state_before``: state JSON up
-    to the pid. ``state_after``: state JSON after the pid.
+    ``source``: program. ``args``: its argv. ``env``: environment of the hook. ``with_home``: 1: add
+    the variable HOME that the operation home has found. ``timeout``: seconds, 0: none.
+    ``state_before``: state document (JSON) up to the pid. ``state_after``: state document (JSON)
+    after the pid.
     """
     return Operation(27, (source, args, env, with_home, timeout, state_before, state_after), where)
 
 
 def null_streams(*, root_of: int, where: str = "") -> Operation:
-    """Return an operation to reopen standard streams that are the host's /dev/null.
+    """Return an operation to replace standard streams that are the host's /dev/null.
 
-    They get the container's.
+    The new ones are the container's.
 
     ``root_of``: pid of a process with the container's /dev/null, 0: the root being built.
     """
@@ -385,7 +388,7 @@ def move_root(*, uncovered: list[str], where: str = "") -> Operation:
 
     It replaces pivot_root(2) on an initramfs.
 
-    ``uncovered``: the host's proc and sysfs, unmounted first or covered.
+    ``uncovered``: mount points of the host's proc and sysfs, to unmount or else to cover.
     """
     return Operation(30, (uncovered,), where)
 
@@ -473,7 +476,7 @@ def scheduler(
 def memory_policy(*, mode: int, nodes: bytes, where: str = "") -> Operation:
     """Return an operation to set the NUMA memory policy.
 
-    ``mode``: MPOL_* mode and flags. ``nodes``: bit mask in words of 64, the lowest first.
+    ``mode``: MPOL_* mode and flags. ``nodes``: bit mask in 64-bit words, the lowest word first.
     """
     return Operation(40, (mode, nodes), where)
 
@@ -481,7 +484,7 @@ def memory_policy(*, mode: int, nodes: bytes, where: str = "") -> Operation:
 def chdir(*, path: str, optional: int, where: str = "") -> Operation:
     """Return an operation to change the working directory, which must be inside the root.
 
-    ``path``: directory inside. ``optional``: 1: ignore a failure, a second chdir follows.
+    ``path``: directory in the container. ``optional``: 1: ignore a failure; a second chdir follows.
     """
     return Operation(41, (path, optional), where)
 
@@ -526,9 +529,9 @@ def capabilities(
 
 
 def drop_extra(*, effective: int, permitted: int, inheritable: int, where: str = "") -> Operation:
-    """Return an operation to drop the capabilities that only loading the filter required.
+    """Return an operation to drop the capabilities that were kept only to load the filter.
 
-    It uses capset(2) alone.
+    Use only capset(2).
 
     ``effective``: set. ``permitted``: set. ``inheritable``: set.
     """
@@ -567,7 +570,7 @@ def listen_pid(*, where: str = "") -> Operation:
 
 
 def find_executable(*, file: str, path: str, where: str = "") -> Operation:
-    """Return an operation to look the program up in PATH like execvp(3).
+    """Return an operation to look up the program in PATH like execvp(3).
 
     The user's permissions apply.
 

@@ -2,13 +2,13 @@
 
 Each operation is one to three system calls that the executor makes.  From this table
 ``tools/generate_plan.py`` writes ``runtime/plan/operation_constructors.py`` (typed constructors),
-``plan_ops.h`` (structures, decoders, dispatch) and ``docs/plan-reference.md``; a test compares
-them.
+``plan_ops.h`` (structures, decoders, dispatch) and ``docs/plan-reference.md``; a test compares them
+with the table.
 
-Field types: ``u32``, ``u64``, ``str``, ``bytes``, ``strs`` (list of str), ``u32s`` (list of u32). A
-path called ``target`` is resolved inside the container's root by the executor; one called
-``source`` is a path on the host.  A slot is a number under which the executor keeps an open
-descriptor for later operations.
+Field types: ``u32``, ``u64``, ``str``, ``bytes``, ``strs`` (list of str), ``u32s`` (list of u32).
+The executor resolves a path called ``target`` inside the container's root; a path called ``source``
+is on the host.  A slot is a number under which the executor keeps an open descriptor for later
+operations.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from __future__ import annotations
 OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "open_namespace",
-        "open a namespace file of the host; the descriptor is kept in a slot",
+        "open a namespace file of the host; keep the descriptor in a slot",
         (("slot", "u32", "slot number"), ("source", "str", "namespace file")),
     ),
     (
         "join_namespace",
         "enter the namespace whose descriptor is in a slot",
-        (("slot", "u32", "slot number"), ("kind", "u32", "CLONE_NEW* of the expected kind")),
+        (
+            ("slot", "u32", "slot number"),
+            ("kind", "u32", "CLONE_NEW* flag of the expected namespace type"),
+        ),
     ),
     ("unshare", "create namespaces and enter them", (("flags", "u32", "CLONE_NEW* bits"),)),
     (
         "sync",
-        "report a stage to the runtime; the executor waits until the runtime has done its part",
+        "report a stage to the runtime; wait until the runtime has carried out its steps",
         (("stage", "u32", "STAGE_* number"),),
     ),
     ("become_root", "switch to uid and gid 0 of the user namespace", ()),
@@ -45,7 +48,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             (
                 "root_of",
                 "u32",
-                "pid of the init, if its root is not that of its mount namespace; else 0",
+                "pid of the init, if its root differs from that of its mount namespace; else 0",
             ),
         ),
     ),
@@ -57,7 +60,10 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "write_proc",
         "write a file of the host's verified procfs",
-        (("path", "str", "path below /proc"), ("data", "str", "content, in a single write")),
+        (
+            ("path", "str", "path below /proc"),
+            ("data", "str", "content, written with one write(2)"),
+        ),
     ),
     ("keyring", "join a new anonymous session keyring", ()),
     (
@@ -67,7 +73,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "id_map",
-        "create a user namespace that only holds id maps; its descriptor is kept in a slot",
+        "create a user namespace that only holds id maps; keep its descriptor in a slot",
         (
             ("slot", "u32", "slot number"),
             ("uid_map", "str", "lines of a uid_map"),
@@ -76,17 +82,21 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "open_tree",
-        "copy a mount tree of the host, detached; its descriptor is kept in a slot",
+        "copy a mount tree of the host without attaching it; keep its descriptor in a slot",
         (
             ("slot", "u32", "slot number"),
             ("source", "str", "path on the host"),
             (
                 "follow",
                 "u32",
-                "1: follow symbolic links; 0: resolve without them below the shared root",
+                "1: follow symbolic links; 0: refuse them and stay below the shared root",
             ),
             ("recursive", "u32", "1: with all submounts"),
-            ("id_map", "u32", "slot of the user namespace whose id maps it gets, or NO_SLOT"),
+            (
+                "id_map",
+                "u32",
+                "slot of the user namespace whose id maps the mount gets, or NO_SLOT",
+            ),
             ("id_map_recursive", "u32", "1: id-map submounts, too"),
         ),
     ),
@@ -105,7 +115,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "mount a new filesystem on a target, which is created if missing",
         (
             ("fstype", "str", "filesystem type"),
-            ("source", "str", "the source that mount(8) would show"),
+            ("source", "str", "source, as shown by mount(8)"),
             ("target", "str", "mount point"),
             ("options", "strs", "superblock options, key or key=value"),
             ("attributes", "u64", "MOUNT_ATTR_* bits"),
@@ -115,8 +125,16 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
                 "u32",
                 "MOUNT_REAL_DIRECTORY, _INHERIT_MODE, _COPY_UP, _OR_BIND, _PRESENT",
             ),
-            ("id_map", "u32", "slot of the user namespace whose id maps it gets, or NO_SLOT"),
-            ("label", "str", "SELinux label that its root gets afterwards, empty: none"),
+            (
+                "id_map",
+                "u32",
+                "slot of the user namespace whose id maps the mount gets, or NO_SLOT",
+            ),
+            (
+                "label",
+                "str",
+                "SELinux label for its root directory, set after mounting; empty: none",
+            ),
         ),
     ),
     (
@@ -129,11 +147,15 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("recursive", "u32", "1: with all submounts"),
             ("set_attributes", "u64", "MOUNT_ATTR_* to set on the top mount"),
             ("clear_attributes", "u64", "MOUNT_ATTR_* to clear on the top mount"),
-            ("set_recursive", "u64", "MOUNT_ATTR_* to set on all of the tree"),
-            ("clear_recursive", "u64", "MOUNT_ATTR_* to clear on all of the tree"),
+            ("set_recursive", "u64", "MOUNT_ATTR_* to set on the mount and all submounts"),
+            ("clear_recursive", "u64", "MOUNT_ATTR_* to clear on the mount and all submounts"),
             ("propagation", "u32", "MS_* propagation, 0: none"),
             ("flags", "u32", "MOUNT_REAL_DIRECTORY, MOUNT_PRESENT"),
-            ("id_map", "u32", "if slot is NO_SLOT: slot of the user namespace with its id maps"),
+            (
+                "id_map",
+                "u32",
+                "if slot is NO_SLOT: slot of the user namespace with the mount's id maps",
+            ),
             ("id_map_recursive", "u32", "1: id-map submounts, too"),
         ),
     ),
@@ -149,7 +171,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("target", "str", "a mount point"),
             ("set_attributes", "u64", "MOUNT_ATTR_* to set"),
             ("clear_attributes", "u64", "MOUNT_ATTR_* to clear"),
-            ("recursive", "u32", "1: on all submounts, too"),
+            ("recursive", "u32", "1: change all submounts, too"),
             ("propagation", "u32", "MS_* propagation, 0: none"),
         ),
     ),
@@ -164,7 +186,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "mkdir",
         "create a directory and its parents, if missing",
-        (("target", "str", "directory"), ("mode", "u32", "permission bits of the new ones")),
+        (("target", "str", "directory"), ("mode", "u32", "permission bits of new directories")),
     ),
     (
         "device",
@@ -185,13 +207,17 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             ("target", "str", "path of the link"),
             ("text", "str", "the link's text"),
-            ("requires", "str", "created only if this exists inside; empty: always"),
+            (
+                "requires",
+                "str",
+                "create the link only if this path exists in the container; empty: always",
+            ),
             ("replace", "u32", "1: replace an existing file"),
         ),
     ),
     (
         "console",
-        "open a terminal of the container's devpts; its master is sent to the runtime",
+        "open a terminal of the container's devpts; send its master to the runtime",
         (
             ("rows", "u32", "height, 0: unset"),
             ("columns", "u32", "width, 0: unset"),
@@ -218,16 +244,16 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             ("source", "str", "program"),
             ("args", "strs", "its argv"),
-            ("env", "strs", "its environment"),
-            ("with_home", "u32", "1: add the HOME found by the operation home"),
+            ("env", "strs", "environment of the hook"),
+            ("with_home", "u32", "1: add the variable HOME that the operation home has found"),
             ("timeout", "u32", "seconds, 0: none"),
-            ("state_before", "str", "state JSON up to the pid"),
-            ("state_after", "str", "state JSON after the pid"),
+            ("state_before", "str", "state document (JSON) up to the pid"),
+            ("state_after", "str", "state document (JSON) after the pid"),
         ),
     ),
     (
         "null_streams",
-        "reopen standard streams that are the host's /dev/null; they get the container's",
+        "replace standard streams that are the host's /dev/null; the new ones are the container's",
         (
             (
                 "root_of",
@@ -244,7 +270,13 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "move_root",
         "move the root filesystem onto / (MS_MOVE); it replaces pivot_root(2) on an initramfs",
-        (("uncovered", "strs", "the host's proc and sysfs, unmounted first or covered"),),
+        (
+            (
+                "uncovered",
+                "strs",
+                "mount points of the host's proc and sysfs, to unmount or else to cover",
+            ),
+        ),
     ),
     (
         "chroot",
@@ -296,15 +328,15 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "set the NUMA memory policy",
         (
             ("mode", "u32", "MPOL_* mode and flags"),
-            ("nodes", "bytes", "bit mask in words of 64, the lowest first"),
+            ("nodes", "bytes", "bit mask in 64-bit words, the lowest word first"),
         ),
     ),
     (
         "chdir",
         "change the working directory, which must be inside the root",
         (
-            ("path", "str", "directory inside"),
-            ("optional", "u32", "1: ignore a failure, a second chdir follows"),
+            ("path", "str", "directory in the container"),
+            ("optional", "u32", "1: ignore a failure; a second chdir follows"),
         ),
     ),
     (
@@ -339,7 +371,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "drop_extra",
-        "drop the capabilities that only loading the filter required; it uses capset(2) alone",
+        "drop the capabilities that were kept only to load the filter; use only capset(2)",
         (("effective", "u64", "set"), ("permitted", "u64", "set"), ("inheritable", "u64", "set")),
     ),
     ("no_new_privs", "set no_new_privs, so that setuid programs gain nothing", ()),
@@ -349,7 +381,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ("listen_pid", "add LISTEN_PID (the pid in the container) to the environment", ()),
     (
         "find_executable",
-        "look the program up in PATH like execvp(3); the user's permissions apply",
+        "look up the program in PATH like execvp(3); the user's permissions apply",
         (("file", "str", "process.args[0]"), ("path", "str", "PATH of the environment")),
     ),
     ("wait_start", "wait for `start`", ()),
@@ -405,13 +437,13 @@ MESSAGE_MOUNT = 8
 MESSAGE_SKIP = 9
 
 NO_SLOT = 0xFFFFFFFF
-SLOTS = 256  # the sources of further bind mounts are opened inside the container
+SLOTS = 256  # without a slot, the source of a bind mount is opened after the namespaces are entered
 
 MOUNT_REAL_DIRECTORY = 1  # the target itself must be a directory, not a symbolic link
 MOUNT_INHERIT_MODE = 2  # a tmpfs gets the mode of the directory that it covers
 MOUNT_COPY_UP = 4  # a tmpfs gets a copy of the directory that it covers
-MOUNT_PRESENT = 16  # the host approves the mount before it is attached
-MOUNT_OR_BIND = 8  # proc and sysfs: bind-mount the host's if mounting is denied
+MOUNT_PRESENT = 16  # the host must accept the mount before it is attached
+MOUNT_OR_BIND = 8  # proc and sysfs: if mounting is denied, bind-mount the host's
 
 CONSOLE_BIND = 1  # mount the terminal at /dev/console, too
 CONSOLE_CONTROL = 2  # make the terminal the controlling terminal
@@ -424,13 +456,13 @@ CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("STAGE_NETWORK", STAGE_NETWORK, "the host moves network devices into the namespace"),
     ("STAGE_DONE", STAGE_DONE, "the plan is finished; the host ends the executor"),
     ("MESSAGE_GO", MESSAGE_GO, "host: continue"),
-    ("MESSAGE_STAGE", MESSAGE_STAGE, "executor: a stage is reached"),
+    ("MESSAGE_STAGE", MESSAGE_STAGE, "executor: it has reached a stage"),
     ("MESSAGE_INIT_PID", MESSAGE_INIT_PID, "executor: the init process exists"),
-    ("MESSAGE_CONSOLE", MESSAGE_CONSOLE, "executor: has the terminal's master as a descriptor"),
+    ("MESSAGE_CONSOLE", MESSAGE_CONSOLE, "executor: sends the terminal's master as a descriptor"),
     ("MESSAGE_EXEC", MESSAGE_EXEC, "executor: the next system call is execve"),
     ("MESSAGE_FAILURE", MESSAGE_FAILURE, "executor: an operation failed"),
-    ("MESSAGE_LISTENER", MESSAGE_LISTENER, "executor: has the filter's listener as a descriptor"),
-    ("MESSAGE_MOUNT", MESSAGE_MOUNT, "executor: has this operation's mount as a descriptor"),
+    ("MESSAGE_LISTENER", MESSAGE_LISTENER, "executor: sends the filter's listener as a descriptor"),
+    ("MESSAGE_MOUNT", MESSAGE_MOUNT, "executor: sends this operation's mount as a descriptor"),
     ("MESSAGE_SKIP", MESSAGE_SKIP, "host: continue without this operation"),
     ("NO_SLOT", NO_SLOT, "no slot"),
     ("SLOTS", SLOTS, "number of slots"),
@@ -442,7 +474,7 @@ CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ),
     ("MOUNT_COPY_UP", MOUNT_COPY_UP, "a tmpfs gets a copy of the directory that it covers"),
     ("MOUNT_OR_BIND", MOUNT_OR_BIND, "if mounting is denied, bind-mount the host's /proc or /sys"),
-    ("MOUNT_PRESENT", MOUNT_PRESENT, "the host sees the mount before it is attached"),
+    ("MOUNT_PRESENT", MOUNT_PRESENT, "the host must accept the mount before it is attached"),
     ("CONSOLE_BIND", CONSOLE_BIND, "the terminal is mounted at /dev/console"),
     ("CONSOLE_CONTROL", CONSOLE_CONTROL, "the terminal becomes the controlling terminal"),
 )

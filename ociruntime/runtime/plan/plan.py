@@ -1,4 +1,4 @@
-"""The plan: the operations that the executor carries out, and how the executor is started."""
+"""The plan: the operations that the executor carries out, and the parameters of its start."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Value: TypeAlias = int | str | bytes | list[str] | list[int]
 class Operation:
     """One operation of the plan: ``code`` and ``values`` as in ``runtime/plan/operation_table.py``.
 
-    ``where`` is the JSON path of the setting that required it; the executor does not get it, but it
-    appears in error messages.
+    ``where`` is the JSON path of the setting that requires the operation.  Error messages contain
+    it; the executor does not get it.
     """
 
     __slots__ = ("code", "values", "where")
@@ -30,9 +30,9 @@ class Operation:
 class Plan:
     """A plan: its operations, and the parameters of the executor's start.
 
-    ``clone_flags``: the CLONE_NEW* bits of the clone3(2) that starts the executor;
-    ``preserve_fds``: the number of descriptors from 3 on that the program keeps; ``warnings``:
-    lines for the log.
+    ``clone_flags``: the CLONE_NEW* bits of the clone3(2) that starts the executor.
+    ``preserve_fds``: the number of descriptors from 3 on that the program keeps.  ``warnings``:
+    warnings to log.
     """
 
     __slots__ = ("clone_flags", "operations", "preserve_fds", "warnings")

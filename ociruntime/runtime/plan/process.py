@@ -25,7 +25,7 @@ LISTEN_VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
 
 def compile_process(job: Compilation) -> None:
-    """Append operations for ``process``; a container without one can never be started."""
+    """Append operations for ``process``; a container without ``process`` can never be started."""
     process = job.config.get("process")
     if not process:
         job.require_cgroup()
@@ -67,10 +67,9 @@ def compile_process(job: Compilation) -> None:
 
 
 def prepare_process(job: Compilation, process: Process, late_policy: bool = False) -> list[str]:
-    """Append operations for limits, labels, user and executable; return the environment.
+    """Append operations for limits, labels, user and executable; return the program's environment.
 
-    ``late_policy``: leave the scheduling policy to the caller, which then sets the capabilities
-    again.
+    ``late_policy``: the caller sets the scheduling policy, and then the capabilities again.
     """
     _add_limits(job, process)
     _add_personality(job)
@@ -96,13 +95,13 @@ def prepare_process(job: Compilation, process: Process, late_policy: bool = Fals
 
 
 def add_fork(job: Compilation) -> None:
-    """Append the fork into the joined pid namespace, once a tracer there could gain nothing."""
+    """Append the fork into the joined pid namespace; call it after all privileges are dropped."""
     terminal = int(job.request.console)
     job.add(operations.clone_process(terminal=terminal, where="linux.namespaces"))
 
 
 def add_listen_pid(job: Compilation) -> None:
-    """Append the operation that sets LISTEN_PID to the program's pid, if sockets are passed."""
+    """Append the operation that sets LISTEN_PID to the program's pid, if systemd passed sockets."""
     if job.request.listen_fds:
         job.add(operations.listen_pid(where="LISTEN_FDS"))
 
@@ -115,7 +114,7 @@ def add_program(job: Compilation, process: Process, environment: list[str]) -> N
 def add_console(job: Compilation, process: Process, flags: int) -> None:
     """Append the operation that opens a terminal of the container's devpts.
 
-    ``flags`` are CONSOLE_* bits.
+    ``flags`` is a mask of CONSOLE_* bits.
     """
     size = process.get("consoleSize")
     job.add(
@@ -130,7 +129,7 @@ def add_console(job: Compilation, process: Process, flags: int) -> None:
 
 
 def add_oom_score(job: Compilation) -> None:
-    """Append the operation that sets the OOM score adjustment, before any fork inherits it.
+    """Append the operation that sets the OOM score adjustment, which every later fork inherits.
 
     Lowering the score requires CAP_SYS_RESOURCE on the host.
     """
@@ -147,9 +146,9 @@ def add_oom_score(job: Compilation) -> None:
 
 
 def add_hard_limits(job: Compilation) -> None:
-    """Append operations that set hard limits; in a user namespace, root could only lower them.
+    """Append operations that set hard limits, before the user namespace, where none can be raised.
 
-    The soft limits are set just before exec, so that low ones do not hinder the setup.
+    The soft limits are set just before exec, so that low limits do not hinder the setup.
     """
     process = job.config.get("process")
     for index, limit in enumerate((process and process.get("rlimits")) or ()):
@@ -188,10 +187,10 @@ def _add_personality(job: Compilation) -> None:
 
 
 def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
-    """Append operations that switch to the user, and that chdir(2) before and after.
+    """Append operations that switch to the user, with a chdir(2) before and a chdir(2) after.
 
-    Before, because root may enter directories that the user may not; after, because on a network
-    filesystem the user may enter directories that root may not.
+    Root may enter directories that the user may not enter; on a network filesystem, the user may
+    enter directories that root may not.
     """
     uid = process["user"]["uid"]
     if not job.request.console and (uid or (job.new | job.joined) & CLONE_NEWUSER):
@@ -215,7 +214,7 @@ def listening_environment(environment: list[str], request: Request) -> list[str]
 
 
 def unique_environment(env: list[str]) -> list[str]:
-    """Return ``env`` with only the last entry for each name: getenv(3) may find any of several."""
+    """Return ``env`` with only the last entry for each name: getenv(3) may return any of them."""
     last = {entry.partition("=")[0]: index for index, entry in enumerate(env)}
     if len(last) == len(env):
         return env

@@ -1,6 +1,6 @@
 """Plan the root filesystem: prepare it for the mounts, and make it the process's root.
 
-Masked and read-only paths become operations here; ``csrc/executor/ops_mask_paths.c`` carries them
+This file also plans the masked and read-only paths; ``csrc/executor/ops_mask_paths.c`` carries them
 out.
 """
 
@@ -42,7 +42,7 @@ def compile_root(job: Compilation) -> None:
 
 
 def _make_root_private(job: Compilation) -> None:
-    """Append operations that make the root private: mounts that the host makes later stay out."""
+    """Append operations that make the root private: later mounts of the host stay out of it."""
     job.add(
         operations.set_attributes(
             target="/",
@@ -59,7 +59,7 @@ def _propagation(job: Compilation) -> int:
     """Return the MS_* propagation of the host's mounts in the container's mount namespace.
 
     The default is slave, not private: a mount that the host unmounts must not stay busy.  It is
-    shared only if configured, for binds that propagate the container's mounts to the host
+    shared only if configured, for bind mounts that propagate the container's mounts to the host
     (Kubernetes' Bidirectional).  Without pivot_root(2), it is never shared: the root is moved onto
     ``/``, and the move would propagate to the host.
     """
@@ -104,7 +104,7 @@ def _below_root(path: str, where: str, hint: str) -> str:
 
 
 def compile_entry(job: Compilation) -> None:
-    """Append pivot_root(2) or chroot(2) into the root filesystem, after its last change."""
+    """Append pivot_root(2) or chroot(2) into the root filesystem; no later operation changes it."""
     if not job.request.console:
         job.add(operations.null_streams(root_of=0))
     if job.config["root"].get("readonly"):
@@ -118,7 +118,7 @@ def compile_entry(job: Compilation) -> None:
         job.add(operations.pivot_root(where="root.path"))
     propagation = job.linux.get("rootfsPropagation")
     if propagation:
-        # Set it only now: earlier, it would change the propagation of the host's mounts.
+        # Set the propagation only now: earlier, it would change that of the host's mounts.
         job.add(
             operations.propagation(
                 flags=PROPAGATION[propagation],

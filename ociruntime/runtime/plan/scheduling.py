@@ -17,7 +17,7 @@ from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.spec.config_types import Process, Scheduler
 
-HIGHEST_NODE = 1023  # the highest that a kernel can be built for (CONFIG_NODES_SHIFT)
+HIGHEST_NODE = 1023  # the kernel's maximum (CONFIG_NODES_SHIFT)
 
 
 def compile_scheduling(job: Compilation, process: Process, late_policy: bool) -> None:
@@ -35,7 +35,7 @@ def compile_scheduling(job: Compilation, process: Process, late_policy: bool) ->
         add_scheduler(job, process)
     policy = job.linux.get("memoryPolicy")
     if policy:
-        # The nodes count within the cpuset, so the process must be in it.
+        # Node numbers are relative to the cpuset, so the process must be in its cgroup.
         job.require_cgroup()
         mode = MEMORY_POLICIES[policy["mode"]]
         for flag in policy.get("flags") or ():
@@ -67,7 +67,7 @@ def add_scheduler(job: Compilation, process: Process) -> None:
             "SCHED_ISO is not supported",
             "the Linux kernel reserves the number but has no such policy",
         )
-    # A real-time policy needs run time in the cpu cgroup that the process is in.
+    # A real-time policy needs realtime runtime in the process's cpu cgroup (cgroup v1).
     job.require_cgroup()
     flags = 0
     for flag in scheduler.get("flags") or ():
@@ -87,7 +87,7 @@ def add_scheduler(job: Compilation, process: Process) -> None:
 
 
 def mask_words(mask: int) -> bytes:
-    """Return a bit mask in the kernel's format, as 64-bit words; an empty mask gives no bytes."""
+    """Convert a bit mask to the kernel's format, 64-bit words; an empty mask becomes b""."""
     return mask.to_bytes((mask.bit_length() + 63) // 64 * 8, "little")
 
 

@@ -2,10 +2,10 @@
 
 Without noNewPrivileges, loading it requires CAP_SYS_ADMIN.  A process that kept that capability
 until `start` could be traced by another container's process with CAP_SYS_PTRACE, or by a process
-that joins its pid namespace.  So, as in runc, the filter is loaded before the last capabilities are
-dropped, before a fork into a shared pid namespace, and before the wait for `start`.  If it denies a
-call that is still needed, or notifies an agent that gets the listener only at `start`, it is loaded
-last, just before execve(2).
+that joins its pid namespace.  Therefore, as in runc, the filter is loaded before the last
+capabilities are dropped, before a fork into a shared pid namespace, and before the wait for
+`start`.  It is loaded last, just before execve(2), if it denies a system call that is still needed,
+or notifies an agent: the agent gets the listener only at `start`.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ def loads_early(
     """
     request = job.request
     if late_policy:
-        reason = "a fork would reset the scheduling policy, which must be set first"
+        reason = (
+            "the scheduling policy must be set first, and only after a fork, which would reset it"
+        )
     elif request.seccomp_flags & SECCOMP_FILTER_FLAG_NEW_LISTENER:
-        reason = "it has an agent (SCMP_ACT_NOTIFY)"
+        reason = "it notifies an agent (SCMP_ACT_NOTIFY)"
     else:
         missing = _needed_calls(job, process, waits, forks) - request.seccomp_calls
         if not missing:
@@ -75,13 +77,13 @@ def _needed_calls(job: Compilation, process: Process, waits: bool, forks: bool) 
 
 
 def load_early(job: Compilation, process: Process) -> None:
-    """Append operations that load the seccomp filter and drop capabilities only that required."""
+    """Append operations that load the seccomp filter and drop capabilities needed only for that."""
     _add(job, 0)
     drop_extra_capabilities(job, process)
 
 
 def load_last(job: Compilation) -> None:
-    """Append the loading of the seccomp filter as the last operation before execve(2)."""
+    """Append the operation that loads the seccomp filter as the last one before execve(2)."""
     _add(job, 1)
 
 

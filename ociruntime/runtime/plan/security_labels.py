@@ -1,4 +1,4 @@
-"""Plan the AppArmor profile, the SELinux label and the session keyring, which has that label."""
+"""Plan the AppArmor profile, the SELinux label, and a session keyring with the SELinux label."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from ociruntime.runtime.spec.config_types import Process
 def add_keyring(job: Compilation, process: Process | None) -> None:
     """Append operations that create a session keyring with the process's SELinux label.
 
-    The keyring has no name: a named keyring would be joined, not created, if another container had
-    created it first and opened it to all.  The label for new keys is in force until the next exec.
+    The keyring has no name: if another container had created a keyring of that name and opened it
+    to all, keyctl(2) would join it instead of creating one.  The label for new keys is in force
+    until the next execve(2).
     """
     label = process.get("selinuxLabel") if process else None
     if label:

@@ -1,8 +1,8 @@
 """The table of all annotations in config.json that have an effect.
 
-Each row is (name, or a prefix that ends with a dot; effect; whether the annotation can affect the
-host or other containers).  ``features`` reports the unsafe ones, for engines that accept
-annotations from untrusted users.
+Each row is (name, effect, unsafe).  A name that ends with a dot is a prefix.  ``unsafe`` is True if
+the annotation can affect the host or other containers.  `features` reports the unsafe annotations,
+for engines that accept annotations from untrusted users.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KNOWN_CALLS_ONLY = "run.oci.seccomp_fail_unknown_syscall"
 
 ANNOTATIONS: tuple[tuple[str, str, bool], ...] = (
     (PROPERTY, "an additional property of the systemd unit, as a GVariant value", True),
-    (SUBGROUP, "name of a cgroup below the unit's in which processes run", True),
+    (SUBGROUP, "name of a child cgroup of the unit, in which processes run", True),
     (KEEP_GROUPS, "1: keep the caller's supplementary groups", True),
     (HOOKS_STDOUT, "file to which the standard output of hooks on the host is appended", True),
     (HOOKS_STDERR, "file to which the standard error of hooks on the host is appended", True),
@@ -51,7 +51,10 @@ def unsafe() -> list[str]:
 
 
 def host_path(annotations: Mapping[str, str], name: str) -> str:
-    """Return the absolute path in an annotation, or "".  Raises ConfigError for a relative path."""
+    """Return the absolute path in the annotation ``name``; "" without it.
+
+    Raises ConfigError for a relative path.
+    """
     path = annotations.get(name, "")
     if path and not path.startswith("/"):
         raise ConfigError(where(name), f'must be an absolute path, got "{path}"')

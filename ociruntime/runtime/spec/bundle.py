@@ -24,7 +24,7 @@ class Bundle:
     ) -> None:
         self.path = path  # absolute
         self.config = config
-        self.config_bytes = config_bytes  # stored at creation; all later commands read them
+        self.config_bytes = config_bytes  # stored at creation, for all later commands
         self.rootfs = rootfs  # absolute, no symbolic link in it
         self.warnings = warnings
 
@@ -34,8 +34,8 @@ def load_bundle(
 ) -> Bundle:
     """Load and check the bundle in the directory ``bundle``.  Raises ConfigError.
 
-    ``config`` is the path of another file to use instead of the bundle's config.json; its relative
-    paths are still relative to the bundle. ``mark`` is called with the name of the next phase.
+    ``config`` is the path of a file to use instead of the bundle's config.json; relative paths in
+    it are still relative to the bundle.  ``mark`` is called with the name of the next phase.
     """
     try:
         path = _directory(bundle or ".")
@@ -49,13 +49,13 @@ def load_bundle(
     mark("check it")
     warnings, tolerated = _check(document)
     if tolerated or b"null" in data or b'""' in data:
-        # The checks may have changed the document; later commands must read the changed one.
+        # The checks may have corrected the document; later commands must read the correction.
         data = dump(document).encode()
     return Bundle(path, document, data, find_rootfs(document["root"]["path"], path), warnings)
 
 
 def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
-    """Return (warnings about a config, whether tolerated_settings.py has corrected it).
+    """Check a config; return (warnings, whether tolerated_settings.py has corrected it).
 
     Raises ConfigError if the config is invalid.
     """
@@ -63,7 +63,7 @@ def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
         check_shape(document)
         return validate(document), False
     except ConfigError:
-        # Imported here: most configurations are valid, and every `create` runs this code.
+        # Imported only here: every `create` runs this code, and few configurations need the module.
         from ociruntime.runtime.spec.tolerated_settings import tolerate
 
         warnings = tolerate(document)

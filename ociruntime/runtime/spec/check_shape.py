@@ -21,9 +21,9 @@ from ociruntime.runtime.spec import shape
 class MismatchError(Exception):
     """Raised for a ``value`` that does not match ``kind`` and ``need`` of a table in shape.py.
 
-    Kinds besides those of the tables: "missing" (``value`` is the object), "key" (``value`` is a
-    map's invalid key, ``need`` the accepted keys or None), "fewest" (an array with too few items)
-    and "text" (a string that is not a C string).
+    There are kinds besides those of the tables: "missing" (``value`` is the object), "key"
+    (``value`` is a map's invalid key, ``need`` the accepted keys or None), "fewest" (an array with
+    too few items) and "text" (a string that is not a C string).
     """
 
     def __init__(self, kind: str, value: object, need: object = None) -> None:
@@ -36,9 +36,8 @@ class MismatchError(Exception):
 def check_shape(config: object) -> None:
     """Check the types, ranges and required members of a config.json.
 
-    Raises ConfigError for the first invalid value.
-
     Removes optional members that are null, and optional paths that are empty, from ``config``.
+    Raises ConfigError for the first invalid value.
     """
     check(config, "object", shape.CONFIG)
 
@@ -55,7 +54,7 @@ def check(value: object, kind: str, need: object, where: str = "") -> None:
 
 
 def problems(value: Any, kind: str, need: Any, where: str = "") -> Iterator[ConfigError]:  # noqa: ANN401
-    """Yield an error for each invalid value inside ``value``, in the order of ``check``.
+    """Yield an error for each invalid value inside ``value``, in the order of the tables.
 
     ``kind`` and ``need`` come from a table of shape.py; ``where`` is the JSON path of ``value``.
     """
@@ -108,7 +107,7 @@ def _object(value: object, table: tuple[tuple[str, bool, str, Any], ...]) -> Non
     for name, required, kind, need in table:
         if name in value:
             item = value[name]
-            # Callers in Go write null or "" for absent members: drop optional ones.
+            # Callers written in Go send null or "" for absent members: drop such optional members.
             if not required and (item is None or (item == "" and kind == "absolute")):
                 del value[name]
             else:
@@ -174,7 +173,7 @@ def _enum(value: object, words: tuple[str, ...]) -> None:
 
 
 def _integer(value: object, limits: tuple[int, int]) -> None:
-    # type() and not isinstance(): true and false are not integers here.
+    # type(), not isinstance(): in JSON, true and false are not integers.
     if type(value) is not int or not limits[0] <= value <= limits[1]:
         raise MismatchError("integer", value, limits)
 
@@ -185,7 +184,7 @@ def _boolean(value: object, need: None) -> None:  # noqa: ARG001
 
 
 def is_c_string(text: str) -> bool:
-    """Return whether the text is valid UTF-8 without NUL, so that system calls accept it."""
+    """Return whether system calls accept ``text``: it is valid UTF-8 and has no NUL."""
     if "\0" in text:
         return False
     if text.isascii():

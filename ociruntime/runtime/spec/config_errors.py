@@ -1,6 +1,6 @@
-"""Messages for an invalid value of config.json: JSON path, accepted values, a suggestion.
+"""Error messages for an invalid value of config.json: JSON path, accepted values, a suggestion.
 
-Loaded only when a config is refused.
+Imported only when a config is refused.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def refusal(mismatch: MismatchError, path: str) -> ConfigError:
 def missing(
     path: str, siblings: dict[str, object], table: Iterable[tuple[object, ...]]
 ) -> ConfigError:
-    """Return the error for a missing member; its hint names a similar unknown key."""
+    """Return the error for a missing member; its hint names a similar key in ``siblings``."""
     name = path.rpartition(".")[2]
     known = {member[0] for member in table}
     typo = nearest(name, [key for key in siblings if key not in known])
@@ -85,14 +85,14 @@ def _key(path: str, key: str, names: tuple[str, ...] | None) -> ConfigError:
 
 
 def _oddity(text: str) -> str:
-    return "a NUL byte" if "\0" in text else "half a surrogate pair"
+    return "a NUL byte" if "\0" in text else "an unpaired surrogate"
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return the word in ``words`` that is most similar to ``word``, or ""."""
+    """Return the word in ``words`` that is most similar to ``word``; "" if none is similar."""
     from difflib import get_close_matches
 
-    # Ignore case and the common prefix of a family of words: they do not make words similar.
+    # Ignore case and the common prefix of all words, such as CAP_: they do not make words similar.
     prefixes = ("RLIMIT_", "SCMP_ACT_", "SCMP_ARCH_", "SCMP_CMP_", "SCHED_", "MPOL_", "CAP_")
     plain: dict[str, str] = {}
     for candidate in words:
@@ -108,7 +108,10 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """Format a value as JSON for a message: long texts are truncated, objects only named."""
+    """Format a value as JSON for an error message.
+
+    Long texts are truncated; an object or array is replaced by its type's name.
+    """
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):

@@ -8,9 +8,12 @@ _HIGHEST = 1 << 20
 
 
 def check_list(where: str, text: str) -> None:
-    """Raise ConfigError unless ``text`` is a list of CPUs or nodes; "" means no restriction."""
+    """Raise ConfigError unless ``text`` is a list of CPUs or nodes, or "" (no restriction).
+
+    ``where`` is the JSON path of the list.
+    """
     for part in text.strip().split(",") if text.strip() else ():
-        # "0-30:2/4" takes the first two of every four.
+        # "0-30:2/4" selects the first two numbers of every four.
         numbers, colon, pattern = part.partition(":")
         first, dash, last = numbers.partition("-")
         used, slash, group = pattern.partition("/")

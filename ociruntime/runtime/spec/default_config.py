@@ -24,7 +24,7 @@ _MOUNTS: tuple[tuple[str, str, str, str], ...] = (
     ("/sys/fs/cgroup", "cgroup", "cgroup", "nosuid noexec nodev relatime ro"),
 )
 
-# Paths that reveal, or affect, the whole host.
+# Files that reveal data of the host, or change its settings.
 _MASKED = (
     "/proc/acpi",
     "/proc/asound",

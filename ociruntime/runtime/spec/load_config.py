@@ -9,7 +9,7 @@ from ociruntime.base.json_text import parse
 from ociruntime.runtime.spec.config_types import Config
 
 LARGEST = 64 << 20  # bytes
-FIRST_PIECE, NEXT_PIECE = 64 << 10, 1 << 20  # bytes to read at once; most files are small
+FIRST_PIECE, NEXT_PIECE = 64 << 10, 1 << 20  # bytes per read(2); most files are small
 
 
 def parse_config(data: bytes, name: str = "config.json") -> Config:
@@ -17,7 +17,7 @@ def parse_config(data: bytes, name: str = "config.json") -> Config:
 
     Raises ConfigError.
     """
-    # Import here: commands that only read the state load this module too.
+    # Imported only here: commands that only read the state import this module, too.
     from ociruntime.runtime.spec.check_shape import check_shape
 
     config: Config = parse(data, name)

@@ -1,10 +1,10 @@
-"""The state of a container in JSON: for hooks and seccomp agents, and as `state` prints it."""
+"""The state of a container in JSON: for hooks, for seccomp agents and for the command `state`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# The version of the state document itself, not of the config that it was made from.
+# The version of the state document, which differs from the config's ociVersion.
 SPEC_VERSION = "1.3.0"
 
 
@@ -34,7 +34,7 @@ def state_document(
 
 
 def state_output(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[str, Any]:
-    """Return the document that `state` prints: runc's additional members too, in runc's order.
+    """Return the document that `state` prints: with runc's additional members, in runc's order.
 
     ``facts`` is the content of state.json; ``owner`` is the name of the state directory's owner.
     """

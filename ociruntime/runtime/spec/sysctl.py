@@ -24,7 +24,7 @@ _OWNERS: tuple[tuple[str, str], ...] = (
     ("kernel/shmmni", "ipc"),
     ("kernel/shm_next_id", "ipc"),
     ("kernel/shm_rmid_forced", "ipc"),
-    # kernel.pid_max is missing: before Linux 6.14 it is the host's.
+    # kernel.pid_max is missing: before Linux 6.14 it is not per pid namespace.
     ("kernel/ns_last_pid", "pid"),
     ("kernel/domainname", "uts"),
     ("user/", "user"),
@@ -38,8 +38,8 @@ _SETTABLE = (
 def sysctl_path(key: str) -> str:
     """Return the path below /proc/sys for a key of linux.sysctl, by the rule of sysctl(8).
 
-    The first separator decides: ``net.ipv4.conf.eth0/1.mtu`` and ``net/ipv4/conf/eth0.1/mtu`` are
-    the same parameter.
+    The first separator in the key, "." or "/", separates directories: ``net.ipv4.conf.eth0/1.mtu``
+    and ``net/ipv4/conf/eth0.1/mtu`` are the same parameter.
     """
     dot, slash = key.find("."), key.find("/")
     if dot >= 0 and (slash < 0 or dot < slash):
@@ -48,7 +48,7 @@ def sysctl_path(key: str) -> str:
 
 
 def owner(path: str) -> str:
-    """Return the namespace type that a parameter below /proc/sys belongs to; "": the host."""
+    """Return the type of the namespace that owns a parameter below /proc/sys; "" for the host."""
     for owned, namespace in _OWNERS:
         if path == owned or (owned.endswith("/") and path.startswith(owned)):
             return namespace
@@ -72,7 +72,10 @@ def validate_sysctl(sysctl: dict[str, str], namespaces: dict[str, str]) -> None:
             message = "does not belong to a namespace: setting it would change the host"
             raise ConfigError(where, message, f"supported: {_SETTABLE}")
         if namespace not in namespaces:
-            hint = f'add {{"type": "{namespace}"}}; without it, the parameter is the host\'s'
+            hint = (
+                f'add {{"type": "{namespace}"}} to linux.namespaces;'
+                " without it, the parameter is the host's"
+            )
             raise ConfigError(where, f"needs a {namespace} namespace", hint)
         if "\n" in value:
             raise ConfigError(where, "the value must be a single line")

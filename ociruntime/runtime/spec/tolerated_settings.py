@@ -1,8 +1,8 @@
 """Correct settings that the specification forbids but both runc and crun accept.
 
-Loaded only when the strict checks have refused a config.json.  Each rule makes the document valid
-without changing its meaning, and warns; docs/spec-decisions.md lists the rules, and the settings
-that are refused nevertheless.
+Imported only when the strict checks have refused a config.json.  Each rule makes the document valid
+without changing its meaning, and warns. docs/spec-decisions.md lists the rules, and the settings
+that are still refused.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def _io_priority(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _zero(parent: dict[str, Any], where: str, name: str, value: Json = 0) -> Iterator[str]:
-    """Set a missing member of ``parent`` to its zero value, as Go's decoder does for runc."""
+    """Set a missing member of ``parent`` to its zero value, as Go's JSON decoder does for runc.
+
+    Yields a warning that names the JSON path ``where``.
+    """
     if name not in parent:
         parent[name] = value
         meaning = "0" if value == 0 else "root"
@@ -61,7 +64,7 @@ def _zero(parent: dict[str, Any], where: str, name: str, value: Json = 0) -> Ite
 
 
 def _rlimits(config: dict[str, Any]) -> Iterator[str]:
-    """Keep only the last rlimit of each type: calling setrlimit(2) for each has the same effect."""
+    """Keep only the last rlimit of each type: setting all of them in order has the same effect."""
     process = _object(config, "process")
     rlimits = _list(process, "rlimits")
     if not all(isinstance(each, dict) and isinstance(each.get("type"), str) for each in rlimits):
@@ -127,7 +130,7 @@ def _console_size(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _rules_for_all_devices(config: dict[str, Any]) -> Iterator[str]:
-    """Correct unknown ``access`` letters in a rule for all devices, where they have no effect."""
+    """Remove unknown letters from ``access`` of a rule for all devices: they have no effect."""
     for index, rule in enumerate(_list(_object(config, "linux", "resources"), "devices")):
         if not isinstance(rule, dict) or rule.get("type", "a") != "a":
             continue
@@ -140,7 +143,7 @@ def _rules_for_all_devices(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _cgroups_path(config: dict[str, Any]) -> Iterator[str]:
-    """Resolve ``..`` in cgroupsPath, unless it leads above the top: runc and crun differ there."""
+    """Resolve ``..`` in cgroupsPath, unless it leads above the root: runc and crun differ there."""
     linux = _object(config, "linux")
     path = linux.get("cgroupsPath")
     if not isinstance(path, str) or ".." not in path.split("/") or "\0" in path:
@@ -159,7 +162,7 @@ def _cgroups_path(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _sysctl(config: dict[str, Any]) -> Iterator[str]:
-    """Keep only the first line of each sysctl value: the kernel ignores the others."""
+    """Keep only the first line of each sysctl value: the kernel ignores further lines."""
     sysctl = _object(config, "linux", "sysctl")
     for name, value in sysctl.items():
         if isinstance(value, str) and "\n" in value:
@@ -198,7 +201,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _object(parent: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the object at the path ``names`` in ``parent``, or an empty dict if it is missing."""
+    """Return the object at the path ``names`` in ``parent``; {} if it is missing."""
     value: Json = parent
     for name in names:
         value = value.get(name)
@@ -209,6 +212,6 @@ def _object(parent: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _list(parent: dict[str, Any], name: str) -> list[Any]:
-    """Return the list ``name`` of ``parent``, or an empty list if it is missing."""
+    """Return the list ``name`` of ``parent``; [] if it is missing."""
     value = parent.get(name)
     return value if isinstance(value, list) else []

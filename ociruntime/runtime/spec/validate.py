@@ -1,6 +1,6 @@
 """Check the specification's rules that involve several members of a config.json.
 
-Pure: other packages check properties of the host (whether a path exists, whether a mapping is
+Pure.  Other packages check facts about the host (whether a path exists, whether a mapping is
 permitted) and refuse settings that are valid but not supported.
 """
 
@@ -58,7 +58,7 @@ def _hooks(hooks: Hooks) -> None:
 
 
 def _check_misspelled_process(config: Config) -> None:
-    """Raise ConfigError if ``process`` is misspelled; a missing one is valid."""
+    """Raise ConfigError if a key is a misspelled ``process``; a missing ``process`` is valid."""
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.config_errors import missing
 
@@ -76,9 +76,11 @@ def _names(config: Config, namespaces: dict[str, str]) -> None:
             raise ConfigError(where, f"must not be longer than {_LONGEST_NAME} bytes")
         if name and where == "domainname":
             _check_one_domainname(config)
-        # Without a UTS namespace the host's own name would change (A-36).
+        # Without a UTS namespace the host's name would change (A-36).
         if name and "uts" not in namespaces:
-            raise ConfigError(where, "needs a uts namespace", 'add {"type": "uts"}')
+            raise ConfigError(
+                where, "needs a uts namespace", 'add {"type": "uts"} to linux.namespaces'
+            )
 
 
 def _check_one_domainname(config: Config) -> None:
@@ -169,7 +171,10 @@ def _is_word(text: str) -> bool:
 
 
 def validate_mounts(mounts: list[Mount], namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check the rules for ``mounts``; append to ``warnings``.  Raises ConfigError."""
+    """Check the rules for ``mounts``; append to ``warnings``.  Raises ConfigError.
+
+    ``namespaces`` is the result of ``namespace_paths``.
+    """
     for index, mount in enumerate(mounts):
         where = f"mounts[{index}]"
         destination = mount["destination"]
@@ -197,7 +202,7 @@ def _id_mapped(mount: Mount, where: str, namespaces: dict[str, str], warnings: l
     uids, gids = mount.get("uidMappings", []), mount.get("gidMappings", [])
     if bool(uids) != bool(gids):
         absent, present = ("gid", "uid") if uids else ("uid", "gid")
-        hint = f"{present}Mappings requires it"
+        hint = f"set both or none: {present}Mappings is set"
         raise ConfigError(f"{where}.{absent}Mappings", "is missing", hint)
     validate_mappings(uids, f"{where}.uidMappings")
     validate_mappings(gids, f"{where}.gidMappings")

@@ -54,9 +54,13 @@ def _device(device: Device, where: str) -> None:
         return
     for number in ("major", "minor"):
         if number not in device:  # LNX-DEV-04
-            raise ConfigError(f"{where}.{number}", "is missing", f'type "{kind}" needs it')
-    # config-linux.md, Default Devices: a container always has them, so no other device can replace
-    # them.
+            raise ConfigError(
+                f"{where}.{number}",
+                "is missing",
+                f'a device of type "{kind}" needs major and minor',
+            )
+    # config-linux.md, Default Devices: a container always has these devices, so no other device can
+    # have their paths.
     fixed = DEFAULT_DEVICES.get(device["path"])
     numbers = (device["major"], device["minor"])
     if fixed and (kind == "b" or numbers != fixed):  # A-27
@@ -124,7 +128,11 @@ def validate_seccomp(seccomp: Seccomp) -> None:
             notified = f"{where}.syscalls[{index}].action"
     path = seccomp.get("listenerPath", "")
     if notified and not path:  # A-78
-        raise ConfigError(f"{where}.listenerPath", "is missing", f"{notified} is SCMP_ACT_NOTIFY")
+        raise ConfigError(
+            f"{where}.listenerPath",
+            "is missing",
+            f"{notified} is SCMP_ACT_NOTIFY, which needs the socket of an agent",
+        )
     if notified and not path.startswith("/"):
         raise ConfigError(f"{where}.listenerPath", f'must be an absolute path, got "{path}"')
     if seccomp.get("listenerMetadata") and not path:  # LNX-SECN-08
@@ -206,7 +214,7 @@ def _is_page_size(text: str) -> bool:
 
 
 _MOST_MAPPINGS = 340  # UID_GID_MAP_MAX_EXTENTS
-_NO_ID = 4294967295  # (uid_t) -1: the end of a range of ids must not exceed it
+_NO_ID = 4294967295  # (uid_t) -1, which is not an id: every range must end below it
 _LONGEST_DEVICE = 15  # IFNAMSIZ without the NUL
 
 
@@ -242,8 +250,10 @@ def _user(linux: Linux, namespaces: dict[str, str]) -> None:
     )
     for where, extents in mappings:
         if extents and "user" not in namespaces:
-            # Continuing would give the container the host's root (A-37).
-            raise ConfigError(where, "needs a user namespace", 'add {"type": "user"}')
+            # Without a user namespace, the container's root would be the host's root (A-37).
+            raise ConfigError(
+                where, "needs a user namespace", 'add {"type": "user"} to linux.namespaces'
+            )
         if not extents and namespaces.get("user") == "":
             raise ConfigError(where, "is missing", "a new user namespace needs a mapping")
         validate_mappings(extents, where)
@@ -276,10 +286,14 @@ def validate_mappings(extents: list[IdMapping], where: str) -> None:
 
 
 def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
-    """Raise ConfigError for an empty offset, or for offsets without a new time namespace."""
+    """Raise ConfigError for a time offset without a value, or without a new time namespace."""
     path = namespaces.get("time")
     if path is None:
-        raise ConfigError("linux.timeOffsets", "needs a time namespace", 'add {"type": "time"}')
+        raise ConfigError(
+            "linux.timeOffsets",
+            "needs a time namespace",
+            'add {"type": "time"} to linux.namespaces',
+        )
     if path:
         message = f'needs a new time namespace, but "{path}" is joined'
         raise ConfigError("linux.timeOffsets", message)
@@ -294,7 +308,7 @@ def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
     Raises ConfigError.
     """
     if "network" not in namespaces:
-        hint = 'add {"type": "network"}'
+        hint = 'add {"type": "network"} to linux.namespaces'
         raise ConfigError("linux.netDevices", "needs a network namespace", hint)
     owners: dict[str, str] = {}
     for device, settings in devices.items():
@@ -304,7 +318,7 @@ def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
         if not _is_device_name(device) or "%" in device:
             raise ConfigError(where, "is not a valid name of a network device")
         name = settings.get("name", "") or device
-        # The kernel replaces a single "%d" by a number (LNX-NETDEV-05).
+        # The kernel replaces "%d" in a name by a number (LNX-NETDEV-05).
         if not _is_device_name(name) or "%" in name.replace("%d", "", 1):
             raise ConfigError(f"{where}.name", f'"{name}" is not a valid name of a network device')
         if name == "lo" or (name in owners and "%" not in name):

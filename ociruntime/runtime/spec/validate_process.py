@@ -27,7 +27,10 @@ def validate_process(
 
 
 def check_environment(env: list[str], where: str) -> None:
-    """Raise ConfigError for entries of ``env`` that are not NAME=VALUE."""
+    """Raise ConfigError for an entry of ``env`` that is not NAME=VALUE.
+
+    ``where`` is the JSON path of ``env``.
+    """
     for index, entry in enumerate(env):
         if entry.find("=") < 1:
             path = f"{where}[{index}]"
@@ -51,7 +54,7 @@ def _rlimits(rlimits: list[Rlimit]) -> None:
 
 
 def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
-    """Append a warning for each unknown capability, which is not an error."""
+    """Append a warning, not an error, for each unknown capability name."""
     unknown: dict[str, str] = {}
     for kind, names in (
         ("bounding", capabilities.get("bounding", [])),
@@ -72,7 +75,7 @@ def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
 
 
 def _check_user_mapped(process: Process, linux: Linux) -> None:
-    """Raise ConfigError for ids in process.user that the user namespace does not map."""
+    """Raise ConfigError for a uid or gid in process.user that the user namespace does not map."""
     uids, gids = linux.get("uidMappings", []), linux.get("gidMappings", [])
     user = process["user"]
     checks = [

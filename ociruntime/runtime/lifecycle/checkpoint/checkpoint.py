@@ -42,7 +42,7 @@ def checkpoint(context: Context, container_id: str, options: CriuOptions) -> Non
 
     With ``leave_running`` or ``pre_dump``, and after an error, the container keeps running.
 
-    Raises UsageError, NoSuchContainer, ContainerError, CriuError, HostError.
+    Raises UsageError, NoSuchContainer, ContainerError, CriuError and HostError.
     """
     check_id(container_id)
     container, held = lock(context.root, container_id)
@@ -62,7 +62,7 @@ def checkpoint(context: Context, container_id: str, options: CriuOptions) -> Non
 
 
 def _check(container: Container) -> None:
-    """Raise ContainerError unless CRIU can save the container in its present state."""
+    """Raise ContainerError unless CRIU can save the container in its current state."""
     status = container.status()
     if status not in (RUNNING, PAUSED):
         raise ContainerError(
@@ -91,7 +91,7 @@ def _check_parent(options: CriuOptions) -> None:
     if parent.startswith("/"):
         raise UsageError(
             f'--parent-path "{parent}": must be relative to --image-path',
-            "so that the images can be moved together",
+            "use a path such as ../parent: the images can then be moved together",
         )
     if not os.path.isdir(f"{options.image_path}/{parent}"):
         raise UsageError(f'--parent-path "{parent}": directory not found in "{options.image_path}"')
@@ -159,7 +159,10 @@ def open_directory(directory: str) -> int:
 
 
 def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str]]:
-    """Return the content of ociruntime.json, and the keys for ``external`` in criu_opts."""
+    """Return the content of ociruntime.json, and CRIU's keys for objects of the host.
+
+    The keys are for the field ``external`` of criu_opts.
+    """
     pid = container.pid
     try:
         container_mounts = parse_mountinfo(_text(f"/proc/{pid}/mountinfo"))
@@ -186,7 +189,8 @@ def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str
 def joined_namespaces(config: Config) -> dict[str, str]:
     """Return {type: path} of the namespaces that a container joins, except cgroup namespaces.
 
-    Raises ContainerError if it joins a mount namespace, or has mounts but no mount namespace.
+    Raises ContainerError if the container joins a mount namespace, or has mounts but no mount
+    namespace.
     """
     joined = {}
     namespaces = (config.get("linux") or {}).get("namespaces") or []
@@ -198,7 +202,7 @@ def joined_namespaces(config: Config) -> dict[str, str]:
         )
     for namespace in namespaces:
         kind, path = namespace["type"], namespace.get("path") or ""
-        if not path or kind == "cgroup":  # cgroup namespaces follow from the cgroups
+        if not path or kind == "cgroup":  # CRIU derives cgroup namespaces from the cgroups
             continue
         if kind == "mount":
             raise ContainerError(
@@ -214,7 +218,7 @@ def _text(path: str) -> str:
 
 
 def failure(action: str, answer: dict[str, Any], log: str) -> CriuError:
-    """Return the error for a request that CRIU failed to carry out, with the reason in its log.
+    """Return the CriuError for a failed request to CRIU, with the reason from CRIU's log.
 
     ``action`` begins the message, ``answer`` is CRIU's response, ``log`` is the path of the log.
     """

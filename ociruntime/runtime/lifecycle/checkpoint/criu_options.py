@@ -13,8 +13,7 @@ DUMP_LOG = "dump.log"
 RESTORE_LOG = "restore.log"
 LOG_LEVEL = 4
 
-# Type of namespace -> CRIU's name for it, and the key of its descriptor; CRIU joins the others by
-# path.
+# Type of namespace -> (CRIU's name, key of its descriptor).  CRIU joins other types by path.
 BY_DESCRIPTOR = {"network": ("net", "extRootNetNS"), "pid": ("pid", "extRootPidNS")}
 BY_NAME = {"ipc": "ipc", "uts": "uts", "time": "time", "user": "user"}
 
@@ -68,7 +67,7 @@ class CriuOptions:
     ) -> None:
         self.image_path = image_path
         self.work_path = work_path
-        self.program = program  # the value of --criu; "": the installed one
+        self.program = program  # the value of --criu; "" for the installed criu
         self.switches = dict(switches or {})
         self.manage_cgroups_mode = manage_cgroups_mode
         self.network_lock = network_lock
@@ -120,9 +119,9 @@ def dump_options(
 ) -> dict[str, Any]:
     """Return the criu_opts for a DUMP or PRE_DUMP request.
 
-    ``pid`` is the container's init, ``root`` its root filesystem, ``freezer`` its cgroup directory
-    in the freezer hierarchy or "", ``external`` the keys of objects that belong to the host. Raises
-    ConfigError.
+    ``pid`` is the container's init, ``root`` its root filesystem.  ``freezer`` is the container's
+    cgroup directory in the freezer hierarchy, or "".  ``external`` lists the keys of objects that
+    belong to the host.  Raises ConfigError.
     """
     fields = common_options(options, annotations) | {
         "pid": pid,
@@ -176,11 +175,11 @@ def restore_options(
 
 
 def cgroup_roots(text: str) -> list[dict[str, str]]:
-    """Return a cgroup_root message for each hierarchy; ``text`` is that of /proc/PID/cgroup."""
+    """Return a cgroup_root message for each hierarchy in ``text``, the text of /proc/PID/cgroup."""
     roots = []
     for line in text.splitlines():
         _, _, entry = line.partition(":")
         controllers, _, path = entry.partition(":")
         roots.append({"ctrl": controllers, "path": path} if controllers else {"path": path})
-    # CRIU applies the entry without a controller to all hierarchies: the specific ones must follow.
+    # CRIU applies the entry without a controller to all hierarchies; later entries override it.
     return sorted(roots, key=lambda root: "ctrl" in root)

@@ -1,10 +1,10 @@
-"""Mounts of a container that come from the host; CRIU identifies them by keys.
+"""Mounts of a container that come from the host: name them at a checkpoint, find them at a restore.
 
-A checkpoint stores a key for each such mount, with the mount's name in config.json.  A restore
-looks the name up in the new container's config.json, which alone decides where host files come
-from.  The keys are numbers, not paths: a name chosen by an image or by a process inside must not be
-parsed by CRIU as an option.  Inode numbers confirm that a mount is the one in config.json, because
-a process inside can swap the directories above two mounts.
+A checkpoint stores a key for each such mount, with the mount's name in config.json. A restore looks
+the name up in the new container's config.json, which alone decides where host files come from.  The
+keys are numbers, not paths: CRIU must not parse a name that an image or a process in the container
+has chosen.  Inode numbers confirm that a mount is the one in config.json, because a process in the
+container can swap the directories above two mounts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ociruntime.runtime.spec.config_types import Config
 Identity = tuple[int, int]  # st_dev, st_ino
 
 
-# CRIU mounts these filesystem types again by itself: their content depends on namespaces alone.
+# CRIU mounts these filesystem types itself: their content depends only on namespaces.
 OF_THE_KERNEL = ("proc", "sysfs", "mqueue", "cgroup2")
 NULL = "/dev/null"
 
@@ -32,9 +32,9 @@ NULL = "/dev/null"
 def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: bool) -> list[str]:
     """Return the targets of mounts from the host, which CRIU cannot recreate; pure.
 
-    A mount is from the host if its device is in ``host_devices``, the devices that the host has
-    mounted too.  Exceptions are parts of the container's own root and, with ``cgroup_namespace``,
-    cgroup mounts.
+    A mount is from the host if its device is in ``host_devices``, the devices that are mounted on
+    the host.  Exceptions are bind mounts from the container's own root and, with
+    ``cgroup_namespace``, cgroup mounts.
     """
     top = next((mount for mount in mounts if mount.target == "/"), None)
     own = {mount.device for mount in mounts if mount.fstype in OF_THE_KERNEL and mount.root == "/"}
@@ -54,8 +54,8 @@ def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: boo
 def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> dict[str, str]:
     """Return {target: name in config.json} for the mounts ``targets`` of process ``pid``.
 
-    The name is a destination in ``mounts``, a masked path or a device.  Raises ContainerError for a
-    mount without a name.
+    The name is a destination in ``mounts``, a masked path or a device path.  Raises ContainerError
+    for a mount that is not in config.json.
     """
     binds = bind_sources(bundle, config)
     others = masked_paths(config) | device_paths(config)
@@ -100,7 +100,7 @@ def masked_paths(config: Config) -> set[str]:
 
 
 def device_paths(config: Config) -> set[str]:
-    """Return the paths of the container's device nodes, the default ones included."""
+    """Return the paths of the container's device nodes, including the default devices."""
     devices = (config.get("linux") or {}).get("devices") or []
     return {*DEFAULT_DEVICES, *(clean(device["path"]) for device in devices)}
 
@@ -108,10 +108,11 @@ def device_paths(config: Config) -> set[str]:
 def find_source(
     name: str, bundle: str, config: Config, cgroups: tuple[tuple[str, str], ...]
 ) -> str:
-    """Return the host path for the mount ``name`` of a checkpoint, as the new config.json sets it.
+    """Return the host path to mount for ``name``, a mount recorded in the checkpoint.
 
-    ``cgroups`` are the directories that a mount of type cgroup shows, from ``Cgroup.visible``.
-    Raises ContainerError if config.json has no such mount or device.
+    The new config.json decides the path.  ``cgroups`` are the directories that a mount of type
+    cgroup shows, from ``Cgroup.visible``. Raises ContainerError if config.json has no such mount or
+    device.
     """
     for mount in reversed(config.get("mounts") or []):
         destination = clean(mount["destination"])
@@ -134,10 +135,11 @@ def find_source(
 
 
 def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
-    """Return (mount id, file identity) of ``target`` in the root of process ``pid``, or None.
+    """Return (mount id, file identity) of the path ``target`` in the root of process ``pid``.
 
-    Symbolic links are not followed, because they could lead out of the process's root.  Paths in
-    mountinfo contain none, unless a process has created one since.
+    Returns None if ``target`` does not exist or contains a symbolic link.  Links are not followed:
+    they could lead out of the process's root, and paths in mountinfo contain links only if a
+    process has created them since.
     """
     try:
         fd = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)
@@ -163,11 +165,12 @@ def identity(path: str) -> Identity | None:
     return status.st_dev, status.st_ino
 
 
-# Find the flags that the mounts of a restored container lack.
+# Find the mount flags, such as nosuid, that the mounts of a restored container lack.
 #
-# The flags recorded at the checkpoint and those of config.json are both required, so that neither a
-# bug of CRIU nor untrusted images make a mount writable. The record may only add flags, and name
-# the bind mount of config.json for a mount; the kernel must confirm that both have the same source.
+# A restored mount must have both the flags recorded at the checkpoint and those of config.json, so
+# that neither a bug of CRIU nor untrusted images make it writable.  The record may only add flags,
+# and say which bind mount of config.json a mount is; the kernel must confirm that both have the
+# same source.
 
 # Mount options in mountinfo -> MOUNT_ATTR_*.
 RESTRICTIONS = {"ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8}
@@ -177,8 +180,8 @@ ALL_RESTRICTIONS = 15
 def shown_at(pid: int, mounts: Sequence[Mount]) -> dict[str, Identity | None]:
     """Return {target: identity of the file there} for the mounts of process ``pid``.
 
-    The identity is None if the target does not exist.  Raises StepError if a target leads to
-    another mount, although no later mount covers it.
+    The identity is None if the target does not exist.  Raises StepError if the target's path leads
+    to a different mount, although no later mount covers it.
     """
     shown: dict[str, Identity | None] = {}
     for index, mount in enumerate(mounts):
@@ -199,10 +202,11 @@ def wanted_flags(
 ) -> dict[str, int]:
     """Return {target: MOUNT_ATTR_* flags} that the restored mounts must have.
 
-    ``recorded`` are the mounts of an ImageRecord; ``shown`` maps each target to the file there,
-    ``sources`` the destination of each bind mount in config.json to its source.  ``nodes`` are the
-    host's own device nodes, with which CRIU covers masked paths and devices: unless config.json
-    binds one, it must not be possible to change them through the mount.
+    ``recorded`` are the mounts of an ImageRecord. ``shown`` maps each target to the identity of the
+    file there, ``sources`` maps the destination of each bind mount in config.json to the identity
+    of its source.  ``nodes`` are the host's own device nodes, with which CRIU covers masked paths
+    and devices.  They get flags that prevent changes through the mount, unless config.json
+    bind-mounts one.
     """
     configured = {}
     for index, mount in enumerate(config.get("mounts") or []):
@@ -242,8 +246,8 @@ def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:
 def check_restricted(target: str, number: int, mounts: Iterable[Mount]) -> None:
     """Raise StepError unless mount id ``number`` is at ``target`` according to ``mounts``.
 
-    A path can lead elsewhere if another mount covers it, or if it contains a directory that is
-    shared with a container that replaces it.
+    The path can lead to another mount if that mount covers ``target``, or if a container that
+    shares a directory of the path has replaced it.
     """
     if all(mount.id != number for mount in mounts if mount.target == target):
         raise StepError(

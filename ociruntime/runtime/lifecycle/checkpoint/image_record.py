@@ -1,4 +1,4 @@
-"""The file ``ociruntime.json`` of a checkpoint: what `restore` needs and CRIU's images lack.
+"""The file ``ociruntime.json`` of a checkpoint: data for `restore` that CRIU's images lack.
 
     version        1
     mounts         key -> the mount's name in config.json (external_mounts.py), its target, and
@@ -82,10 +82,10 @@ def read_record(directory: str) -> ImageRecord:
 
 
 def stream_keys(pid: int) -> list[str]:
-    """Return CRIU's keys of a process's descriptors 0, 1 and 2.
+    """Return CRIU's keys of the descriptors 0, 1 and 2 of process ``pid``.
 
-    A key is ``pipe:[INODE]`` or ``file[MOUNT:INODE]``; it is "" for a file in the process's own
-    mounts, and for a closed descriptor.  Raises HostError.
+    A key is ``pipe:[INODE]`` or ``file[MOUNT:INODE]``.  It is "" for a closed descriptor, and for a
+    file in a mount of the container.  Raises HostError.
     """
     try:
         mounts = read_file(f"/proc/{pid}/mountinfo").decode("utf-8", "surrogateescape")

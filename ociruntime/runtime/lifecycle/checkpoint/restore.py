@@ -80,14 +80,15 @@ from ociruntime.runtime.spec.config_types import Config
 
 # Do not block if the path leads to a FIFO or a terminal.
 OPEN_NAMESPACE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-FIRST_FREE = 10  # our standard streams are duplicated to 10 and up: criu has its own
+FIRST_FREE = 10  # our standard streams are duplicated to 10 and up: criu uses 0 to 2 itself
 
 
 class Restoration(Creation):
     """The restoration of one container by CRIU: call ``describe``, then ``run``.
 
     ``run`` sets the attributes of ``Creation``, and ``pidfd`` (of the restored init).  For a
-    container in the foreground, it also sets ``signals``, which are caught and to be forwarded.
+    container in the foreground, it also sets ``signals``: the caught signals, which the caller
+    forwards.
     """
 
     __slots__ = (
@@ -157,7 +158,10 @@ class Restoration(Creation):
         cgroup.apply(prepared.resources)
 
     def _make_mount_points(self) -> None:
-        """Create missing mount points in the root filesystem (inside other mounts, they exist)."""
+        """Create missing mount points in the root filesystem.
+
+        Mount points inside other mounts exist already.
+        """
         mounts = self._prepared.config.get("mounts") or []
         targets = [clean(mount["destination"]) for mount in mounts]
         bundle = self._prepared.bundle
@@ -171,8 +175,8 @@ class Restoration(Creation):
     def _open_inherited(self) -> None:
         """Open descriptors for criu: streams of the checkpointed init, and namespaces to join.
 
-        Raises ContainerError if config.json joins other types of namespaces than the checkpoint
-        did.
+        Raises ContainerError if config.json joins other types of namespaces than the checkpointed
+        container did.
         """
         for fd, key in enumerate(self._record.streams[:3]):
             if key and key not in [each["key"] for each in self._inherited]:
@@ -218,11 +222,11 @@ class Restoration(Creation):
         self._publish(self.pidfd)
 
     def _explain(self, interruption: KeyboardInterrupt) -> None:
-        """Add nothing: there is no executor, and CRIU does not say what it was doing."""
+        """Do nothing: there is no executor, and CRIU does not report its current action."""
         del interruption
 
     def _options_of_criu(self) -> dict[str, Any]:
-        """Return the criu_opts of the request, without the directories."""
+        """Return the criu_opts of the RESTORE request, without the directories."""
         prepared, record = self._prepared, self._record
         cgroups = prepared.cgroup.visible()
         external = [
@@ -246,7 +250,7 @@ class Restoration(Creation):
         )
 
     def _stage(self, stage: str, pid: int, fd: int) -> None:
-        """Handle a stage that criu reports (see the module's docstring); criu waits meanwhile."""
+        """Handle a stage reported by criu (see the module's docstring), while criu waits."""
         if stage == "orphan-pts-master":
             self._take_console(fd)
             return
@@ -256,8 +260,8 @@ class Restoration(Creation):
             self._first = pid
             self._run_hooks()
         elif stage == "pre-resume":
-            # The last check before the processes run. criu ignores our answer at this stage, so
-            # if the check fails, we kill them ourselves.
+            # Check before the processes run.  criu ignores our answer at this stage: if the check
+            # fails, we kill the processes ourselves.
             try:
                 self._restrict_mounts()
                 self._check_privileges()
@@ -270,14 +274,14 @@ class Restoration(Creation):
                 raise
 
     def _catch_signals(self) -> None:
-        """Catch signals from now on, to forward them to a container in the foreground."""
+        """Start to catch signals, to forward them to a container in the foreground."""
         if self._foreground:
             self.signals = CaughtSignals()
 
     def _restrict_mounts(self) -> None:
         """Set the mount flags that CRIU has not restored.
 
-        If several mounts have the same source, CRIU restores the flags of the first one only.
+        If several mounts have the same source, CRIU restores only the flags of the first mount.
         """
         config, bundle = self._prepared.config, self._prepared.bundle.path
         text = read_file(f"/proc/{self._first}/mountinfo").decode("utf-8", "surrogateescape")
@@ -304,7 +308,7 @@ class Restoration(Creation):
         for pid in self._restored():
             try:
                 if not self._is_of_this_user_namespace(pid):
-                    continue  # its privileges are limited to a user namespace of its own
+                    continue  # the container's user namespace limits its privileges
                 statuses = thread_statuses(pid)
             except OSError:
                 continue  # a helper process of criu that has exited
@@ -331,8 +335,8 @@ class Restoration(Creation):
         )
 
 
-# Create mount points in a root filesystem, without following symbolic links: a target behind one
-# must already exist.
+# Create mount points in a root filesystem without following symbolic links.  A target whose path
+# contains a symbolic link must already exist.
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -377,11 +381,11 @@ def _make_file(directory: int, name: str) -> None:
 
 # Check that a restored process has no more privileges than its new configuration allows.
 #
-# CRIU restores the privileges of the dump; the images may be old, or from another user. config.json
-# decides, as in `create`.
+# CRIU restores the privileges of the checkpointed process, but the images may be old, or from
+# another user.  config.json decides, as in `create`.
 
-# Field of /proc/PID/status -> the capability sets of config.json that may contain its bits. Unless
-# no_new_privs is set, an exec may grant everything in the bounding set.
+# Field of /proc/PID/status -> the capability sets of config.json that may grant its bits.  Unless
+# no_new_privs is set, execve(2) may grant everything in the bounding set.
 SETS: dict[str, tuple[str, ...]] = {
     "CapBnd": ("bounding",),
     "CapPrm": ("bounding", "permitted"),
@@ -436,9 +440,9 @@ def thread_statuses(pid: int) -> list[str]:
 def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     """Restore a container from CRIU images; return its init's exit status, or 0 with ``detach``.
 
-    The images define the processes, config.json everything else.  Raises UsageError, ConfigError,
-    ContainerExists, ContainerError, CriuError, HookError, HostError; after an error, nothing is
-    left behind.
+    The images define the processes, config.json everything else.  After an error, nothing is left
+    behind.  Raises UsageError, ConfigError, ContainerExists, ContainerError, CriuError, HookError
+    and HostError.
     """
     check_id(options.id)
     program = find_criu(criu.program)
@@ -446,12 +450,12 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     end_on_signals()
     if not os.path.isdir(criu.image_path):
         raise ContainerError(f'--image-path "{criu.image_path}": directory not found')
-    check_directory(criu.image_path, "checkpoint")  # its images become privileged processes
+    check_directory(criu.image_path, "checkpoint")  # the images in it become privileged processes
     make_directory(criu.work_path)
     record = read_record(criu.image_path)
     prepared = prepare(context, options)
     if prepared.rdt or prepared.network_devices:
-        # Both act on the init before it runs, which CRIU creates by itself.
+        # Both settings act on the init before it runs, but here CRIU creates the init.
         where = "linux.intelRdt" if prepared.rdt else "linux.netDevices"
         raise ConfigError(where, "not supported with `restore`", "remove it from config.json")
     check_terminal(prepared.config.get("process"), options.console_socket, options.detach)

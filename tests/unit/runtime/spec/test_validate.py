@@ -218,7 +218,7 @@ MORE_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "notify as default, without an agent": (
         put("linux", "seccomp", to={"defaultAction": "SCMP_ACT_NOTIFY"}),
-        "linux.seccomp.listenerPath: is missing (linux.seccomp.defaultAction is SCMP_ACT_NOTIFY)",
+        "linux.seccomp.listenerPath: is missing (linux.seccomp.defaultAction is SCMP_ACT_NOTIFY",
     ),
     "errno too large": (
         put("linux", "seccomp", to={"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 4096}),
