@@ -35,6 +35,30 @@ def test_memory_is_enforced(container: MakeContainer, bundle: MakeBundle) -> Non
     assert container(one).run().out.strip() in ("", "0")
 
 
+@pytest.fixture
+def oom_control() -> None:
+    if not Path("/sys/fs/cgroup/memory/memory.oom_control").exists():
+        pytest.skip("needs the memory controller of cgroup v1")
+
+
+@pytest.mark.usefixtures("oom_control")
+def test_no_oom_killer(container: MakeContainer, bundle: MakeBundle) -> None:
+    memory = {"limit": 64 * MIB, "disableOOMKiller": True}
+    one = container(limited(bundle(), memory=memory)).created()
+    control = cgroupfs.directory(one.pid, "memory") / "memory.oom_control"
+    assert "oom_kill_disable 1" in control.read_text().splitlines()
+    one.start()
+
+
+@pytest.mark.usefixtures("oom_control")
+def test_an_init_beyond_its_limit_without_oom_killer(
+    container: MakeContainer, bundle: MakeBundle
+) -> None:
+    """The kernel would let the init wait for memory, and create with it, for ever."""
+    one = container(limited(bundle(), memory={"limit": 1, "disableOOMKiller": True}))
+    one.create().failed("linux.resources.memory.limit", "OOM-killed")
+
+
 def test_pids(container: MakeContainer, bundle: MakeBundle) -> None:
     one = container(limited(bundle(), pids={"limit": 17})).created()
     assert cgroupfs.setting(one.pid, "pids", "pids.max", "pids.max") == "17"

@@ -7,6 +7,7 @@ A container's cgroup is created in this order::
     cgroup.create(resources)                         directories, cpusets, device rules
     cgroup.attach(pid)                               or clone3 with open_v2()
     cgroup.apply(resources)                          limits, memory last
+    cgroup.disable_oom_killer(resources)             once the init is ready
 
 Later commands load the record with ``from_record``.  All methods also work on such an object, even
 if the creation was interrupted by a crash: a missing directory counts as removed.
@@ -22,6 +23,7 @@ from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.cgroup_directory import Placement, remove_all
 from ociruntime.runtime.cgroups.control_files import failure, read
 from ociruntime.runtime.cgroups.hierarchies import CGROUPS_PATH, resolve_path
+from ociruntime.runtime.cgroups.shared_settings import OOM_CONTROL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -280,15 +282,30 @@ class Cgroup:
     def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:
         """Write the limits of a new container to its control files, memory last.
 
-        Settings that :meth:`create` has already written are skipped.  Raises ConfigError and
-        HostError.
+        Settings that :meth:`create` has already written are skipped, and that of the OOM killer is
+        left to :meth:`disable_oom_killer`.  Raises ConfigError and HostError.
         """
-        settings = self.settings(resources, where)
+        settings = [
+            each for each in self.settings(resources, where) if each.files[0][0] != OOM_CONTROL
+        ]
         if self._precedent is resources:
             settings = [
                 each for each in settings if not (each.controller == "cpuset" and each.version == 1)
             ]
         control_files.apply(settings, self.directories())
+
+    def disable_oom_killer(self, resources: Mapping[str, Any] | None) -> None:
+        """Disable the OOM killer in the v1 cgroup if ``resources`` says so.
+
+        Call it last: without the OOM killer, a process waits for memory instead of being killed, so
+        that an init that does not fit into the memory limit would never report anything.  Raises
+        ConfigError and HostError.
+        """
+        if not (resources and (resources.get("memory") or {}).get("disableOOMKiller")):
+            return
+        settings = self.settings(resources, "linux.resources")
+        late = [each for each in settings if each.files[0][0] == OOM_CONTROL]
+        control_files.apply(late, self.directories())
 
     def set_unit_properties(self, settings: Sequence[Setting]) -> None:
         """Set the systemd unit's properties that match ``settings``; a no-op without systemd."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups.shared_settings import (
+    OOM_CONTROL,
     Converter,
     Setting,
     device_number,
@@ -59,7 +60,7 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
     if swappiness is not None and swappiness != 0xFFFFFFFFFFFFFFFF:
         settings.append(_one("memory", "memory.swappiness", swappiness, f"{where}.swappiness"))
     if section.get("disableOOMKiller"):
-        settings.append(_one("memory", "memory.oom_control", 1, f"{where}.disableOOMKiller"))
+        settings.append(_one("memory", OOM_CONTROL, 1, f"{where}.disableOOMKiller"))
     if (hierarchical := section.get("useHierarchy")) is not None:
         path = f"{where}.useHierarchy"
         settings.append(_one("memory", "memory.use_hierarchy", int(hierarchical), path))

@@ -248,6 +248,7 @@ class Creation:
                 self._answer(message)
             forks = forks and message.kind != ops.MESSAGE_INIT_PID
             if ready and not forks:
+                self._prepared.cgroup.disable_oom_killer(self._prepared.resources)
                 self._commit()
                 return
 

@@ -219,6 +219,7 @@ class Restoration(Creation):
         except OSError as error:
             raise HostError(f"open process {self._first}, the restored init", error) from None
         self._rollback.push(lambda: send_signal(self.pidfd, SIGKILL, self._first))
+        self._prepared.cgroup.disable_oom_killer(self._prepared.resources)
         self._publish(self.pidfd)
 
     def _explain(self, interruption: KeyboardInterrupt) -> None:
