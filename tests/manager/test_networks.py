@@ -117,7 +117,7 @@ def test_a_killed_monitor(daemon: Daemon, host: NetworkHost, shell_root: str) ->
     os.kill(daemon.pods.monitor(uuid)["pid"], signal.SIGKILL)
     daemon.pods.wait_for(uuid, "exited")
     # The pod counts as live as long as a process, though killed, has its network namespace.
-    assert processes.until(lambda: not Path(f"/proc/{init}").exists())
+    assert processes.until(lambda: not processes.alive(init))
     run(daemon, shell_root, "db")
     for name in ("web", "db"):
         assert {"web", "db"} <= set(hosts(daemon, name))
