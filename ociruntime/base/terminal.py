@@ -1,4 +1,4 @@
-"""The host's terminal of a foreground container: find it, set raw mode, copy the window size."""
+"""The host terminal that a foreground container uses: find it, set raw mode, copy its size."""
 
 from __future__ import annotations
 

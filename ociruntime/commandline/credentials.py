@@ -20,7 +20,8 @@ _LONGEST = 1 << 16  # bytes of a password
 def credentials(arguments: Arguments) -> tuple[str, str]:
     """Return (user name, password) from a login's options; prompt for missing values.
 
-    Raises UsageError, also if standard input is not a terminal.
+    Raises UsageError if the options are invalid, or if a value is missing and standard input is not
+    a terminal.
     """
     user, password = arguments.text("username"), arguments.text("password")
     if arguments.flag("password-stdin"):

@@ -30,7 +30,8 @@ def signal_name(text: str) -> str:
         return f"SIGRTMIN+{number - SIGRTMIN}"
     names = [name for name, value in SIGNALS.items() if value == number]
     if not names:
-        raise UsageError(f'unknown signal "{text}"', _hint(text))
+        hint = f"use a name such as SIGTERM, or 1 to 31 or {SIGRTMIN} to {SIGRTMAX}"
+        raise UsageError(f'signal "{text}" has no name', hint)
     return names[0]
 
 

@@ -364,9 +364,11 @@ def _is_named(fd: int, parent: int, name: str) -> bool:
 
 
 def _fill(fd: int, parent: int, name: str) -> int:
-    """Write the snapshot to ``fd``, then rename NAME.new to NAME; return its size in bytes.
+    """Write the snapshot to ``fd``, rename it from NAME.new to NAME, and return its size in bytes.
 
-    Raises OSError and InternalError.
+    ``parent`` is a descriptor of the directory.  On failure NAME.new is removed; if this
+    interpreter can never be saved, an empty file NAME says so.  Raises OSError, and InternalError
+    if the interpreter that writes the snapshot fails.
     """
     unfinished = f"{name}.new"
     try:

@@ -1,7 +1,7 @@
 """Read configuration files for images from the configuration directories, and merge them.
 
 registries.json  {"mirrors": {"docker.io": ["localhost:5000", "mirror.example.org/hub"]}}
-auth.json        credentials (images/registry/auth.py)
+auth.json        credentials (images/registry/credential_files.py)
 policy.json      which images are accepted (policy.py)
 limits.json      limits of an image's resources (image_limits.py)
 trustedkeys/     OpenPGP keys (trusted_keys.py)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from ociruntime.base.errors import ImageError, RegistryError
 from ociruntime.images.model import media_types
 from ociruntime.images.model.digest import check_content, digest_of, is_digest
-from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
+from ociruntime.images.model.manifest import LARGEST_DOCUMENT
 from ociruntime.images.model.reference import DOCKER_HUB
-from ociruntime.images.registry.auth import Challenge, Credential, challenges
-from ociruntime.images.registry.http_client import HttpClient, is_plain, read_body, refusal
+from ociruntime.images.registry.authentication import Challenge, bearer_token, challenges
+from ociruntime.images.registry.credential_files import Credential
+from ociruntime.images.registry.http_client import HttpClient, read_body, refusal
 from ociruntime.images.store.resolve_index import Document
 
 if TYPE_CHECKING:  # requests is an extra: commands without a registry run without it
@@ -19,7 +20,6 @@ if TYPE_CHECKING:  # requests is an extra: commands without a registry run witho
 
 _ADDRESSES = {DOCKER_HUB: "registry-1.docker.io"}  # host in image names -> host of the HTTP API
 _ACCEPT = ", ".join(media_types.INDEXES + media_types.MANIFESTS)
-_LONGEST_TOKEN = 1 << 20  # bytes of a token server's response
 
 
 class Registry:
@@ -84,7 +84,8 @@ class Registry:
                 return response, offset
             response.close()
             raise RegistryError(
-                f"download blob {digest} from {self}: the response has a wrong Content-Range"
+                f"download blob {digest} from {self}: asked for the bytes from {offset} on, but the"
+                f' response\'s Content-Range is "{begin}"'
             )
         if response.status_code == 416 and offset:
             response.close()
@@ -120,54 +121,20 @@ class Registry:
         """
         for challenge in offered:
             if challenge.scheme == "bearer" and challenge.parameters.get("realm"):
-                return f"Bearer {self._token(challenge.parameters, url)}"
+                parameters = challenge.parameters
+                scope = parameters.get("scope") or self._scope()
+                token = bearer_token(
+                    self._http,
+                    self.host,
+                    self._credential,
+                    parameters | {"scope": scope},
+                    url,
+                    self._hint(),
+                )
+                return f"Bearer {token}"
             if challenge.scheme == "basic" and self._credential and self._credential.user:
                 return self._credential.basic
         return ""
-
-    def _token(self, parameters: dict[str, str], url: str) -> str:
-        """Return a bearer token from the token server that a challenge's ``parameters`` name.
-
-        ``url`` is the URL of the request that the registry has challenged.
-        """
-        realm = parameters["realm"]
-        what = f"{self.host}: refusing token server {realm!r}"
-        try:
-            server, plain = urlsplit(realm), is_plain(realm)
-        except ValueError:
-            raise RegistryError(f"{what}: invalid URL") from None
-        if not plain:
-            raise RegistryError(f"{what}: ambiguous URL")
-        if not server.hostname:
-            raise RegistryError(f"{what}: the URL names no host")
-        if server.scheme != "https" and not (
-            server.scheme == "http"
-            and url.startswith("http:")
-            and self._http.allows_http(server.netloc)
-        ):
-            hint = "use --insecure-options=http to allow HTTP"
-            raise RegistryError(f"{what}: not HTTPS", hint)
-        query = {"scope": parameters.get("scope") or self._scope()}
-        if parameters.get("service"):
-            query["service"] = parameters["service"]
-        credential = self._credential
-        if credential and credential.token:
-            query |= {"grant_type": "refresh_token", "refresh_token": credential.token}
-            query["client_id"] = "ocipod"
-            response = self._http.request("POST", realm, {}, query)
-            method = "POST"
-        else:
-            headers = {"Authorization": credential.basic} if credential else {}
-            joint = "&" if server.query else "?"
-            response = self._http.request("GET", f"{realm}{joint}{urlencode(query)}", headers)
-            method = "GET"
-        if response.status_code != 200:
-            raise refusal(method, response, self._hint())
-        document = load_document(read_body(response, _LONGEST_TOKEN), f"{method} {realm}: response")
-        token = document.get("token") or document.get("access_token")
-        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise RegistryError(f"{method} {realm}: the response has no valid token")
-        return token
 
     def _scope(self) -> str:
         return f"repository:{self.repository}:pull" if self.repository else ""

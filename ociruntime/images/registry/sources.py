@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ociruntime.base.errors import ImageError, RegistryError
 from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.reference import Reference, prefix_name
-from ociruntime.images.registry.auth import credential
+from ociruntime.images.registry.credential_files import credential
 from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.registry.registry import Registry
 from ociruntime.images.store.resolve_index import Document

@@ -67,7 +67,10 @@ class Header:
 
 
 def parse_header(block: bytes) -> Header:
-    """Parse a tar header block of BLOCK bytes; the result does not reflect pax records."""
+    """Parse a tar header block of BLOCK bytes; the result does not reflect pax records.
+
+    Raises ImageError for a wrong checksum or an invalid field.
+    """
     _check_sum(block)
     type = block[156:157]
     if type == _SOLARIS_PAX:
@@ -103,7 +106,10 @@ def parse_header(block: bytes) -> Header:
 
 
 def number(digits: bytes) -> int:
-    """Parse a number in a tar header: octal digits or, if the first bit is set, base-256."""
+    """Parse a number in a tar header: octal digits or, if the first bit is set, base-256.
+
+    Raises ImageError for other digits.
+    """
     if digits[0] & 0x80:
         bits = 8 * len(digits) - 1
         value = int.from_bytes(digits, "big") - (1 << bits)

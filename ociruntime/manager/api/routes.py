@@ -97,7 +97,6 @@ ROUTES: tuple[Route, ...] = (
     *images.ROUTES,
     *networks.ROUTES,
     *pods.ROUTES,
-    *images.ROUTES,
     *volumes.ROUTES,
     *logs_and_events.ROUTES,
     *disk_usage.ROUTES,

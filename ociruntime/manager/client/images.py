@@ -484,8 +484,8 @@ COMMANDS = (
             *refused("image prune"),
         ),
         details=(
-            "Keeps images that a container or pod uses, even if it is stopped. `ocipod image gc`\n"
-            "also removes interrupted downloads."
+            "Keeps images that a container or pod uses, even if it is stopped.\n"
+            "`ocipod image gc` also removes interrupted downloads."
         ),
         examples=(("Remove every image that no container uses", "ocictl image prune --all"),),
     ),

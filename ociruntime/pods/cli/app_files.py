@@ -115,7 +115,8 @@ COMMANDS = (
         details=(
             "Writes a tar archive of a file or directory to standard output. PATH is resolved\n"
             "inside the app, and may be in a volume. Filesystems mounted below it are left\n"
-            "out. Fails if the app exits meanwhile; a stopped app cannot be started meanwhile."
+            "out. Fails if the app exits meanwhile. A stopped app cannot be started until the\n"
+            "copy is complete."
         ),
         examples=(("List a directory", "ocipod app copy-out --app=web 6d52 /etc | tar t"),),
     ),

@@ -192,7 +192,7 @@ def _line() -> str:
 
 def run_config(context: Context, arguments: Arguments) -> int:
     """Print the merged image settings as JSON, without passwords and tokens."""
-    from ociruntime.images.registry import auth as registry_auth
+    from ociruntime.images.registry import credential_files
     from ociruntime.images.trust import policy, trusted_keys
 
     settings = Settings(context.system_config, context.local_config, context.user_config)
@@ -206,7 +206,7 @@ def run_config(context: Context, arguments: Arguments) -> int:
         },
         "mirrors": settings.mirrors(),
         "limits": vars(settings.limits()),
-        "credentials": registry_auth.hosts(settings, context.log.warning),
+        "credentials": credential_files.hosts(settings, context.log.warning),
         "policy": {
             "default": policy.shown(rules.default),
             "prefixes": {name: policy.shown(rule) for name, rule in rules.prefixes.items()},

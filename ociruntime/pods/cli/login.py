@@ -7,8 +7,8 @@ from ociruntime.commandline.credentials import LOGIN_OPTIONS, credentials
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
-from ociruntime.images.registry import auth
-from ociruntime.images.registry.auth import Credential
+from ociruntime.images.registry import credential_files
+from ociruntime.images.registry.credential_files import Credential
 from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.registry.registry import Registry
 from ociruntime.pods.cli.context import Context
@@ -20,21 +20,21 @@ def run_login(context: Context, arguments: Arguments) -> int:
     Raises UsageError for contradicting options, RegistryError if the registry refuses the
     credentials, HostError if they cannot be stored.
     """
-    host = auth.registry_of("".join(arguments.positional))
+    host = credential_files.registry_of("".join(arguments.positional))
     credential = Credential(*credentials(arguments))
     http = HttpClient(context.insecure)
     try:
         Registry(host, "", http, credential).ping()
     finally:
         http.close()
-    path = auth.keep(_directory(context), host, credential)
+    path = credential_files.keep(_directory(context), host, credential)
     return write(f"Login succeeded: credentials for {host} are in {path}\n")
 
 
 def run_logout(context: Context, arguments: Arguments) -> int:
     """Remove the stored credentials of a registry.  Raises ImageError if there are none."""
-    host = auth.registry_of("".join(arguments.positional))
-    if not auth.forget(_directory(context), host):
+    host = credential_files.registry_of("".join(arguments.positional))
+    if not credential_files.forget(_directory(context), host):
         hint = "ocipod config lists the credentials in other files"
         raise ImageError(f"log out of {host}: no credentials in {_directory(context)}", hint)
     return write(f"Removed the credentials for {host}\n")

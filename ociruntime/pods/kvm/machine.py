@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ociruntime.base import json_files
-from ociruntime.base.errors import HostError, PodError
+from ociruntime.base.errors import HostError, PodError, reason
 from ociruntime.base.files import memory_file, remove_file
 from ociruntime.base.host_programs import DIRECTORIES
 from ociruntime.base.process import close_inherited_on_exec
@@ -173,6 +173,7 @@ class Machine(PodContext):
 
         With cgroup v1, one hierarchy is enough.  Raises PodError if the process can join no cgroup.
         """
+        problem = "the pod has no cgroup"
         for directory in self.cgroups:
             try:
                 for path in (directory, f"{directory}/{CGROUP}"):
@@ -185,13 +186,11 @@ class Machine(PodContext):
                     os.write(fd, b"0")
                 finally:
                     os.close(fd)
-            except OSError:
+            except OSError as error:
+                problem = f'"{directory}": {reason(error)}'
                 continue
             return
-        raise PodError(
-            "start the virtual machine: move qemu to a cgroup of the pod: not writable: "
-            f"{', '.join(self.cgroups) or 'none'}"
-        )
+        raise PodError(f"start the virtual machine: move qemu to a cgroup of the pod: {problem}")
 
 
 def _make_directory(directory: str) -> list[str]:

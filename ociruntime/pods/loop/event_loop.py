@@ -62,7 +62,7 @@ class Loop:
         self.watch(self._signals.fd, READABLE, lambda _: self._signals.clear_wakeup())
 
     def watch(self, fd: int, events: int, call: Callable[[int], None]) -> None:
-        """Call ``call(events)`` whenever ``fd`` has any of ``events`` or ``HUNG_UP``."""
+        """Whenever any of ``events`` or ``HUNG_UP`` occurs on ``fd``, call ``call`` with those."""
         self._watched[fd] = call
         self._poll.register(fd, events)
 

@@ -73,7 +73,10 @@ def memory(directory: str) -> dict[str, Any]:
 
 
 def blkio(directory: str) -> dict[str, Any]:
-    """Return ``blkio`` from io.stat, whose lines look like ``8:0 rbytes=1 wbytes=2 ...``."""
+    """Return the statistics of block devices from io.stat in the cgroup's ``directory``.
+
+    Its lines look like ``8:0 rbytes=1 wbytes=2 ...``.
+    """
     counters: dict[str, Any] = {}
     for line in text(directory, "io.stat").splitlines():
         device: dict[str, Any] | None = None

@@ -185,7 +185,7 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
 
 
 def _ended_silently(container: Container) -> StepError:
-    """Return the error for an init that exited without a message, after waiting for its death."""
+    """Wait for the death of an init that has exited without a message; return the error."""
     # Wait, because a dying process closes its files before it becomes a zombie: after this error,
     # `state` must not report a running container.
     pidfd = open_process(container.pid, container.started)

@@ -69,7 +69,8 @@ def compile_process(job: Compilation) -> None:
 def prepare_process(job: Compilation, process: Process, late_policy: bool = False) -> list[str]:
     """Append operations for limits, labels, user and executable; return the program's environment.
 
-    ``late_policy``: the caller sets the scheduling policy, and then the capabilities again.
+    With ``late_policy`` the scheduling policy is left out: the caller appends it later, and then
+    sets the capabilities again.
     """
     _add_limits(job, process)
     _add_personality(job)

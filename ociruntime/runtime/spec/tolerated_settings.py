@@ -1,4 +1,4 @@
-"""Correct settings that the specification forbids but both runc and crun accept.
+"""Rewrite settings that the specification forbids, but runc and crun accept.
 
 Imported only when the strict checks have refused a config.json.  Each rule makes the document valid
 without changing its meaning, and warns. docs/spec-decisions.md lists the rules, and the settings

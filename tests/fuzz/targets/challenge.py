@@ -17,7 +17,7 @@ from unittest import mock
 from ociruntime.base.errors import ImageError
 from ociruntime.images.model.config_files import parse_object
 from ociruntime.images.model.image import Descriptor
-from ociruntime.images.registry import auth, http_client
+from ociruntime.images.registry import authentication, credential_files, http_client
 from ociruntime.images.registry.registry import Registry
 from ociruntime.images.registry.resumable_download import Download
 from tests.fuzz.mutation import change_lines, json_mutator
@@ -68,7 +68,7 @@ class _Http:
 
 
 def _ask(header: str, token: bytes) -> None:
-    credential = auth.Credential("u", "p")
+    credential = credential_files.Credential("u", "p")
     registry = Registry.__new__(Registry)
     registry.host = registry._address = "r.example.com"
     registry.repository = "a/b"
@@ -78,13 +78,13 @@ def _ask(header: str, token: bytes) -> None:
 
 
 def _challenge(text: str) -> None:
-    parsed = auth.challenges(text)
+    parsed = authentication.challenges(text)
     for one in parsed:
         assert one.scheme == one.scheme.lower()
         shown = (
             one.scheme + " " + ", ".join(f'{k}="{_quoted(v)}"' for k, v in one.parameters.items())
         )
-        assert auth.challenges(shown) == [one], "a challenge is not what it says"
+        assert authentication.challenges(shown) == [one], "a challenge is not what it says"
     with refusals():
         _ask(text, b'{"token": "t"}')
 
@@ -106,10 +106,10 @@ def _length(text: str) -> None:
 def _credentials(data: bytes) -> None:
     with refusals():
         document = parse_object(data, "auth.json")
-        for name, (key, entry) in auth._entries("auth.json", document).items():
+        for name, (key, entry) in credential_files._entries("auth.json", document).items():
             assert isinstance(name, str)
             try:
-                found = auth._credential("auth.json", key, entry)
+                found = credential_files._credential("auth.json", key, entry)
             except ImageError:
                 continue
             assert found.basic.isascii()
@@ -169,7 +169,8 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
 TARGET = Target(
     run,
     (
-        "images/registry/auth.py",
+        "images/registry/authentication.py",
+        "images/registry/credential_files.py",
         "images/registry/http_client.py",
         "images/registry/registry.py",
     ),

@@ -13,7 +13,7 @@ from requests import Response
 from requests.exceptions import RequestException
 
 from ociruntime.base.errors import RegistryError
-from ociruntime.images.registry.auth import Credential
+from ociruntime.images.registry.credential_files import Credential
 from ociruntime.images.registry.http_client import (
     HttpClient,
     is_loopback,

@@ -1,4 +1,4 @@
-"""Registry credentials: read and store them in files; parse HTTP authentication challenges.
+"""Read and store registry credentials in files.
 
 The files have the format of ``auth.json`` of podman, skopeo and Docker::
 
@@ -20,7 +20,6 @@ import binascii
 import fcntl
 import json
 import os
-import re
 import stat
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,10 +31,8 @@ from ociruntime.base.trusted_directories import owner_flaw
 from ociruntime.images.model.config_files import Json, Settings, parse_object, read_object
 from ociruntime.images.model.reference import DOCKER_HUB, is_host, prefix_name, registry_name
 
-_PARAMETER = re.compile(r'([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,\s*)?')
 FILE = "auth.json"
 _LARGEST = 1 << 20  # bytes of a file
-_SCHEME = re.compile(r"\s*([A-Za-z0-9-]+)(?:\s+|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +54,6 @@ class Credential:
         """The value of the Authorization header for basic authentication."""
         both = f"{self.user}:{self.password}".encode()
         return f"Basic {base64.b64encode(both).decode()}"
-
-
-@dataclass(frozen=True, slots=True)
-class Challenge:
-    """A challenge of a WWW-Authenticate header, with lower-case scheme and parameter names."""
-
-    scheme: str
-    parameters: dict[str, str]
 
 
 def credential(
@@ -100,21 +89,6 @@ def keys(host: str, repository: str) -> list[str]:
     parts = repository.split("/")
     paths = ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
     return [*(f"{host}/{path}" for path in paths), host]
-
-
-def challenges(header: str) -> list[Challenge]:
-    """Return the challenges in a WWW-Authenticate header, up to the first malformed challenge."""
-    parsed: list[Challenge] = []
-    at = 0
-    while match := _SCHEME.match(header, at):
-        at = match.end()
-        parameters: dict[str, str] = {}
-        while pair := _PARAMETER.match(header, at):
-            quoted = pair[2] if pair[2] is not None else pair[3]
-            parameters[pair[1].lower()] = re.sub(r"\\(.)", r"\1", quoted)
-            at = pair.end()
-        parsed.append(Challenge(match[1].lower(), parameters))
-    return parsed
 
 
 def _documents(settings: Settings, warn: Callable[[str], None]) -> list[tuple[str, Json]]:
