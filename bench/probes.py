@@ -71,7 +71,7 @@ def node(ours: Path, place: Path) -> Iterator[Node | None]:
         stack.enter_context(at_its_place(ours))
         stack.callback(host.unmount_below, place)
         for name in ("/run/containerd/runc", "/run/containerd/s"):
-            Path(name).mkdir(parents=True)
+            Path(name).mkdir(parents=True, exist_ok=True)  # the subject pods may have made it
         make_snapshot(ours, Namespace())
         overlay = host.has_overlay(place / "overlay")
         driver = "overlayfs" if overlay else "native"
