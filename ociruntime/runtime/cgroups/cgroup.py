@@ -21,9 +21,8 @@ import posix
 from ociruntime.base.errors import ConfigError, HostError, RuntimeFailure
 from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.cgroup_directory import Placement, remove_all
-from ociruntime.runtime.cgroups.control_files import failure, read
+from ociruntime.runtime.cgroups.control_files import OOM_CONTROL, failure, read
 from ociruntime.runtime.cgroups.hierarchies import CGROUPS_PATH, resolve_path
-from ociruntime.runtime.cgroups.shared_settings import OOM_CONTROL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from ociruntime.runtime.cgroups.shared_settings import Setting
 
 _FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
 
+OOM_CONTROL = "memory.oom_control"  # of cgroup v1
 # read(2) and write(2) fail with ENODEV if the file's cgroup was removed after open(2).
 GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
 

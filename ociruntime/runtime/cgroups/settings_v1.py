@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.cgroups.control_files import OOM_CONTROL
 from ociruntime.runtime.cgroups.shared_settings import (
-    OOM_CONTROL,
     Converter,
     Setting,
     device_number,

@@ -10,8 +10,6 @@ from ociruntime.base.errors import ConfigError
 # A converter: (section of linux.resources, its JSON path) -> settings, in the order of writing
 Converter: TypeAlias = Callable[[Any, str], list["Setting"]]
 
-OOM_CONTROL = "memory.oom_control"  # the control file of cgroup v1
-
 
 class Setting:
     """A cgroup setting: the value for a control file, and how to handle errors.

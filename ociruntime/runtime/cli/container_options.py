@@ -98,9 +98,14 @@ def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
         raise UsageError(
             f'--timeline "{path}": unknown format', "use a file name that ends with .svg or .json"
         )
+    from time import process_time_ns, time_ns
+
+    now = time_ns()
+    phases = [("start the interpreter", now - process_time_ns()), ("load the timeline", now)]
     from ociruntime.runtime.lifecycle.timeline import Timeline
 
-    context.timeline = Timeline(path, command)
+    phases.append(("load the command", time_ns()))
+    context.timeline = Timeline(path, command, phases)
 
 
 def take_bundle_argument(arguments: Arguments) -> None:

@@ -129,7 +129,7 @@ class Context:
         if self.timeline is None and self.log.debugging:
             from ociruntime.runtime.lifecycle.timeline import Timeline
 
-            self.timeline = Timeline("", "")
+            self.timeline = Timeline("", "", [])
         return -1 if self.timeline is None else self.timeline.follow(plan)
 
     def save_times(self) -> None:

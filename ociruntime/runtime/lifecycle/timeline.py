@@ -2,20 +2,18 @@
 
 The runtime marks its phases; the executor writes the start times of its operations to a memfd,
 which needs no messages.  Both use CLOCK_REALTIME, the only clock that time namespaces do not shift.
-The start of the interpreter cannot be observed; it is computed from the CPU time used so far.
+The start of the interpreter cannot be observed; the caller computes it from the CPU time used.
 
 Pure functions convert the timeline to spans, and spans to a trace (JSON) or a picture (SVG).
 """
 
 from __future__ import annotations
 
-import json
 import os
 from array import array
 from collections.abc import Sequence
-from time import process_time_ns, time_ns
+from time import time_ns
 from typing import NamedTuple, TypeVar
-from xml.sax.saxutils import escape, quoteattr
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import write_all
@@ -54,17 +52,14 @@ class Timeline:
     ``path`` is the file of ``--timeline``, "" if the times are only for ``--debug``.
     """
 
-    def __init__(self, path: str, command: str) -> None:
+    def __init__(self, path: str, command: str, phases: list[tuple[str, int]]) -> None:
         """Start recording, and open the file, so that errors appear before anything is created.
 
-        Raises HostError.
+        ``phases`` are those that have begun, with their start times in nanoseconds.  Raises
+        HostError.
         """
-        now = time_ns()
         self.command = command
-        self.phases: list[tuple[str, int]] = [
-            ("start the interpreter", now - process_time_ns()),
-            ("load the command", now),
-        ]
+        self.phases = phases
         self.operations: list[Operation] = []
         self._times_fd = -1
         self._shown = 0  # operations that `carried_out` has returned
@@ -232,6 +227,8 @@ def trace_events(command: str, spans: Sequence[Span]) -> str:
                 "args": {key: value for key, value in details.items() if value},
             }
         )
+    import json
+
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, indent=1) + "\n"
 
 
@@ -329,7 +326,7 @@ class Drawing:
             title += f" ({span.where})"
         self.parts.append(
             f'<rect x="{x:.2f}" y="{y}" width="{max(width, 1):.2f}" height="{height}" rx="1.5"'
-            f" fill={quoteattr(COLOURS[span.kind][0])}><title>{plain(title)}</title></rect>"
+            f' fill="{COLOURS[span.kind][0]}"><title>{plain(title)}</title></rect>'
         )
 
     def line(self, x: float, top: float, bottom: float) -> None:
@@ -403,7 +400,9 @@ def plain(text: str) -> str:
     """Escape text for XML, and replace control characters, which XML does not allow."""
     if not text.isprintable():
         text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return escape(text)
+    from html import escape  # here: other commands than those that draw do not need it
+
+    return escape(text, quote=False)
 
 
 def label(span: Span) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 from ociruntime.runtime.lifecycle.create_steps import WAITING
@@ -19,6 +21,7 @@ from ociruntime.runtime.lifecycle.timeline import (
 )
 from ociruntime.runtime.plan import operation_constructors as o
 from ociruntime.runtime.plan.operation_table import STAGE_READY
+from tests.support import project
 
 OPERATIONS = [
     o.root(source="/a<b>&\"c'", where="root.path"),
@@ -107,3 +110,12 @@ def test_ticks_are_few_and_round() -> None:
 
 def test_label_has_an_end() -> None:
     assert len(label(made()[4])) <= 66
+
+
+def test_it_loads_quickly() -> None:
+    """A module that imports urllib takes longer than all of `create`."""
+    heavy = "import sys, ociruntime.runtime.lifecycle.timeline; print('urllib' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", heavy], cwd=project.ROOT, capture_output=True, check=True
+    )
+    assert result.stdout == b"False\n"
