@@ -117,7 +117,9 @@ MUTATIONS = (
     Mutation(
         "the interpreter does not repeat a connection",
         "ociruntime/runtime/host/start_gate.py",
-        "            continue  # Python repeats connect(2) only for blocking sockets",
+        "            _by_short_path(directory, connection.connect)\n        except InterruptedError:\n"
+        "            continue",
+        "            _by_short_path(directory, connection.connect)\n        except InterruptedError:\n"
         "            raise",
         "start-python",
         EINTR,

@@ -207,7 +207,7 @@ def test_plan_shows_it(rdt: Rdt, container: MakeContainer) -> None:
     one = rdt.of(container(), schemata=["L3:0=f"], enableMonitoring=True)
     one.bundle.save()
     shown = rdt.runtime("plan", "--bundle", str(one.bundle.path)).ok().out
-    assert f"make group {rdt.root}/" in shown
+    assert f"create resctrl group {rdt.root}/" in shown
     assert f"write L3:0=f to {rdt.root}/" in shown
     assert rdt.groups() == set()
 

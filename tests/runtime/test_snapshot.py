@@ -456,7 +456,7 @@ snapshot.make({str(made)!r})
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "InternalError" in done.stderr
-    assert " has changed meanwhile" in done.stderr
+    assert "has changed since" in done.stderr
     assert [name for name in os.listdir(made.parent) if name in NAMES] == []
 
 
