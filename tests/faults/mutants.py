@@ -117,10 +117,8 @@ MUTATIONS = (
     Mutation(
         "the interpreter does not repeat a connection",
         "ociruntime/runtime/host/start_gate.py",
-        "            _by_short_path(directory, connection.connect)\n        except InterruptedError:\n"
-        "            continue",
-        "            _by_short_path(directory, connection.connect)\n        except InterruptedError:\n"
-        "            raise",
+        "_path(directory, connection.connect)\n        except InterruptedError:\n            continue",
+        "_path(directory, connection.connect)\n        except InterruptedError:\n            raise",
         "start-python",
         EINTR,
         EINTR,

@@ -227,9 +227,7 @@ def test_pods(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
     uuid = ocipod("prepare", built.id).ok().out.strip()
     (work / "pod.json").write_text(ocipod("cat-manifest", uuid).ok().out)
     set_rule(work, "oci:", {"signedBy": {"openpgp": True}})
-    ocipod("prepare", built.id).failed(
-        name, UNSIGNED, "policy.json", f"ocipod fetch {name}"
-    )
+    ocipod("prepare", built.id).failed(name, UNSIGNED, "policy.json", f"ocipod fetch {name}")
     ocipod("prepare", f"--pod-manifest={work}/pod.json").failed(name, UNSIGNED)
     assert ocipod.pods() == [uuid]
     unchecked = "--insecure-options=image"
