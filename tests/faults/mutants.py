@@ -117,7 +117,8 @@ MUTATIONS = (
     Mutation(
         "the interpreter does not repeat a connection",
         "ociruntime/runtime/host/start_gate.py",
-        "_path(directory, connection.connect)\n        except InterruptedError:\n            continue",
+        "_path(directory, connection.connect)\n"
+        "        except InterruptedError:\n            continue",
         "_path(directory, connection.connect)\n        except InterruptedError:\n            raise",
         "start-python",
         EINTR,
