@@ -1,7 +1,6 @@
 """Authenticate to a registry: parse its challenges, get a bearer token from its token server.
 
-The source is RFC 9110, section 11.3, and the registry's token authentication specification
-(distribution/docs/spec/auth/token.md).
+The source is RFC 9110, section 11.3, and "Token Authentication Specification" of CNCF Distribution.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ SOCKET = "/run/ocid/ocid.sock"
 OPTIONS = (
     Option(
         "root",
-        "container records (default: /var/lib/ociruntime/manager)",
+        "records (default: /var/lib/ociruntime/manager)",
         "DIR",
         details="A second ocid with the same directory refuses to start.",
     ),

@@ -245,7 +245,8 @@ def update(path: str, block: bytes) -> None:
     """Replace ocipod's lines in the hosts file ``path`` by ``block``.
 
     The file is written in place, not replaced by a rename, because it is bind-mounted in the app.
-    A concurrent reader may see the beginning of the new text followed by the end of the old one.
+    A concurrent reader may see the beginning of the new text followed by the end of the old one, or
+    by NUL bytes up to the old size.
     Raises OSError if the file cannot be opened or written.
     """
     fd = os.open(path, _FLAGS)
