@@ -59,9 +59,8 @@ class Cgroup:
         self._where = where
         self._made_ahead: Placement | None = None
         self._precedent: Mapping[str, Any] | None = None  # the resources given to create()
-        self.shown: tuple[tuple[str, str], ...] | None = (
-            None  # the result of visible() if not hierarchies()
-        )
+        # The result of visible(), if it is not that of hierarchies().
+        self.shown: tuple[tuple[str, str], ...] | None = None
 
     @classmethod
     def plan(cls, layout: Layout, cgroups_path: str | None, container_id: str) -> Self:

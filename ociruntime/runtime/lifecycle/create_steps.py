@@ -99,9 +99,8 @@ class Creation:
         self._console = console  # connection to the receiver of the terminal
         self._pidfd_receiver = pidfd_receiver  # connection to the receiver of the init's pidfd
         self._rollback = Rollback(context.log)
-        self._removal: Removal | None = (
-            None  # the cgroups that the fast path of `delete` removes, None: it cannot
-        )
+        # The cgroups that the fast path of `delete` removes; None: it cannot.
+        self._removal: Removal | None = None
         self._records_root = False  # the root is mounted in the host's mount namespace
         self._published: dict[str, Any] = {}  # the facts in state.json
         self._hooked = False  # if set, a failure runs the poststop hooks
