@@ -205,15 +205,9 @@ class AppRun:
         self.streams.close_app_ends()
         master = listener.take() if listener is not None else -1
         if outcome.status:
-            text = outcome.error or failure(
-                self.context.runtime_log(self.name),
-                f'start app "{self.name}": the OCI runtime exited with status {outcome.status} '
-                "and logged no error",
-                self._program,
-            )
             if master >= 0:
                 os.close(master)
-            self._start_failed(PodError(text))
+            self._start_failed(self._error(outcome))
             return
         self._watch_process(int(read_file(f"{self.directory}/pid")))
         self.streams.read()
@@ -238,6 +232,18 @@ class AppRun:
         )
         self._starting = True
 
+    def _error(self, outcome: Outcome) -> PodError:
+        """Return the error for a call of the OCI runtime that has failed to start the app."""
+        return PodError(
+            outcome.error
+            or failure(
+                self.context.runtime_log(self.name),
+                f'start app "{self.name}": the OCI runtime exited with status {outcome.status} '
+                "and logged no error",
+                self._program,
+            )
+        )
+
     def _watch_process(self, pid: int) -> None:
         """Make ``pid`` the app's process, for whose exit the event loop calls ``_exited``."""
         self.pid = pid
@@ -247,13 +253,7 @@ class AppRun:
     def _started(self, outcome: Outcome) -> None:
         self._starting = False
         if outcome.status:
-            text = outcome.error or failure(
-                self.context.runtime_log(self.name),
-                f'start app "{self.name}": the OCI runtime exited with status {outcome.status} '
-                "and logged no error",
-                self._program,
-            )
-            self._failure = PodError(text)
+            self._failure = self._error(outcome)
             if self._status is None:
                 os.kill(self.pid, SIGKILL)
             else:
