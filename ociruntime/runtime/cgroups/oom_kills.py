@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.runtime.cgroups.control_files import failure, write
+from ociruntime.runtime.cgroups.control_files import OOM_CONTROL, failure, write
 from ociruntime.runtime.cgroups.freezer import event
 
 # On v2 the counter includes all child cgroups; on v1 it does not.
-_FILES = {1: "memory.oom_control", 2: "memory.events"}
+_FILES = {1: OOM_CONTROL, 2: "memory.events"}
 
 
 def oom_kills(directory: str, version: int) -> int:

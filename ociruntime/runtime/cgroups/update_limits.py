@@ -9,7 +9,7 @@ from typing import Any
 from ociruntime.base.errors import ContainerError, RuntimeFailure
 from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.cgroup import Cgroup
-from ociruntime.runtime.cgroups.control_files import read
+from ociruntime.runtime.cgroups.control_files import OOM_CONTROL, read
 from ociruntime.runtime.cgroups.shared_settings import Setting
 
 
@@ -118,7 +118,7 @@ def restoring(file: str, content: str, value: str) -> str:
 
     ``content`` is the file's previous content.
     """
-    if file == "memory.oom_control":
+    if file == OOM_CONTROL:
         return content.split()[1]  # of "oom_kill_disable 0"
     for beginning, reset_line in _BY_DEVICE:
         if file.startswith(beginning):
