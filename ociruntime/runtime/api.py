@@ -428,7 +428,7 @@ class HasDescriptor(Protocol):
     def fileno(self) -> int: ...
 
 
-# As in subprocess: a descriptor, a file object, DEVNULL, or None for the stream of this process.
+# A descriptor, a file object or DEVNULL; None is the stream of this process (like subprocess.run).
 Stream = int | HasDescriptor | None
 
 

@@ -222,7 +222,7 @@ def test_containerd_without_configuration(runtime: Runtime) -> None:
         assert list(etc.iterdir()) == []
 
 
-# No distribution's default.
+# Values that no distribution ships.
 OWN_SETTINGS = '[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dir = "/opt/somebodys/cni"\n'
 IMPORTS = 'version = 2\nimports = ["/etc/containerd/conf.d/*.toml"]\n'
 

@@ -129,7 +129,7 @@ def isolation_of(arguments: Arguments) -> Spec:
         value = _one_of(arguments, option)
         if option not in _FIXED:
             spec[option] = value
-    # As in docker, 0, a negative time and an empty string mean that the option is not set.
+    # Docker treats an option that is 0, an empty string or a negative time as not set.
     return {member: value for member, value in spec.items() if value}
 
 

@@ -122,7 +122,7 @@ SPEC_OPTIONS = (
     *ISOLATION_OPTIONS,
     # Used only by --publish-all: --publish also publishes ports that are not exposed.
     Option("expose", value="PORT", kind="list"),
-    # No effect except for hiding a warning: health checks are not supported.
+    # Only suppresses a warning: health checks are not supported.
     Option("no-healthcheck"),
 )
 

@@ -182,11 +182,11 @@ def run_ps(connection: Connection, arguments: Arguments) -> int:
     if "last" in arguments.numbers and last < 1:
         raise UsageError(f"--last: must be 1 or more, not {last}")
     filters = arguments.list("filter")
-    # As in docker, a filter by status or exit code implies --all.
+    # A filter by status or exit code implies --all, as it does in docker.
     whole = arguments.flag("all") or last > 0
     whole = whole or any(one.startswith(("status=", "exited=")) for one in filters)
     query = as_query(filters, FILTERS)
-    # As in docker, a format that contains .Size implies --size.
+    # A format that contains .Size implies --size, as it does in docker.
     sized = arguments.flag("size") or ".Size" in arguments.text("format")
     records = connection.get(resource("containers", all=whole, filters=query, size=sized))
     records = records[:last] if last else records
