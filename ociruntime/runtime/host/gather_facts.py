@@ -21,10 +21,12 @@ def gather(
     hierarchies: tuple[tuple[str, str], ...],
     security_modules: bool = False,
     user_namespace: bool = False,
+    unified: str = "",
 ) -> HostFacts:
     """Return the facts about this host and this process that the plan depends on.
 
-    ``cgroup_mode`` and ``hierarchies`` come from the ``Layout`` that the caller has detected.
+    ``cgroup_mode``, ``hierarchies`` and ``unified`` come from the ``Layout`` that the caller has
+    detected.
     ``security_modules``: whether to look up AppArmor and SELinux, which a profile or a label needs.
     ``user_namespace``: whether this process is in a user namespace.  Raises HostError if /proc is
     missing.
@@ -42,6 +44,7 @@ def gather(
             selinux=security_modules and selinux_enabled(),
             user_namespace=user_namespace,
             owns_mounts=uid == 0 and not (user_namespace and not _owns_mounts()),
+            unified=unified,
         )
     except OSError as error:
         raise HostError("read the privileges of this process from /proc", error) from None

@@ -115,7 +115,8 @@ def decide(
     cgroup = plan_cgroup(context, layout, bundle.config, options.id)
     context.mark("gather facts about the host")
     labels = _wants_labels(bundle.config)
-    facts = gather(layout.mode, cgroup.visible(), labels, in_user_namespace())
+    unified = layout.hierarchies[-1].mountpoint if layout.mode == "v2" else ""
+    facts = gather(layout.mode, cgroup.visible(), labels, in_user_namespace(), unified)
     context.mark("compile the seccomp filter" if "seccomp" in linux else "read the options")
     request = _request(context, options, bundle, filters)
     config = native = _with_handler(bundle)

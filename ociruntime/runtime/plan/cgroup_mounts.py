@@ -1,7 +1,10 @@
 """Plan a mount of type ``cgroup``, which shows the container its cgroups.
 
 With a cgroup namespace, the container gets a new cgroup filesystem, whose root is its cgroup.
-Otherwise it gets a bind mount of its cgroup's directory.
+Otherwise it gets a bind mount: of its cgroup's directory on v1, and of the whole hierarchy on v2,
+as with runc and crun.  There an engine or a systemd in a privileged container finds its cgroup
+below the mount by its path in /proc/self/cgroup.  A new mount of v2 in the host's namespace would
+change the options of the host's mount (``nsdelegate``).
 """
 
 from __future__ import annotations
@@ -55,7 +58,7 @@ def _unified(
     propagation: list[int],
     where: str,
 ) -> None:
-    """Append the operation that mounts cgroup v2, or bind-mounts the container's cgroup."""
+    """Append the operation that mounts cgroup v2, or bind-mounts a directory of it."""
     if _own_namespace(job):
         job.add(
             operations.mount(
@@ -74,11 +77,24 @@ def _unified(
         return
     for name, directory in job.facts.hierarchies:
         if not name:
-            _bind_directory(job, directory, target, attributes, where)
+            shown = job.facts.unified if _may_see_all(job, attributes) else ""
+            _bind_directory(job, shown or directory, target, attributes, where)
             return
     raise ConfigError(
         where, "this host has no cgroup v2 hierarchy to mount", 'use the mount type "cgroup"'
     )
+
+
+def _may_see_all(job: Compilation, attributes: int) -> bool:
+    """Return whether a container in the host's cgroup namespace may see other cgroups than its own.
+
+    It must not be able to write to them, unless it could mount the filesystem itself.
+    """
+    if attributes & MOUNT_ATTR_RDONLY:
+        return True
+    process = job.config.get("process")
+    capabilities = (process.get("capabilities") if process else None) or {}
+    return "CAP_SYS_ADMIN" in (capabilities.get("bounding") or ())
 
 
 def _hierarchies(job: Compilation, target: str, options: MountOptions, where: str) -> None:

@@ -20,6 +20,7 @@ class HostFacts:
         "owns_mounts",
         "selinux",
         "uid",
+        "unified",
         "user_namespace",
     )
 
@@ -36,6 +37,7 @@ class HostFacts:
         gid: int = 0,
         user_namespace: bool = False,
         owns_mounts: bool = True,
+        unified: str = "",
     ) -> None:
         self.uid = uid
         self.gid = gid
@@ -49,6 +51,7 @@ class HostFacts:
         # a v1 hierarchy is e.g. "memory", "cpu,cpuacct" or "name=systemd".  It is "" for the v2
         # hierarchy, which comes last.
         self.hierarchies = hierarchies
+        self.unified = unified  # mount point of the v2 hierarchy; "" unless cgroup_mode is "v2"
         self.apparmor = apparmor  # file below /proc to write a profile to; "": no AppArmor
         self.selinux = selinux
 

@@ -65,13 +65,14 @@ def test_own_namespace(
 def test_host_s_namespace(
     container: MakeContainer, bundle: MakeBundle, access: str, user: bool
 ) -> None:
-    """Its own directory alone; the paths are those of the host."""
+    """All of it, but what is writable is its own directory; the paths are those of the host."""
     one = bundle().without_namespace("cgroup")
     if user:
         one.user_namespace()
     made = container(shown(one, access))
     found = view(made)
-    assert (found.fstype, found.root, found.own) == ("cgroup2", f"/{made.id}", f"0::/{made.id}")
+    root = f"/{made.id}" if access == "rw" else "/"
+    assert (found.fstype, found.root, found.own) == ("cgroup2", root, f"0::/{made.id}")
     assert found.options == {access, *USUAL}
     if access == "ro":
         assert "Read-only" in found.made
@@ -79,9 +80,28 @@ def test_host_s_namespace(
         assert "Permission denied" in found.made if user else found.made == "made"
 
 
+def test_privileged_in_the_host_s_namespace(container: MakeContainer, bundle: MakeBundle) -> None:
+    """Engines and a systemd inside look for the path from /proc/self/cgroup below the mount."""
+    host = mount_options()
+    script = """
+        cd /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)
+        grep -qx $$ cgroup.procs && mkdir below && rmdir below && echo made
+    """
+    one = bundle().without_namespace("cgroup").capabilities("CAP_SYS_ADMIN")
+    one.mount(TARGET, "cgroup", "cgroup", *USUAL).shell(script)
+    assert container(one).run().ok().out == "made\n"
+    assert mount_options() == host
+
+
+def mount_options() -> str:
+    """Return the options of the host's cgroup v2 file system, which all its mounts share."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return next(line for line in lines if " - cgroup2 " in line).rpartition(" ")[2]
+
+
 @pytest.mark.parametrize("own", [False, True], ids=["host's namespace", "own namespace"])
 def test_no_cgroup_of_its_own(container: MakeContainer, bundle: MakeBundle, own: bool) -> None:
-    """Its caller's is what it sees."""
+    """Its cgroup is the caller's: the root of its view, or below it."""
     one = bundle()
     one.linux.pop("cgroupsPath", None)
     one.linux.pop("resources", None)
@@ -89,7 +109,7 @@ def test_no_cgroup_of_its_own(container: MakeContainer, bundle: MakeBundle, own:
     caller = Path("/proc/self/cgroup").read_text().strip().removeprefix("0::")
     found = view(container(shown(one, "ro")), "--cgroup-manager=disabled")
     assert found.options == {"ro", *USUAL}
-    assert (found.root, found.own) == (("/", "0::/") if own else (caller, f"0::{caller}"))
+    assert (found.root, found.own) == ("/", "0::/" if own else f"0::{caller}")
 
 
 def test_joined_namespace(container: MakeContainer, bundle: MakeBundle) -> None:
