@@ -103,7 +103,8 @@ def replace_file(
     With ``lasting``, this is also true after a power failure; otherwise the file may then be empty.
     The temporary file's name contains our pid, so that several processes can write at once.  If
     there is only one writer, it can pass a fixed name as ``temporary``, so that a crash leaves at
-    most one stale file.  Raises OSError.
+    most one stale file.  A relative path is resolved in the directory with the descriptor
+    ``within``.  Raises OSError.
     """
     name = path.rpartition("/")[2]
     temporary = temporary or f"{path.removesuffix(name)}.{name}.{posix.getpid()}"
@@ -146,7 +147,10 @@ def publish_file(path: str, data: bytes, mode: int = 0o644) -> None:
 
 
 def remove_file(path: str, within: int | None = None) -> None:
-    """Remove ``path`` if it exists.  Raises OSError."""
+    """Remove ``path`` if it exists.  Raises OSError.
+
+    A relative path is resolved in the directory with the descriptor ``within``.
+    """
     try:
         posix.unlink(path, dir_fd=within)
     except FileNotFoundError:

@@ -169,7 +169,10 @@ class Rtnetlink:
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + changes)
 
     def rename(self, index: int, name: str) -> None:
-        """Rename the device ``index``, which must be down; ``eth%d`` picks a free number."""
+        """Rename the device ``index``, which must be down.
+
+        In a name such as ``eth%d``, the kernel replaces ``%d`` by the lowest free number.
+        """
         changes = attribute(IFLA_IFNAME, _text(name))
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + changes)
 
