@@ -159,9 +159,9 @@ class Runtime:
     """Creates and manages the containers in one state root; immutable.
 
     ``root``: the state root; "" selects the same default as the command ``ociruntime``.
-    ``cgroup_manager``: how cgroups are created.  ``rootless``: continue without cgroups that this
-    user may not create; None means true for unprivileged users.  ``log``: receives warnings and, at
-    level DEBUG, a line for each action.
+    ``cgroup_manager``: ``cgroupfs``, ``systemd`` or ``disabled`` (no cgroups).  ``rootless``:
+    continue without cgroups that this user may not create; None means true for unprivileged users.
+    ``log``: receives warnings and, at level DEBUG, a line for each action.
 
     Methods raise subclasses of RuntimeFailure; after an error, nothing has changed.
     """

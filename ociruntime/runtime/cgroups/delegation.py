@@ -41,11 +41,11 @@ def keep_within_reach(
 ) -> None:
     """Remove from ``cgroup`` the hierarchies in which this user may not create cgroups.
 
-    In those hierarchies the container stays in the caller's cgroup, and its cgroup mount shows that
-    one.  ``chosen``: whether config.json sets the cgroup path.  If it does not, the container's v2
-    cgroup becomes a sibling or a child of the caller's cgroup.  ``membership`` is the text of the
-    caller's /proc/PID/cgroup.  Raises ConfigError if ``resources`` need a controller that is not
-    available.
+    In those hierarchies the container stays in the caller's cgroup, and its cgroup mount shows the
+    caller's cgroup.  ``chosen``: whether config.json sets the cgroup path.  If it does not, the
+    container's v2 cgroup becomes a sibling or a child of the caller's cgroup.  ``membership`` is
+    the text of the caller's /proc/PID/cgroup.  Raises ConfigError if ``resources`` need a
+    controller that is not available.
     """
     own = dict(visible_directories(layout, membership or control_files.read("/proc/self/cgroup")))
     needed = {each.controller: each.where for each in cgroup.settings(resources)}
@@ -86,7 +86,7 @@ def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placem
 
     Tries a sibling of the caller's cgroup ``own_directory`` first, then a child: a cgroup that
     contains processes, such as the caller's, cannot delegate controllers to its children.  Returns
-    the arguments if neither is usable.
+    ``placement`` and ``path`` if neither is usable.
     """
     top = placement.hierarchy.mountpoint.rstrip("/")
     beside = own_directory.rpartition("/")[0] if own_directory != top else own_directory

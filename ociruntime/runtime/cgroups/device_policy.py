@@ -102,9 +102,9 @@ def default_rules() -> list[DeviceRule]:
 
 
 def policy(entries: Sequence[dict[str, Any]], where: str) -> DevicePolicy:
-    """Return the device policy for ``linux.resources.devices``, found at JSON path ``where``.
+    """Return the device policy for ``entries``, the rules in ``linux.resources.devices``.
 
-    Raises ConfigError.
+    ``where`` is the JSON path of the rules.  Raises ConfigError for an invalid rule.
     """
     result = DevicePolicy(False, default_rules())
     for index, entry in enumerate(entries):

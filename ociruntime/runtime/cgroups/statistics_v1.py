@@ -81,7 +81,7 @@ def cpuset(directory: str) -> dict[str, Any]:
 
 
 def memory(directory: str) -> dict[str, Any]:
-    """Return ``memory``: the contents of memory.stat, and usage and limits.
+    """Return the statistics member ``memory``: the contents of memory.stat, and usage and limits.
 
     Usage and limits are those of memory, memory+swap and kernel memory.
     """
@@ -109,7 +109,11 @@ def memory(directory: str) -> dict[str, Any]:
 
 
 def blkio(directory: str) -> dict[str, Any]:
-    """Return ``blkio``: block I/O counters by member, each from its first non-empty file."""
+    """Return the statistics member ``blkio``: lists of block I/O counters by name.
+
+    A list comes from the first non-empty file of those that may have it: BFQ, CFQ and the
+    throttling code name their files differently.
+    """
     counters = {}
     for member, files in _BLKIO:
         for file in files:
@@ -144,7 +148,10 @@ def _entries(content: str) -> list[dict[str, Any]]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return ``hugetlb``: the usage by page size, including reservations since Linux 5.7."""
+    """Return the statistics member ``hugetlb``: the usage by page size.
+
+    Since Linux 5.7, that includes reservations.
+    """
     counters = {}
     for size in page_sizes(directory, "usage_in_bytes"):
         prefix = f"hugetlb.{size}"

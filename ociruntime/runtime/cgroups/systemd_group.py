@@ -71,7 +71,8 @@ class SystemdCgroup(Cgroup):
     ) -> Self:
         """Return the cgroup of a new container's unit, without creating it.
 
-        Asks systemd for the cgroup path above its units.  Raises ConfigError and HostError.
+        Asks systemd for the cgroup path above its units.  ``user``: the user's systemd runs the
+        unit.  Raises ConfigError for an invalid ``cgroups_path`` or annotation, and HostError.
         """
         unit = unit_of(cgroups_path, container_id, user)
         below = subgroup(annotations)
@@ -155,14 +156,18 @@ class SystemdCgroup(Cgroup):
             self._move(pid)
 
     def inside(self, placements: list[Placement], path: str) -> Cgroup:
-        """Return the cgroup at ``path`` below the container's cgroup, for a process of ``exec``."""
+        """Return the cgroup at ``path`` below the container's cgroup, for a process of ``exec``.
+
+        ``placements`` are its directories in the hierarchies.
+        """
         below = f"{self.subgroup}{path}".lstrip("/")
         return SystemdCgroup(self.path, placements, self._name, self.user, below)
 
     def set_unit_properties(self, settings: Sequence[Setting]) -> None:
         """Set the unit's properties that match ``settings``, before the control files are written.
 
-        Otherwise systemd would later overwrite the control files.  Raises ConfigError, HostError.
+        Otherwise systemd would later overwrite the control files.  Raises ConfigError for a setting
+        that systemd refuses, and HostError.
         """
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 

@@ -17,7 +17,7 @@ MISSING = "missing"
 
 
 class Answer(NamedTuple):
-    """The result of a probe.
+    """The result of a probe's function ``look``: a state, and a text about what was found.
 
     If ``meaning`` or ``remedy`` is set, it overrides the Probe's field of the same name.
     """
@@ -42,7 +42,7 @@ class Probe(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """The result of a probe of the host; ``meaning`` and ``remedy`` are "" if it succeeded."""
+    """The result of a Probe, with its name; ``meaning`` and ``remedy`` are "" if it succeeded."""
 
     subject: str
     name: str

@@ -142,7 +142,10 @@ def _is_mounted(root_mount: RootMount) -> bool:
 
 
 def _source(below: ShownMount, rootfs: str) -> str:
-    """Return the path of ``rootfs`` within its filesystem, as mountinfo will show it."""
+    """Return the path of ``rootfs`` within its filesystem, as mountinfo will show it.
+
+    ``below`` is the mount that contains ``rootfs``.
+    """
     inside = os.path.relpath(rootfs, below.target)
     return below.root if inside == "." else f"{below.root.rstrip('/')}/{inside}"
 

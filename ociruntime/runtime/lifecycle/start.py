@@ -185,7 +185,10 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
 
 
 def _ended_silently(container: Container) -> StepError:
-    """Wait for the death of an init that has exited without a message; return the error."""
+    """Return the error for an init that was killed without a message.
+
+    Waits first until the init has become a zombie.
+    """
     # Wait, because a dying process closes its files before it becomes a zombie: after this error,
     # `state` must not report a running container.
     pidfd = open_process(container.pid, container.started)

@@ -14,7 +14,7 @@ from ociruntime.runtime.spec.state_document import state_output
 def state(context: Context, container_id: str) -> dict[str, Any]:
     """Return the container's state (runtime.md#query-state) with runc's members, in runc's order.
 
-    Raises UsageError, NoSuchContainer and HostError.
+    Raises UsageError for an invalid id, NoSuchContainer and HostError.
     """
     check_id(container_id)
     return describe_container(load(context.root, container_id))

@@ -73,7 +73,10 @@ def _names(mask: int) -> str:
 def _restrict(
     job: Compilation, masks: dict[str, int], kind: str, limit: int, superset: str
 ) -> None:
-    """Remove from ``masks[kind]`` all capabilities that are not in ``limit``, with a warning."""
+    """Remove from ``masks[kind]`` all capabilities that are not in ``limit``, with a warning.
+
+    ``superset`` is the name of the set ``limit``, for the warning.
+    """
     lost = masks[kind] & ~limit
     if lost:
         job.warn(f"process.capabilities.{kind}: {_names(lost)} left out: not in the {superset} set")

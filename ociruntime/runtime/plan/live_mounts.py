@@ -118,10 +118,11 @@ def compile_uncovering(
     request: Request,
     joins: bool,
 ) -> Plan:
-    """Return the plan that unmounts a root filesystem from the host, at most ``depth`` mounts.
+    """Return the plan that unmounts a root filesystem at ``target`` on the host.
 
-    ``kept``: mounts inside the root to preserve, as (path on the host, path below the root).
-    ``joins``: first enter the mount namespace of another process.
+    ``depth``: the most mounts to unmount, as others may cover it.  ``kept``: mounts inside the root
+    to preserve, as (path on the host, path below the root).  ``joins``: first enter the mount
+    namespace of another process.
     """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)

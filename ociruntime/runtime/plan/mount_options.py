@@ -192,7 +192,10 @@ def _whole_access_time(on: int, off: int) -> int:
 
 
 def suggestion(word: str, extra: Sequence[str] = ()) -> str:
-    """Return a hint for an unknown mount option, ``did you mean "ro"?``; "" without a guess."""
+    """Return a hint for an unknown mount option, ``did you mean "ro"?``; "" without a guess.
+
+    ``extra`` are further names that the hint may suggest.
+    """
     from difflib import get_close_matches  # only when an error is certain
 
     key = word.partition("=")[0]

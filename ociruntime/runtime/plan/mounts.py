@@ -242,7 +242,7 @@ def _fallback(job: Compilation, fstype: str) -> int:
 
 
 def _without_unmapped_group(job: Compilation, data: list[str], where: str) -> list[str]:
-    """Return the devpts options ``data``, without a ``gid=`` that the user namespace lacks.
+    """Return the devpts options ``data``, without a ``gid=`` that the user namespace does not map.
 
     The gid is usually that of the group tty.  Adds a warning if it is left out.
     """

@@ -343,7 +343,11 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_mount_point(root: str, target: str, *, is_file: bool) -> None:
-    """Create ``target``, a normalized absolute path in ``root``, if missing.  Raises HostError."""
+    """Create ``target``, a normalized absolute path in ``root``, if missing.
+
+    ``is_file``: create an empty file, else a directory.  Does nothing if the path contains a
+    symbolic link.  Raises HostError.
+    """
     *parents, name = target.strip("/").split("/")
     try:
         directory = os.open(root, DIRECTORY & ~os.O_NOFOLLOW)
