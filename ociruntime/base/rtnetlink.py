@@ -195,7 +195,7 @@ class Rtnetlink:
 def in_namespace(namespace: int) -> Rtnetlink:
     """Return an Rtnetlink socket in the network namespace ``namespace`` (a descriptor).
 
-    Raises OSError, HostError.
+    Raises OSError, or HostError if this process cannot return to its own namespace.
     """
     return inside(namespace, Rtnetlink)
 
