@@ -398,7 +398,8 @@ def wait(context: Context, container_id: str, seconds: float | None = None) -> i
 
     Returns None if the init is not a child of this process: only the parent gets the status.
 
-    Raises UsageError, NoSuchContainer, HostError, and TimeoutError after ``seconds``.
+    Raises UsageError for an invalid id, NoSuchContainer, HostError, and TimeoutError after
+    ``seconds``.
     """
     check_id(container_id)
     container = load(context.root, container_id)

@@ -171,8 +171,8 @@ class Cgroup:
 
         :meth:`apply` writes the other limits later.  ``rootless``: skip hierarchies to which this
         user may not write, unless a resource needs them.  Raises ConfigError, before anything is
-        created, if the resources are invalid or an existing cgroup is in use or frozen.  Raises
-        HostError after removing the directories created here.
+        created, if the resources are invalid or an existing cgroup is in use or frozen.  After any
+        other failure, removes the directories that it has created, and raises HostError.
         """
         resources = resources or _NO_RESOURCES
         settings = self.settings(resources, where)
@@ -288,7 +288,8 @@ class Cgroup:
         """Write the limits of a new container to its control files, memory last.
 
         Skips settings that :meth:`create` has already written, and the OOM killer's, which
-        :meth:`disable_oom_killer` writes.  Raises ConfigError and HostError.
+        :meth:`disable_oom_killer` writes.  Raises ConfigError for a limit that the host's cgroups
+        cannot express, and HostError.
         """
         settings = [
             each for each in self.settings(resources, where) if each.files[0][0] != OOM_CONTROL
@@ -304,7 +305,7 @@ class Cgroup:
 
         Call it last: without the OOM killer, a process waits for memory instead of being killed, so
         that an init that does not fit into the memory limit would never report anything.  Raises
-        ConfigError and HostError.
+        ConfigError if the kernel does not support it, and HostError.
         """
         if not (resources and (resources.get("memory") or {}).get("disableOOMKiller")):
             return
@@ -507,8 +508,8 @@ def _with_version_2(placements: list[Placement]) -> Placement | None:
 def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
     """Move ``pid`` into the v2 cgroup of process ``beside``, if that is below the container's.
 
-    ``directory`` and ``path`` are the container's cgroup.  Returns False if the process could not
-    be moved.
+    ``directory`` and ``path`` are the directory and the path of the container's cgroup.  Returns
+    False if the process could not be moved.
     """
     try:
         # Not splitlines(): the container chooses the names of its child cgroups, which may contain

@@ -98,8 +98,8 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
 def _swap(limit: int, swap: int, where: str) -> str:
     """Return the value for memory.swap.max; "" to leave the file unchanged.
 
-    The specification's ``swap`` limits memory and swap together, memory.swap.max swap alone.
-    Raises ConfigError if ``swap`` is below ``limit``, or there is no ``limit``.
+    The specification's ``swap`` limits memory and swap together, memory.swap.max swap alone. Raises
+    ConfigError if ``swap`` is below ``limit``, or is set without it.
     """
     if swap < 0 or (limit < 0 and swap == 0):
         return "max"
@@ -187,7 +187,7 @@ def priorities(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def unified(section: dict[str, str], where: str) -> list[Setting]:
-    """Convert ``unified`` of linux.resources, which maps control file names to contents, unchanged.
+    """Convert ``unified`` of linux.resources, an object {name of a control file: its content}.
 
     Raises ConfigError for a name that is not ``CONTROLLER.FILE``, and for files that move, kill or
     freeze processes (such as ``cgroup.procs``).

@@ -47,7 +47,10 @@ _BLKIO = (
 
 
 def cpuacct(directory: str) -> dict[str, Any]:
-    """Return the member ``usage`` of ``cpu`` in ns: total, per CPU, in kernel and in user mode."""
+    """Return the CPU time used, in ns: ``{"usage": ...}``.
+
+    The members are the total, the times per CPU, and the times in kernel mode and in user mode.
+    """
     ticks = keyed(directory, "cpuacct.stat")
     usage: dict[str, Any] = without_zeros({"total": number(directory, "cpuacct.usage")})
     if percpu := [
@@ -65,7 +68,10 @@ def cpuacct(directory: str) -> dict[str, Any]:
 
 
 def cpu(directory: str) -> dict[str, Any]:
-    """Return the member ``throttling`` of ``cpu``: periods, throttled periods, throttled time."""
+    """Return the statistics about throttling: ``{"throttling": ...}``.
+
+    The members are the numbers of periods and of throttled periods, and the throttled time in ns.
+    """
     stat = keyed(directory, "cpu.stat")
     throttling = {
         "periods": stat.get("nr_periods", 0),

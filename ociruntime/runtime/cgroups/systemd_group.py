@@ -128,7 +128,8 @@ class SystemdCgroup(Cgroup):
     ) -> None:
         """Create the unit (a scope around the init) and the cgroups that systemd does not create.
 
-        After an error, the caller must call :meth:`remove`.  Raises ConfigError and HostError.
+        After an error, the caller must call :meth:`remove`.  Raises ConfigError for a setting that
+        cannot be applied, and HostError.
         """
         resources = resources or {}
         settings = self.settings(resources, where)
@@ -229,7 +230,7 @@ class SystemdCgroup(Cgroup):
     def _start(self, settings: list[Setting], devices: DeviceRules) -> None:
         """Start the unit; if a failed unit has the same name, reset the failed unit and try again.
 
-        Raises ConfigError and HostError.
+        Raises ConfigError for a setting that systemd refuses, and HostError.
         """
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 
@@ -249,7 +250,10 @@ class SystemdCgroup(Cgroup):
     def _properties(
         self, settings: list[Setting], devices: DeviceRules, version: int
     ) -> list[Property]:
-        """Return the new unit's properties: those of limits, overridden by those of annotations."""
+        """Return the new unit's properties, which enforce ``settings`` and ``devices``.
+
+        Properties from annotations override the others.  ``version`` is systemd's version.
+        """
         properties: list[Property] = [
             ("Description", "s", f"{PREFIX}: {self._name}"),
             ("DefaultDependencies", "b", False),

@@ -237,7 +237,10 @@ def _answers(docker: str) -> bool:
 
 
 def _knows(docker: str, request: Request) -> bool:
-    """Return whether the running dockerd has the requested runtime, as its default if requested."""
+    """Return whether the running dockerd knows ociruntime as a runtime.
+
+    If ``request.default`` is set, it must also be the default runtime.
+    """
     shown = ask(docker, "--host", docker_host(), "info", "--format", "{{json .}}")
     try:
         document = json.loads(shown.out)

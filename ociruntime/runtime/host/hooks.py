@@ -221,7 +221,7 @@ def _outcome(
     """Wait for the hook to exit; return the reason why it failed, "" for success.
 
     If it takes more than ``timeout`` seconds, kills the hook, and our children except ``others``.
-    ``outputs`` are the descriptors of its output files, which are kept from growing too large.
+    ``outputs`` are the descriptors of its output files, which are truncated if they grow too large.
     """
     if not _exits_within(pid, timeout, outputs):
         _kill(pid, others)

@@ -49,8 +49,8 @@ def change_mounts(context: Context, container_id: str, path: str, *, remove: boo
     """Add the mounts listed in the file ``path`` to a container; with ``remove``, unmount them.
 
     The file holds a JSON array like ``mounts`` of config.json.  If one mount fails, none is added.
-    ``remove`` unmounts the last entry first.  Raises UsageError, ConfigError, NoSuchContainer,
-    NotRunning, StepError and HostError.
+    ``remove`` unmounts the last entry first.  Raises UsageError for an invalid id, ConfigError for
+    an invalid file, NoSuchContainer, NotRunning, StepError and HostError.
     """
     check_id(container_id)
     document: Any = parse(read(path), path.rpartition("/")[2])

@@ -228,7 +228,7 @@ def _unmount_once(root_mount: RootMount, pid: int, started: int, log: Log) -> bo
 
 
 def _end_creator(root_mount: RootMount) -> None:
-    """Kill an executor left by a killed ``create``, which may be about to attach the mount.
+    """Kill the executor of a killed ``create``: it may be about to attach the mount.
 
     Raises HostError if the executor does not exit.
     """

@@ -21,7 +21,10 @@ def state(context: Context, container_id: str) -> dict[str, Any]:
 
 
 def describe_container(container: Container) -> dict[str, Any]:
-    """Return the state document of a loaded container.  Raises NoSuchContainer, HostError."""
+    """Return the state document of a loaded container.
+
+    Raises NoSuchContainer if it was deleted in the meantime, and HostError.
+    """
     status = container.status()
     pid = 0 if status == STOPPED else container.pid
     try:

@@ -84,7 +84,7 @@ def _restrict(
 
 
 def compile_user(job: Compilation, process: Process, late_policy: bool = False) -> None:
-    """Append operations that set the bounding set, then the user, then the other sets.
+    """Append operations for the bounding set, then the user, then the other capability sets.
 
     ``late_policy``: keep CAP_SYS_NICE until the next ``add_capabilities``, for a scheduling policy
     that is set in between.

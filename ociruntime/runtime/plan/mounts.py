@@ -146,8 +146,9 @@ def compile_read_only_mounts(job: Compilation) -> None:
 def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) -> bool:
     """Return whether the runtime itself may create files in this mount after mounting it.
 
-    Symbolic links in the image hide which mount contains a mount point.  Therefore any later mount
-    counts, unless one covers this mount.
+    That is so for /dev, and for a tmpfs before other mounts, whose mount points may be in it.
+    Symbolic links in the image hide whether they are.  A tmpfs that a later mount covers does not
+    count.
     """
     if target == "/dev":
         return True

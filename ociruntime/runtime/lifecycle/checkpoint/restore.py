@@ -446,8 +446,8 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     """Restore a container from CRIU images; return its init's exit status, or 0 with ``detach``.
 
     The images define the processes, config.json everything else.  After an error, nothing is left
-    behind.  Raises UsageError, ConfigError, ContainerExists, ContainerError, CriuError, HookError
-    and HostError.
+    behind.  Raises UsageError for an invalid id or option, ConfigError, ContainerExists,
+    ContainerError, CriuError, HookError and HostError.
     """
     check_id(options.id)
     program = find_criu(criu.program)
