@@ -299,7 +299,7 @@ def _interrupt(number: int, _frame: object) -> None:
 
 
 def heed_ignored_signals() -> None:
-    """Reset signals that the caller has set to be ignored (nohup(1)) to their default actions.
+    """Reset the signals that the caller ignores (nohup(1)) to their default actions.
 
     Programs that we start inherit ignored signals, so SIGHUP could not end them.  SIGPIPE and
     SIGXFSZ are skipped: Python itself ignores them, and resets them for programs that it starts.

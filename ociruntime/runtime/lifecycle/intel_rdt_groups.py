@@ -152,7 +152,7 @@ def find_mountpoint(mountinfo: str) -> str:
 
 
 def inspect(mount: str, path: str) -> tuple[bool, str, bool]:
-    """Return (the group ``path`` exists, its schemata, the processor can monitor groups).
+    """Return (whether the group ``path`` exists, its schemata, whether groups can be monitored).
 
     ``mount`` is the mount point of resctrl.  Raises HostError.
     """

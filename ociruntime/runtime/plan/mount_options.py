@@ -185,7 +185,10 @@ def _split(data: str) -> list[str]:
 
 
 def _whole_access_time(on: int, off: int) -> int:
-    """Return ``off``, extended to all access time bits if one changes (mount_setattr(2))."""
+    """Return the mask ``off``, with all access time bits if ``on`` or ``off`` has any of them.
+
+    mount_setattr(2) requires that.
+    """
     if (on | off) & MOUNT_ATTR__ATIME:
         return off | MOUNT_ATTR__ATIME
     return off

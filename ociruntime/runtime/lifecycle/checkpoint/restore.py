@@ -324,8 +324,8 @@ class Restoration(Creation):
     def _restored(self) -> set[int]:
         """Return the pids of all restored processes.
 
-        These are the init's descendants, because the images may put processes into other cgroups,
-        and the members of the container's cgroup.
+        These are the members of the container's cgroup, and the init's descendants: the images may
+        put processes into other cgroups.
         """
         pids = descendants(self._first, with_namespace=False) if self._first else []
         return {*pids, *self._prepared.cgroup.processes()} - {self._session.pid}
