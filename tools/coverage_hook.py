@@ -6,6 +6,7 @@ programs start without ``site``, which would load the coverage tool, and end wit
 
 from __future__ import annotations
 
+import atexit
 import os
 import posix
 import sys
@@ -41,6 +42,7 @@ def start() -> None:
         finally:  # it has failed
             counter.start()
 
+    atexit.register(save)  # a test session ends like any program
     for module in (posix, os):
         vars(module)["_exit"] = counted_exit
         vars(module)["execv"] = vars(module)["execve"] = counted_execution
