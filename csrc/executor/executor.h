@@ -92,6 +92,9 @@ int fail_detail(struct executor *x, const char *call, const char *argument, cons
 int send_message(int fd, const void *data, size_t size, int attached_fd);
 int send_short(struct executor *x, int fd, uint32_t kind, uint32_t value, int attached_fd);
 void report_failure(struct executor *x);
+/* Return true for an error that goes away by itself, after a pause if the kernel is short of memory
+ * or descriptors.  A created container must outlive such a moment: nobody would start it again. */
+bool passes(int error);
 void await_go(int fd);
 void await_go_with(int fd, struct go_files *files);
 int present_mount(struct executor *x, int fd);
