@@ -140,8 +140,9 @@ def _is_named(parent_fd: int, name: str, fd: int) -> bool:
 
 
 def _finish_other(parent_fd: int, volume_fd: int, name: str) -> None:
-    """Finish moving a complete copy, which a killed process has left, to the volume ``name``.
+    """Move the files of a complete copy, which a killed process has left, to the volume ``name``.
 
+    ``volume_fd`` is a descriptor of the volume, ``parent_fd`` of the directory that contains it.
     Does nothing if there is no complete copy.
     """
     try:
