@@ -211,7 +211,7 @@ def remove_cgroups(paths: list[str]) -> list[str]:
 
 
 def _kill(paths: list[str], left: list[str]) -> None:
-    """Send SIGKILL to the processes in the cgroups once; the caller repeats this for new ones.
+    """Send SIGKILL once to all processes in cgroups; the caller repeats this for new processes.
 
     ``paths`` are cgroups that can be killed as a whole (cgroup v2), ``left`` the cgroups whose
     processes are killed one by one.
@@ -329,9 +329,9 @@ def _delete(root: str, entries: list[str], runtime: str) -> list[str]:
 
 
 def _delete_container(program: str, root: str, container: str) -> str:
-    """Run ``delete --force`` of the runtime ``program`` for ``container``.
+    """Run ``delete --force`` of the OCI runtime ``program`` for ``container``.
 
-    Returns the error message, or "" on success.
+    ``root`` is the runtime's state root.  Returns the error message, or "" on success.
     """
     import subprocess
 
