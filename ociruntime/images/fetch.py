@@ -196,7 +196,7 @@ def _verifier_for(
 
 
 def _reads_source(reference: Reference, policy: str) -> bool:
-    """Return whether the registry must be asked, or the local file read, despite a stored image.
+    """Return whether to ask the registry, or read the local file, even for a stored image.
 
     The policy ``new`` also reads local files again: that is cheap, and they may have changed.
     """
