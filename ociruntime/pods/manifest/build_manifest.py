@@ -467,7 +467,7 @@ def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def environment_of(settings: dict[str, Any]) -> dict[str, str]:
-    """Return an image's environment variables, without entries that are not NAME=VALUE.
+    """Return an image's environment variables as {name: value}; skip malformed entries.
 
     ``settings`` is the member ``config`` of the image configuration.
     """
