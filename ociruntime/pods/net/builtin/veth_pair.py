@@ -187,7 +187,7 @@ AF_INET = 2
 
 
 def add_rules(call: PluginCall, networks: list[Network], bridge: str = "") -> None:
-    """Add packet filter rules to ``call.rules`` that masquerade and isolate the pod.
+    """Add rules to ``call.rules`` that masquerade the pod's packets and isolate its network.
 
     ``networks`` are the pod's addresses, ``bridge`` is the host's bridge of an isolated network.
     Isolation covers both IP families even if the pod has only IPv4 addresses, because a pod can use
