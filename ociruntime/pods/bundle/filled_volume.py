@@ -39,8 +39,9 @@ def fill(
 
     ``tree`` is the image's root directory.  Also copies the owner, mode and attributes of ``path``
     itself.  Does nothing if the image has no directory ``path``, or if ``volume`` is a symbolic
-    link or a mount point.  ``users`` and ``budget`` are passed to ``copy_tree``.  Raises HostError
-    if a file cannot be copied, and any exception that ``budget`` raises.
+    link or a mount point.  ``users`` is (first host id, number of ids) of the pod's user
+    namespace, or None.  ``budget`` is called with the stat result of each file before the file is
+    copied.  Raises HostError if a file cannot be copied, and any exception that ``budget`` raises.
     """
     parent, _, name = volume.rpartition("/")
     opened: list[int] = []
