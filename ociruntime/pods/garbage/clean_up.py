@@ -307,9 +307,10 @@ def _entries(path: str) -> list[str]:
 
 
 def _id_in(entry: str) -> str:
-    """Return the container id in ``entry``, the name of a state directory.
+    """Return the container id in ``entry``, the name of a container's state directory.
 
-    An interrupted ``create`` or ``delete`` leaves a prefix, which is removed.  A suffix stays.
+    This is ``entry`` without the prefix .creating- or .deleting-, which the name has if ``create``
+    or ``delete`` was interrupted.
     """
     for prefix in _PREFIXES:
         entry = entry.removeprefix(prefix)
