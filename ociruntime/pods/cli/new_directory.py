@@ -1,4 +1,4 @@
-"""Create a directory or file at a path that the user has given, atomically."""
+"""Create a directory or file atomically, at a path that the user has given."""
 
 from __future__ import annotations
 
