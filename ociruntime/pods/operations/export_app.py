@@ -205,7 +205,7 @@ class _Hashing:
 
 
 def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
-    """Call ``write`` with a file-like object, and write its data gzip-compressed to ``file``.
+    """Call ``write`` with a file-like object; what it writes there is gzipped into ``file``.
 
     Returns the layer with the digests of the compressed and of the uncompressed data.
     """
