@@ -1,4 +1,4 @@
-"""Send requests to a pod's monitor, which ``pods/monitor/control_requests.py`` handles."""
+"""Send requests to a pod's monitor, where ``pods/monitor/control_requests.py`` handles them."""
 
 from __future__ import annotations
 
