@@ -106,8 +106,8 @@ class Parts:
     """A stream of the decompressed bytes of gzip, xz or bzip2 data, which has one or more parts.
 
     A part is a gzip member, an xz stream or a bzip2 stream.  ``read`` raises ImageError for damaged
-    or truncated data, and for more parts than the limit of files in an archive: programs that write
-    several parts write at most one for each file.  ``what`` names the data in error messages.
+    or truncated data, and if there are more parts than the limit ``files``: common programs write
+    at most one part for each file of an archive.  ``what`` names the data in error messages.
     """
 
     kind = ""
