@@ -67,7 +67,7 @@ class Inside:
 
 
 class _Walk:
-    """The resolution of one path.
+    """The resolution of one path inside a tree, component by component.
 
     ``fds`` contains descriptors of the directories on the path so far, from the root on; ``names``
     contains their names, without the root.
