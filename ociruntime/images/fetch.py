@@ -155,7 +155,7 @@ def _by_name(
 
 
 def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Reference:
-    """Return ``reference`` with the kind ``path`` replaced by the format detected from the file.
+    """Return ``reference``, whose kind is ``path``, with the kind that is detected from its file.
 
     If the file no longer exists, returns the reference of a stored image that was imported from
     this path.
