@@ -192,9 +192,9 @@ def examine(tmp_path: Path, config: Json) -> list[Fault]:
 
 
 def test_config_without_an_object(tmp_path: Path) -> None:
-    assert [each[:2] for each in examine(tmp_path, [])] == [
-        ("config.json", "must be an object, got an array")
-    ]
+    (found,) = examine(tmp_path, [])
+    assert found.where == "config.json"
+    assert "an object, got an array" in found.message
 
 
 def test_host_error_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

