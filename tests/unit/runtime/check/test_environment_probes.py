@@ -122,7 +122,7 @@ def test_systemd_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("rootless", "expected"),
     [
-        (False, (OK, "not needed by root")),
+        (False, (OK, "not needed")),
         (True, (LIMITED, "newuidmap is not installed")),
     ],
 )
@@ -172,7 +172,7 @@ class WithEngines(MadeUp):
         (
             "Docker",
             {"dockerd": "/usr/bin/dockerd"},
-            (OK, "use ociruntime (ociruntime setup docker)"),
+            (OK, "(ociruntime setup docker)"),
         ),
         (
             "Docker",
