@@ -141,7 +141,7 @@ def test_no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posix, "memfd_create", no_descriptor)
     with pytest.raises(HostError, match="memory file: too many open files"):
         plan_file(b"plan")
-    monkeypatch.setattr(spawn._socket, "socketpair", no_descriptor)
+    monkeypatch.setattr("_socket.socketpair", no_descriptor)
     with pytest.raises(HostError, match="socket pair: too many open files"):
         spawn._pair()
 
