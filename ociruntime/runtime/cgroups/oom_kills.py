@@ -39,11 +39,13 @@ class OomNotice:
         if version == 2:
             self.fd = control
             return
-        self.fd = posix.eventfd(0, posix.EFD_CLOEXEC | posix.EFD_NONBLOCK)
+        self.fd = -1
         try:
+            self.fd = posix.eventfd(0, posix.EFD_CLOEXEC | posix.EFD_NONBLOCK)
             write(f"{directory}/cgroup.event_control", f"{self.fd} {control}")
         except OSError as error:
-            self.close()
+            if self.fd >= 0:
+                self.close()
             raise failure(f'subscribe to OOM notifications of "{path}"', error) from None
         finally:
             posix.close(control)

@@ -115,7 +115,6 @@ FILLED: dict[str, Json] = {
     "root.path": "rootfs",
     "process": {"user": _USER, "args": ["sh"], "cwd": "/"},
     "process.args": ["sh"],
-    "process.args[0]": "sh",
     "process.cwd": "/",
     "process.user": _USER,
     "process.user.uid": 0,
@@ -212,13 +211,10 @@ class Document:
         return self._fill(where, steps, parents) or self._remove_around(steps, parents)
 
     def _fill(self, where: str, steps: list[str | int], parents: list[Json]) -> bool:
-        if where not in FILLED or where in self._filled() or not _holds(parents[-2], steps[-1]):
+        if where not in FILLED or where in self._filled() or not isinstance(parents[-2], dict):
             return False
         self._touched += [where, f"filled {where}"]
-        if isinstance(steps[-1], int):
-            parents[-2].append(FILLED[where])
-        else:
-            parents[-2][steps[-1]] = copy.deepcopy(FILLED[where])
+        parents[-2][steps[-1]] = copy.deepcopy(FILLED[where])
         return True
 
     def _remove_around(self, steps: list[str | int], parents: list[Json]) -> bool:
@@ -278,7 +274,3 @@ def _has(value: Json, step: str | int) -> bool:
     if isinstance(step, int):
         return isinstance(value, list) and step < len(value)
     return isinstance(value, dict) and step in value
-
-
-def _holds(value: Json, step: str | int) -> bool:
-    return isinstance(value, list if isinstance(step, int) else dict)

@@ -32,7 +32,10 @@ LEFT_OUT = ("find_executable",)  # the root filesystem has no program
 
 def trial(host: Host) -> Answer:
     """Create and remove a test container; report the error that ``create`` reports, if any."""
-    directory = tempfile.mkdtemp(prefix="ociruntime-check-")
+    try:
+        directory = tempfile.mkdtemp(prefix="ociruntime-check-")
+    except OSError as error:
+        return Answer(MISSING, f"create a temporary directory: {error.strerror}")
     try:
         config: Json = default_config(host.rootless, os.geteuid(), os.getegid())
         config["process"]["terminal"] = False
@@ -43,7 +46,7 @@ def trial(host: Host) -> Answer:
     except RuntimeFailure as error:
         return Answer(MISSING, error.message, remedy=error.hint)
     except OSError as error:
-        return Answer(MISSING, f"create a temporary directory: {error.strerror}")
+        return Answer(MISSING, f"create a test container: {error.strerror}")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     return Answer(OK, f"created and removed a test container ({len(plan.operations)} operations)")

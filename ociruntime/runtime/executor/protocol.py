@@ -207,7 +207,10 @@ class Expected:
         self._others = [SENDERS[code] for code in codes[:end] if code in SENDERS]
 
     def take(self, message: Message) -> None:
-        """Check the next message.  Raises StepError if the plan does not send it at this point."""
+        """Check the next message.  Raises StepError if the plan does not send it at this point.
+
+        Closes the descriptor of a refused message.
+        """
         if message.kind == ops.MESSAGE_FAILURE:
             return  # the executor sends nothing after a FAILURE
         if message.kind == ops.MESSAGE_STAGE:
@@ -217,6 +220,8 @@ class Expected:
         elif message.kind in self._others:
             self._others.remove(message.kind)
             return
+        if message.fd >= 0:
+            posix.close(message.fd)
         raise unexpected(message)
 
 

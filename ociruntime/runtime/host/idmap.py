@@ -216,10 +216,14 @@ def granted_ranges(text: str, name: str, uid: int) -> list[tuple[int, int]]:
 
 
 def is_granted(first: int, size: int, granted: Sequence[tuple[int, int]], own: int) -> bool:
-    """Return whether newuidmap(1) allows a range: inside a granted one, or only the id ``own``."""
+    """Return whether newuidmap(1) allows a range: all ids are granted, or it is only ``own``."""
     if (first, size) == (own, 1):
         return True
-    return any(start <= first and first + size <= start + count for start, count in granted)
+    end = first + size
+    for start, count in sorted(granted):
+        if start <= first < start + count:
+            first = start + count  # adjacent ranges count as one
+    return first >= end
 
 
 def user_name(uid: int) -> str:

@@ -239,5 +239,6 @@ class Execution:
     def _abandon(self) -> None:
         """Kill the executor, and a child that it has forked but not yet reported."""
         self.executor.discard()
-        if self.master >= 0:
-            posix.close(self.master)
+        for fd in (self.master, self._listener):
+            if fd >= 0:
+                posix.close(fd)

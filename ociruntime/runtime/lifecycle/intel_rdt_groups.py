@@ -7,6 +7,7 @@ paths, so that tests can use ordinary directories.
 from __future__ import annotations
 
 import posix
+from collections.abc import Callable
 from errno import ENOSPC
 from typing import Any
 
@@ -70,10 +71,14 @@ def follow(directory: str, pid: int) -> None:
         write("linux.intelRdt", file, str(pid), mount)
 
 
-def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> None:
+def change(
+    config: Config, container_id: str, l3_cache: str, bandwidth: str
+) -> Callable[[], list[str]]:
     """Change the schemata of a container's resctrl group; restore them after an error.
 
-    ``l3_cache`` and ``bandwidth`` are schemata lines, "" to leave them unchanged.
+    ``l3_cache`` and ``bandwidth`` are schemata lines, "" to leave them unchanged.  Returns a
+    function that restores the previous schemata, and returns a message for each line that the
+    kernel refuses.
 
     Raises UsageError if the container has no resctrl group, ConfigError if resctrl is not mounted,
     RuntimeFailure if it refuses a line, and HostError.
@@ -89,13 +94,24 @@ def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> 
     path = group_path(rdt, container_id, mount)
     _, before, _ = inspect(mount, path)
     schemata = lines({"l3CacheSchema": l3_cache, "memBwSchema": bandwidth})
+
+    def restore() -> list[str]:
+        errors = []
+        for line in before.splitlines():
+            try:
+                write("linux.intelRdt", f"{path}/schemata", line, mount)
+            except RuntimeFailure as error:
+                errors.append(error.message)
+        return errors
+
     try:
         for where, line in schemata:
             write(where, f"{path}/schemata", line, mount)
-    except RuntimeFailure:
-        for line in before.splitlines():
-            write("linux.intelRdt", f"{path}/schemata", line, mount)
+    except RuntimeFailure as failure:
+        if errors := restore():
+            failure.message += f"; not restored: {', '.join(errors)}"
         raise
+    return restore
 
 
 def leave(directory: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from ociruntime.base.errors import HostError, NotRunning
@@ -45,11 +46,13 @@ def update(
         limits = Update(container.cgroup(), to_write(change, after), WHERE)
         with HeldSignals():  # a signal would leave some limits changed, or all of them unrecorded
             limits.write()
+            restore_schemata: Callable[[], list[str]] = list
             try:
-                _write_schemata(container, l3_cache, bandwidth)
+                if l3_cache or bandwidth:
+                    restore_schemata = _write_schemata(container, l3_cache, bandwidth)
                 _store(container, after)
             except BaseException:
-                for failure in limits.undo():
+                for failure in limits.undo() + restore_schemata():
                     context.log.warning(
                         f'cannot roll back the update of container "{container_id}", '
                         f"a limit stays changed: {failure}"
@@ -84,11 +87,10 @@ def _checked(document: object) -> dict[str, Any]:
     return change
 
 
-def _write_schemata(container: Container, l3_cache: str, bandwidth: str) -> None:
-    if l3_cache or bandwidth:
-        from ociruntime.runtime.lifecycle.intel_rdt_groups import change
+def _write_schemata(container: Container, l3_cache: str, bandwidth: str) -> Callable[[], list[str]]:
+    from ociruntime.runtime.lifecycle.intel_rdt_groups import change
 
-        change(container.config(), container.id, l3_cache, bandwidth)
+    return change(container.config(), container.id, l3_cache, bandwidth)
 
 
 def _store(container: Container, resources: dict[str, Any]) -> None:

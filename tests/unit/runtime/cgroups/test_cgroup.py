@@ -375,3 +375,96 @@ def test_a_host_without_cgroups() -> None:
     assert (cgroup.open_v2(), cgroup.processes(), cgroup.frozen()) == (-1, [], False)
     with pytest.raises(ConfigError, match=r"^linux\.resources\.devices"):
         cgroup.create({"devices": [{"allow": False}]})
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.EBUSY, "enables controllers"),
+        (errno.EACCES, "delegated"),
+        (errno.ENOSPC, "cpuset.mems"),
+        (errno.ESRCH, "has exited"),
+        (errno.EOPNOTSUPP, "threaded"),
+        (errno.EIO, ""),
+    ],
+)
+def test_refused_entry(layout: Layout, tmp_path: Path, number: int, hint: str) -> None:
+    """The executor reports which of the v1 cgroups it could not enter."""
+    cgroup = Cgroup.plan(layout, None, "c1")
+    error = cgroup.entry_failure(71, 1, OSError(number, os.strerror(number)))
+    assert error.message.startswith(f"move process 71 into cgroup {tmp_path}/systemd/c1: ")
+    assert error.errno == number
+    assert hint in error.hint
+    assert bool(error.hint) is bool(hint)
+
+
+def test_entrances(layout: Layout, tmp_path: Path) -> None:
+    """If one of them cannot be opened, the others are closed."""
+    cgroup = Cgroup.plan(layout, None, "c1")
+    cgroup.create(None)
+    (tmp_path / "pids/c1/tasks").touch()
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(HostError, match=r'open cgroup ".*/systemd/c1": no such file'):
+        cgroup.open_v1_entrances()
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_not_made_ahead(tmp_path: Path) -> None:
+    """On a host with only one version, there is nothing to create in the meantime."""
+    for version in (1, 2):
+        layout = Layout(f"v{version}", (Hierarchy((), "x", str(tmp_path), version),))
+        assert not Cgroup.plan(layout, None, "c1").make_v2()
+    assert directories(tmp_path) == []
+
+
+def test_failed_creation_that_cannot_be_undone(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first error is reported; a later command removes what the record names."""
+    cgroup = Cgroup.plan(layout, None, "c1")
+    record = stored(cgroup)
+
+    def fail(*_: object) -> None:
+        raise HostError("x", OSError(errno.EBUSY, os.strerror(errno.EBUSY)))
+
+    def enable(self: Cgroup, settings: object) -> None:
+        raise ConfigError("linux.resources", "refused")
+
+    monkeypatch.setattr(Cgroup, "_enable", enable)
+    with monkeypatch.context() as patch:
+        patch.setattr("ociruntime.runtime.cgroups.cgroup.remove_all", fail)
+        with pytest.raises(ConfigError, match="refused"):
+            cgroup.create(None)
+    assert (tmp_path / "pids/c1").is_dir()
+    record.remove()
+    assert directories(tmp_path) == ["pids", "systemd", "unified"]
+
+
+@pytest.mark.parametrize(
+    ("number", "refused"), [(0, False), (errno.ENODEV, False), (errno.EACCES, True)]
+)
+def test_v1_processes_are_frozen_while_they_are_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, refused: bool
+) -> None:
+    """So that none can fork; the cgroup may be removed in the meantime."""
+    seen: list[str] = []
+
+    def write(path: str, value: str) -> None:
+        assert path == f"{tmp_path}/c1/freezer.state"
+        seen.append(value)
+        if value == "FROZEN" and number:
+            raise OSError(number, os.strerror(number), path)
+
+    (tmp_path / "c1").mkdir()
+    (tmp_path / "c1/cgroup.procs").write_text("41\n")
+    cgroup = Cgroup.plan(Layout("v1", (Hierarchy(("freezer",), "", str(tmp_path), 1),)), None, "c1")
+    cgroup.placements[0].existing = 0
+    monkeypatch.setattr(cgroup_processes, "kill_each", lambda _: seen.append("kill"))
+    monkeypatch.setattr(control_files, "write", write)
+    monkeypatch.setattr("ociruntime.runtime.cgroups.freezer.write", write)
+    if refused:
+        with pytest.raises(HostError, match=r'freeze cgroup ".*/c1": permission denied'):
+            cgroup.kill()
+    else:
+        cgroup.kill()
+        assert seen == ["FROZEN", "kill", "THAWED"]

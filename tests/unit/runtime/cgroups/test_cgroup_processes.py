@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from ociruntime.runtime.cgroups.cgroup_processes import kill_each, tree
+import pytest
+
+from ociruntime.base.errors import HostError
+from ociruntime.runtime.cgroups import cgroup_processes
+from ociruntime.runtime.cgroups.cgroup_processes import (
+    _kill,
+    kill_each,
+    kill_unified,
+    pids,
+    tree,
+    wait_for,
+)
 from tests.support.processes import ends_with_few_descriptors
 
 DEPTH = 1500
@@ -65,3 +79,94 @@ def test_more_processes_than_descriptors(tmp_path: Path) -> None:
         kill_each([str(tmp_path)])
 
     assert ends_with_few_descriptors(act) == [-signal.SIGKILL] * 40
+
+
+def failing(number: int) -> Callable[..., Any]:
+    """Return a function that fails with the errno ``number``."""
+
+    def fail(path: object = None, *_: object) -> None:
+        raise OSError(number, os.strerror(number), path)
+
+    return fail
+
+
+def test_threaded_cgroup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel refuses to list its processes, but lists their threads."""
+    answers: dict[str, str | int] = {
+        "cgroup.procs": errno.EOPNOTSUPP,
+        "cgroup.threads": "7\n0\n8\n",
+    }
+
+    def read(path: str) -> str:
+        answer = answers[os.path.basename(path)]
+        if isinstance(answer, int):
+            raise OSError(answer, os.strerror(answer))
+        return answer
+
+    monkeypatch.setattr(cgroup_processes, "read", read)
+    assert pids(str(tmp_path)) == [7, 8], "0 is a process of another pid namespace"
+    answers["cgroup.threads"] = errno.EOPNOTSUPP
+    assert pids(str(tmp_path)) == []
+    answers["cgroup.procs"] = errno.EACCES
+    with pytest.raises(HostError, match=r'/cgroup\.procs": permission denied'):
+        pids(str(tmp_path))
+
+
+def test_unreadable_cgroup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup_processes, "cgroup_tree", failing(errno.EMFILE))
+    with pytest.raises(HostError, match=f'list "{tmp_path}": too many open'):
+        list(tree(str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("number", "exists", "killed"),
+    [
+        (errno.ENODEV, True, True),  # removed between open(2) and write(2)
+        (errno.ENOENT, False, True),
+        (errno.ENOENT, True, False),  # before Linux 5.14
+        (errno.EOPNOTSUPP, True, False),  # a threaded cgroup
+    ],
+)
+def test_kill_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, exists: bool, killed: bool
+) -> None:
+    """Nothing is left to kill if the cgroup is gone; else the caller kills one by one."""
+    monkeypatch.setattr(cgroup_processes, "write", failing(number))
+    directory = tmp_path if exists else tmp_path / "gone"
+    assert kill_unified(str(directory)) is killed
+
+
+def test_refused_kill_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup_processes, "write", failing(errno.EACCES))
+    with pytest.raises(HostError, match=r'/cgroup\.kill": permission denied'):
+        kill_unified(str(tmp_path))
+
+
+def test_refused_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has exited is no failure; one of another user is."""
+    monkeypatch.setattr("_signal.pidfd_send_signal", failing(errno.ESRCH))
+    _kill(5, 71)
+    monkeypatch.setattr("_signal.pidfd_send_signal", failing(errno.EPERM))
+    with pytest.raises(HostError, match="kill process 71: operation not permitted"):
+        _kill(5, 71)
+
+
+def test_unending_forks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cgroup in which a new process appears in every round is given up at some time."""
+    (tmp_path / "cgroup.procs").write_text("1\n")
+    rounds: list[list[int]] = []
+
+    def signal_pinned(new: list[int], *_: object) -> None:
+        rounds.append(new)
+        (tmp_path / "cgroup.procs").write_text(f"{new[-1]}\n{new[-1] + 1}\n")
+
+    monkeypatch.setattr(cgroup_processes, "signal_pinned", signal_pinned)
+    kill_each([str(tmp_path)])
+    assert rounds == [[number + 1] for number in range(cgroup_processes._ROUNDS)]
+
+
+def test_wait() -> None:
+    answers = [False, False, True]
+    assert wait_for(lambda: answers.pop(0), 5.0) is True
+    assert answers == []
+    assert wait_for(lambda: False, 0.001) is False

@@ -210,3 +210,43 @@ def test_a_file_that_the_kernel_gives_in_pieces(
     monkeypatch.setattr(posix, "read", lambda fd, size: whole(fd, min(size, 4066)))
     assert control_files.read(str(tmp_path / "file")) == text
     assert read_file(str(tmp_path / "file")) == text.encode()
+
+
+def test_short_write(cgroup: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each write(2) is a command: the rest of a value must not follow as another one."""
+    fill(cgroup, x="")
+    monkeypatch.setattr(posix, "write", lambda fd, data: len(data) - 1)
+    with pytest.raises(OSError, match="short write") as caught:
+        control_files.write(f"{cgroup}/x", "12")
+    assert caught.value.errno == errno.EIO
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.EROFS, "mounted read-only"),
+        (errno.EACCES, "no permission"),
+        (errno.EPERM, "no permission"),
+        (errno.EIO, ""),
+    ],
+)
+def test_hint_of_a_failure(number: int, hint: str) -> None:
+    error = control_files.failure("create x", OSError(number, os.strerror(number)))
+    assert hint in error.hint
+    assert bool(error.hint) is bool(hint)
+    assert control_files.failure("create x", OSError(number, ""), "mine").hint == "mine"
+
+
+def test_hints_without_their_facts(cgroup: Path) -> None:
+    """Without the files that explain a refusal, there is no hint."""
+    assert control_files._memory_in_use(str(cgroup)) == ""
+    assert control_files._parent_offers(str(cgroup / "c1")) == ""
+    fill(cgroup, cpuset__cpus="\n", cpuset__cpus__effective="0-1\n", memory__current="7\n")
+    assert control_files._memory_in_use(str(cgroup)).endswith(" 7 bytes")
+    assert control_files._parent_offers(str(cgroup / "c1")).endswith(" cpus 0-1")
+
+
+def test_gone() -> None:
+    numbers = (errno.ENOENT, errno.ENODEV, errno.ESRCH, errno.EACCES)
+    answers = [control_files.gone(OSError(number, "")) for number in numbers]
+    assert answers == [True, True, True, False]

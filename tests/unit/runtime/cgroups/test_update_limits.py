@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ociruntime.base.errors import ConfigError, ContainerError, HostError
+from ociruntime.base.errors import ConfigError, ContainerError, HostError, RuntimeFailure
 from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.cgroup_directory import Placement
 from ociruntime.runtime.cgroups.hierarchies import Hierarchy
 from ociruntime.runtime.cgroups.shared_settings import Setting
-from ociruntime.runtime.cgroups.update_limits import Update, restoring
+from ociruntime.runtime.cgroups.update_limits import Update, previous, restoring
 
 FILES = {
     "cpu.weight": "100\n",
@@ -144,3 +144,46 @@ def test_without_a_cgroup() -> None:
 )  # fmt: skip
 def test_the_way_back(file: str, there: str, value: str, back: str) -> None:
     assert restoring(file, there, value) == back
+
+
+class Refusing(Told):
+    """A cgroup whose systemd unit refuses to restore the previous limits."""
+
+    __slots__ = ()
+
+    def set_unit_properties(self, settings: Sequence[Setting]) -> None:
+        super().set_unit_properties(settings)
+        if len(self.heard) > 1:
+            raise RuntimeFailure("systemd is gone")
+
+
+def test_unit_that_is_not_restored(cgroup: Told) -> None:
+    """The control files are restored all the same."""
+    refusing = Refusing(cgroup.path, cgroup.placements)
+    refusing.heard = []
+    update = Update(refusing, {"pids": {"limit": 7}}, "r")
+    update.write()
+    assert update.undo() == ["systemd is gone"]
+    assert content(cgroup) == BEFORE
+
+
+def test_limit_without_a_previous_value(cgroup: Told, tmp_path: Path) -> None:
+    """A file that this kernel does not have, or that cannot be read, has nothing to restore."""
+    directory = Path(cgroup.placements[0].directory)
+    setting = Setting(2, "pids", (("gone", "1"), ("pids.max", "7")), "r")
+    found = previous(setting, str(directory))
+    assert found is not None
+    assert found.files == (("pids.max", "50"),)
+    assert previous(Setting(2, "pids", (("gone", "1"),), "r"), str(directory)) is None
+    (directory / "pids.max").unlink()
+    (directory / "pids.max").mkdir()
+    assert previous(setting, str(directory)) is None
+
+
+def test_unreadable_usage(cgroup: Told) -> None:
+    """Without the usage, nothing is written."""
+    Path(cgroup.placements[0].directory, "memory.current").unlink()
+    memory = {"limit": 2000, "checkBeforeUpdate": True}
+    with pytest.raises(HostError, match=r'r\.memory.*: read ".*/memory\.current": no such file'):
+        Update(cgroup, {"pids": {"limit": 7}, "memory": memory}, "r").write()
+    assert cgroup.heard == []

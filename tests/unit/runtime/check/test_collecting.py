@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ociruntime.base.errors import ConfigError
+from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.base.json_text import parse
+from ociruntime.runtime.check import check_bundle
 from ociruntime.runtime.check.check_bundle import (
     Document,
+    _warning,
     check_config,
     collect,
+    examine_bundle,
     path_of,
     steps_of,
 )
@@ -23,6 +27,7 @@ from ociruntime.runtime.cli.check import bundle_text, bundle_values, uncoloured
 from ociruntime.runtime.spec.check_shape import check_shape
 from ociruntime.runtime.spec.default_config import default_config
 from tests.errors.broken_bundles import BROKEN_BUNDLES, BrokenBundle
+from tests.unit.runtime.check.made_up_host import MadeUp
 
 LOADING = [entry for entry in BROKEN_BUNDLES if entry.stage == "spec" and entry.config()]
 
@@ -145,3 +150,60 @@ def test_executable(tmp_path: Path, mode: int, uid: int, able: bool) -> None:
     file.write_text("")
     file.chmod(mode)
     assert executable(str(file), {"uid": uid, "gid": 5}, {}) == able
+
+
+@pytest.mark.parametrize(("arguments", "where"), [([], "process.args"), ([""], "process.args[0]")])
+def test_no_program(arguments: list[str], where: str) -> None:
+    """The arguments get a substitute, so that the other checks continue."""
+    config: Any = default_config()
+    config["process"]["args"] = arguments
+    config["process"]["noNewPrivileges"] = "yes"
+    assert {each.where for each in faults_of(config)} == {where, "process.noNewPrivileges"}
+
+
+def test_a_check_that_never_passes() -> None:
+    """A faulty check ends after a limited number of faults."""
+    calls = []
+
+    def refuse(config: Json) -> None:
+        calls.append(config)
+        raise ConfigError("a[0]", "is wrong")
+
+    found: list[Fault] = []
+    assert not collect(Document({"a": [0] * 2000}), refuse, found)
+    assert len(calls) == len(found) == 1000
+    assert found[-1].where == "a[999]"
+
+
+def test_warning_without_a_path() -> None:
+    """A text before the colon that is not a JSON path belongs to the message."""
+    document = Document({"a": [1, 2]})
+    document.remove("a[0]")
+    assert _warning(document, "a[0]: is ignored") == Fault("a[1]", "is ignored", "", warning=True)
+    for text in ("nothing is limited", "on this host: nothing is limited"):
+        assert _warning(document, text) == Fault("", text, "", warning=True)
+
+
+def examine(tmp_path: Path, config: Json) -> list[Fault]:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    context: Any = SimpleNamespace()
+    options: Any = SimpleNamespace(config="", bundle=str(tmp_path))
+    return examine_bundle(context, options, MadeUp({}))
+
+
+def test_config_without_an_object(tmp_path: Path) -> None:
+    (found,) = examine(tmp_path, [])
+    assert found.where == "config.json"
+    assert "an object, got an array" in found.message
+
+
+def test_host_error_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the host, such as an unreadable file, does not hide the bundle's faults."""
+
+    def fail(*_: object) -> None:
+        raise HostError("read the cgroups", OSError(13, "Permission denied"), "ask root")
+
+    monkeypatch.setattr(check_bundle, "decide", fail)
+    found = examine(tmp_path, {**default_config(), "root": {"path": "gone"}})
+    assert [each.where for each in found] == ["root.path", ""]
+    assert found[1] == Fault("", "read the cgroups: permission denied", "ask root")

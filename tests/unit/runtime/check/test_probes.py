@@ -8,56 +8,19 @@ from typing import Any
 
 import pytest
 
-from ociruntime.base.linux import CAPABILITIES, NAMESPACE_FILES
+from ociruntime.base.linux import CAPABILITIES
 from ociruntime.runtime.check import environment_probes, kernel_probes
 from ociruntime.runtime.check.finding import (
     LIMITED,
     MISSING,
     OK,
     Answer,
-    Host,
     Probe,
     can_run,
     run_probes,
 )
 from ociruntime.runtime.cli.check import TABLES, coloured, host_text, host_values, uncoloured
-
-ALL_FILES = (*(f"/proc/self/ns/{file}" for file in NAMESPACE_FILES.values()), "/")
-
-
-class MadeUp(Host):
-    """A host of these files; ``refusal`` is the errno of every call, ``writes`` may be written."""
-
-    def __init__(
-        self,
-        files: dict[str, str],
-        *,
-        rootless: bool = False,
-        uid: int = 0,
-        refusal: int = errno.EINVAL,
-        writes: tuple[str, ...] = (),
-    ) -> None:
-        self.state_root = "/run/ociruntime"
-        self.rootless = rootless
-        self.uid = uid
-        self.files = files
-        self.refusal = refusal
-        self.writes = writes
-
-    def read(self, path: str) -> str:
-        return self.files.get(path, "")
-
-    def exists(self, path: str) -> bool:
-        return path in self.files or path in ALL_FILES
-
-    def writable(self, path: str) -> bool:
-        return path in self.writes
-
-    def program(self, name: str) -> str:
-        return self.files.get(name, "")
-
-    def call(self, number: int, *arguments: int | bytes | None) -> int:
-        return self.refusal
+from tests.unit.runtime.check.made_up_host import MadeUp
 
 
 def row(table: tuple[Probe, ...], name: str) -> Probe:
@@ -66,6 +29,21 @@ def row(table: tuple[Probe, ...], name: str) -> Probe:
 
 def status(**lines: str) -> dict[str, str]:
     return {"/proc/self/status": "".join(f"{key}:\t{value}\n" for key, value in lines.items())}
+
+
+def apparmor(label: str) -> MadeUp:
+    """Return a host with two AppArmor profiles, on which ``label`` is this process's label."""
+    return MadeUp(
+        {
+            "/sys/module/apparmor/parameters/enabled": "Y\n",
+            "/proc/self/attr/apparmor/current": label,
+            "/sys/kernel/security/apparmor/profiles": "a (enforce)\nb (complain)\n",
+        }
+    )
+
+
+def selinux(enforce: str) -> MadeUp:
+    return MadeUp({"/sys/fs/selinux/enforce": enforce, "/proc/self/attr/current": "a_t\0"})
 
 
 WITHOUT_RESOURCE = ((1 << 41) - 1) & ~(1 << CAPABILITIES.index("CAP_SYS_RESOURCE"))
@@ -162,6 +140,66 @@ CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
     ),
     ("state directory", environment_probes.INSTALLATION, MadeUp({}, writes=("/",)), OK, "/run"),
     ("criu", environment_probes.INSTALLATION, MadeUp({}), LIMITED, "not installed"),
+    (
+        "id-mapped mounts",
+        kernel_probes.KERNEL,
+        MadeUp({}, refusal=errno.ENOSYS),
+        LIMITED,
+        "mount_setattr",
+    ),
+    ("overlayfs", kernel_probes.KERNEL, MadeUp({}), LIMITED, "not loaded"),
+    (
+        "namespaces",
+        kernel_probes.KERNEL,
+        MadeUp({}, absent=("/proc/self/ns/time",)),
+        LIMITED,
+        "missing: time",
+    ),
+    (
+        "namespaces",
+        kernel_probes.KERNEL,
+        MadeUp({}, absent=("/proc/self/ns/pid", "/proc/self/ns/time")),
+        MISSING,
+        "missing: pid, time",
+    ),
+    (
+        "subordinate ids",
+        environment_probes.USERS,
+        MadeUp(
+            {"/etc/subuid": "4321:100000:65536\n", "/etc/subgid": "4321:200000:7\n"},
+            rootless=True,
+            uid=4321,
+        ),
+        OK,
+        "65536 uids, 7 gids for 4321",
+    ),
+    (
+        "capabilities",
+        environment_probes.PRIVILEGES,
+        MadeUp(status(CapEff="0"), uid=1000),
+        OK,
+        "unprivileged user",
+    ),
+    (
+        "capabilities",
+        environment_probes.PRIVILEGES,
+        MadeUp(status(CapEff="1ffffffffff")),
+        OK,
+        "all capabilities",
+    ),
+    ("AppArmor", environment_probes.PRIVILEGES, apparmor("unconfined\n"), OK, "2 profiles"),
+    ("AppArmor", environment_probes.PRIVILEGES, apparmor("web (unconfined)"), OK, "process web"),
+    (
+        "AppArmor",
+        environment_probes.PRIVILEGES,
+        apparmor("web (enforce)"),
+        LIMITED,
+        "web (enforce)",
+    ),
+    ("AppArmor", environment_probes.PRIVILEGES, apparmor(""), LIMITED, "process unknown"),
+    ("SELinux", environment_probes.PRIVILEGES, selinux("1"), OK, "enforcing, this process a_t"),
+    ("SELinux", environment_probes.PRIVILEGES, selinux("0\n"), OK, "permissive, this process a_t"),
+    ("systemd", environment_probes.CGROUPS, MadeUp({}), LIMITED, "not running"),
 ]
 
 

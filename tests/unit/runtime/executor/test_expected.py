@@ -82,6 +82,16 @@ def test_a_neighbour_s_message_moves_nothing(forged: Message) -> None:
         expected.take(forged)
 
 
+def test_descriptor_of_a_refused_message() -> None:
+    """It is closed: a caller of the library would keep one for each forged message."""
+    fd = os.open("/dev/null", os.O_RDONLY)
+    forged = Message(SHORT.pack(ops.MESSAGE_CONSOLE, 0, 0, 0), fd)
+    with pytest.raises(StepError, match="unexpected message: console"):
+        Expected([]).take(forged)
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(fd)
+
+
 def test_a_second_pid() -> None:
     expected = Expected([o.clone_process(terminal=0)])
     expected.take(message(ops.MESSAGE_INIT_PID))

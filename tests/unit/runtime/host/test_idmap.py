@@ -95,6 +95,17 @@ def test_is_granted(first: int, size: int, granted: bool) -> None:
     assert is_granted(first, size, [(100000, 65536)], own=1000) is granted
 
 
+@pytest.mark.parametrize(
+    ("first", "size", "granted"),
+    [(100, 30, True), (105, 25, True), (109, 2, True), (100, 31, False), (110, 25, False),
+     (119, 12, False), (140, 5, True)],
+)  # fmt: skip
+def test_adjacent_ranges_are_one(first: int, size: int, granted: bool) -> None:
+    """newuidmap(1) accepts ids that two lines of /etc/subuid grant together."""
+    ranges = [(120, 10), (100, 10), (110, 10), (140, 5)]
+    assert is_granted(first, size, ranges, own=1000) is granted
+
+
 def test_missing_line() -> None:
     text = missing_line("/etc/subuid", "ann", 5, 6, [])
     assert text.startswith("/etc/subuid grants ann no range; as root: echo ann:5:6 >>/etc/subuid")
