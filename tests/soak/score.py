@@ -34,7 +34,7 @@ TESTS = {
             "tests/runtime/test_console.py", "tests/runtime/test_run.py"),
 }  # fmt: skip
 # The suite of row S4, and the calls that are refused in its runs, with the error.
-SUITE = ("tests/executor", "tests/runtime", "tests/faults/test_old_kernel.py")
+SUITE = ("tests/executor", "tests/runtime")
 EVERY_CALL = "openat2,mount-api,close_range,faccessat2,statx,keyctl"
 OLD_KERNELS = {
     "openat2-ENOSYS": ("openat2", "ENOSYS"),
