@@ -16,7 +16,7 @@ from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepEr
 from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.base.process import start_time
 from ociruntime.runtime.executor.protocol import SHORT
-from ociruntime.runtime.host.mount_namespaces import MountId
+from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
 from ociruntime.runtime.lifecycle import mounts_add_remove as module
 from ociruntime.runtime.lifecycle.mounts_add_remove import AddedMount, check_removal
 from ociruntime.runtime.plan import operation_constructors as o
@@ -73,7 +73,7 @@ def carry_out(answer: bool = True) -> list[Any]:
 def test_mount(executor: FakeExecutor, answer: bool, reply: int) -> None:
     with open("/dev/null") as file:
         executor.send(ops.MESSAGE_MOUNT, fd=file.fileno())
-        number = module.mount_id(file.fileno())
+        number = mount_id(file.fileno())
     executor.send(ops.MESSAGE_STAGE, ops.STAGE_DONE)
     ((operation, found),) = carry_out(answer)
     assert operation is PLAN.operations[0]
