@@ -11,6 +11,7 @@ import pytest
 
 from ociruntime.base.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.base.json_text import dump
+from ociruntime.runtime.host.state_directory import Lock
 from ociruntime.runtime.lifecycle import container as module
 from ociruntime.runtime.lifecycle.container import Container, freezer_file, load, lock, owner_of
 from tests.unit.runtime.lifecycle.test_fast_path_record import changed
@@ -46,7 +47,7 @@ def test_lock(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     container, held = lock(str(root), "one")
     assert (container.id, container.pid) == ("one", 71)
     held.release()
-    monkeypatch.setattr(module.Lock, "acquire", lambda path, seconds: None)
+    monkeypatch.setattr(Lock, "acquire", lambda path, seconds: None)
     with pytest.raises(NoSuchContainer):
         lock(str(root), "one")
     assert os.listdir("/proc/self/fd") == before

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,6 +19,7 @@ from ociruntime.runtime.cgroups import freezer
 from ociruntime.runtime.lifecycle import kill as module
 from ociruntime.runtime.lifecycle import list as listing
 from ociruntime.runtime.lifecycle import pause, select_by_regex
+from ociruntime.runtime.lifecycle.container import Container
 
 CONTEXT: Any = SimpleNamespace(root="/gone", root_given=True, log=None)
 SIGTERM, SIGKILL = 15, 9
@@ -58,8 +59,8 @@ def kill(monkeypatch: pytest.MonkeyPatch, container: Fake, signal: int) -> None:
     module.kill(CONTEXT, "web", signal, all=False)
 
 
-def exited(**facts: object) -> Fake:
-    container = Fake(**facts)
+def exited(*, own: bool = False) -> Fake:
+    container = Fake(ownPidNamespace=own)
     container.started += 1
     return container
 
@@ -78,7 +79,7 @@ def test_rest_of_a_shared_pid_namespace(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_exited_init_of_an_own_pid_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
-    container = exited(ownPidNamespace=True)
+    container = exited(own=True)
     container.others = [4711]
     with pytest.raises(NotRunning):
         kill(monkeypatch, container, SIGKILL)
@@ -126,7 +127,7 @@ def test_all(monkeypatch: pytest.MonkeyPatch, signal: int) -> None:
         "ociruntime.runtime.lifecycle.container_processes.signal_members",
         lambda container, number: container.done.append(f"signal {number}"),
     )
-    module._signal_all(container, signal)
+    module._signal_all(cast("Container", container), signal)
     assert container.done == ["kill all"] * (signal == SIGKILL) + [f"signal {signal}"]
 
 
