@@ -14,7 +14,7 @@ from ociruntime.base.mountinfo import Mount as ShownMount
 from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.base.process import end_on_signals, open_process
 from ociruntime.runtime.executor.failure_messages import failure
-from ociruntime.runtime.executor.protocol import Message, go, receive, skip, unexpected
+from ociruntime.runtime.executor.protocol import Message, go, is_complete, receive, skip, unexpected
 from ociruntime.runtime.executor.spawn import spawn
 from ociruntime.runtime.host.gather_facts import gather
 from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
@@ -216,8 +216,10 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
 def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognise) -> bool:
     """Return whether ``recognise`` accepts the mount whose descriptor the executor has sent.
 
-    Closes the descriptor.  Raises HostError.
+    Closes the descriptor.  Raises HostError, and StepError if there is no descriptor.
     """
+    if not is_complete(message):
+        raise unexpected(message)
     try:
         found = mount_id(message.fd)
     finally:
