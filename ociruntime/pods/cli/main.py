@@ -7,7 +7,7 @@ the program.
 
 from __future__ import annotations
 
-import _signal
+import signal
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.options import Command
@@ -27,7 +27,7 @@ def main(argv: list[str]) -> int:
 
 def _run(command: Command, parsed: Arguments | PodArguments, arguments: Arguments) -> int:
     # If the caller ignores SIGCHLD, the kernel reaps our children before waitpid(2) can.
-    _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     context = Context(arguments)
     context.tie_to_parent()
     if context.debug:
