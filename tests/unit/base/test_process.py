@@ -14,6 +14,7 @@ import pytest
 
 from ociruntime.base import process
 from ociruntime.base.errors import HostError
+from ociruntime.base.files import read_file
 from ociruntime.base.process import open_process, send_signal, start_time
 from tests.support import project
 
@@ -191,3 +192,17 @@ def test_ignored_signals(handler: str, default: bool) -> None:
     done = python(IGNORED.format(handler=handler))
     assert done.stderr == ""
     assert done.stdout == f"[0, 1]\n{default}\n"
+
+
+def test_process_that_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGKILL is pending until the process runs again."""
+    pid = os.getpid()
+    assert not process.is_dying(pid)
+    status = "SigQ:\t1/100\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\n"
+    real = read_file
+
+    def read(path: str) -> bytes:
+        return status.encode() if path == f"/proc/{pid}/status" else real(path)
+
+    monkeypatch.setattr(process, "read_file", read)
+    assert process.is_dying(pid)
