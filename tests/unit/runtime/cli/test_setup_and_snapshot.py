@@ -11,6 +11,8 @@ import pytest
 
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.runtime.cli import setup, snapshot, spec
+from ociruntime.startup.snapshot import Unusable as UnusableSnapshot
+from ociruntime.startup.snapshot_modules import PROGRAMS
 
 CONTEXT: Any = None
 
@@ -78,7 +80,7 @@ def test_failed_test_container(engine: SimpleNamespace) -> None:
 class Snapshots:
     """The snapshots of the programs: made, refreshed, inspected and removed."""
 
-    Unusable = snapshot.snapshot.Unusable
+    Unusable = UnusableSnapshot
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
@@ -139,7 +141,7 @@ def test_all_snapshots(snapshots: Snapshots) -> None:
     snapshots.broken.add("/run/ociruntime")
     with pytest.raises(HostError, match="/run/ociruntime"):
         snapshot.run(CONTEXT, arguments("make"))
-    expected = {f"/run/{name}" for name in snapshot.PROGRAMS} - {"/run/ociruntime", "/run/ocid"}
+    expected = {f"/run/{name}" for name in PROGRAMS} - {"/run/ociruntime", "/run/ocid"}
     assert set(snapshots.sizes) == expected
 
 
