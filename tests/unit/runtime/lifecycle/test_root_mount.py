@@ -113,8 +113,13 @@ def test_mounts_that_are_gone(
 
 
 def test_root_that_stays_covered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    attempts = []
-    monkeypatch.setattr(module, "_unmount_once", lambda *given: attempts.append(given) or True)
+    attempts: list[object] = []
+
+    def unmount(*given: object) -> bool:
+        attempts.append(given)
+        return True
+
+    monkeypatch.setattr(module, "_unmount_once", unmount)
     with pytest.raises(StepError, match='unmount "/r"'):
         clear(tmp_path)
     assert len(attempts) == module.ATTEMPTS
