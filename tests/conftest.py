@@ -7,6 +7,7 @@ The runtime is a parameter, so that the same tests can judge ociruntime and its 
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -38,6 +39,7 @@ FOLDERS = {
     ),
 }
 PARTS = (*FOLDERS, "rest")
+REFUSED = pytest.StashKey[tuple[str, ...]]()  # the calls of --without
 LONG = "long: `./dev test --all` runs it, and so does its file's name among the arguments"
 
 
@@ -96,7 +98,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="try each race of tests/attacks as often as `./dev attack` does",
     )
+    _add_refusal(parser)
     _add_selection(parser)
+
+
+def _add_refusal(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--without",
+        metavar="CALL,...",
+        default="",
+        help="run everything where these system calls fail; mount-api stands for open_tree, "
+        "move_mount, fsopen, fsconfig, fsmount, fspick and mount_setattr (needs root)",
+    )
+    parser.addoption(
+        "--without-error",
+        choices=("ENOSYS", "EPERM"),
+        default="ENOSYS",
+        help="how they fail: as on a kernel that lacks them, or as a filter forbids them "
+        "(default: ENOSYS)",
+    )
 
 
 def _add_selection(parser: pytest.Parser) -> None:
@@ -117,6 +137,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.pluginmanager.import_plugin("tests.support.plugin")
     _be_patient()
+    _refuse(config)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -132,6 +153,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Put quick folders first; within a folder the order stays."""
     if not config.getoption("--all"):
         _skip_long(config, items)
+    _skip_needing(config, items)
     items.sort(key=lambda item: _rank(item.path))
 
 
@@ -145,6 +167,37 @@ def _skip_long(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("long") is not None and item.path.resolve() not in named:
             item.add_marker(pytest.mark.skip(reason=LONG))
+
+
+def _refuse(config: pytest.Config) -> None:
+    """Have the calls of ``--without`` fail in this process and in all that it starts."""
+    from tests.support import refusal
+
+    words = config.getoption("--without")
+    if not words:
+        return
+    if os.geteuid() != 0:
+        raise pytest.UsageError("--without: needs root")
+    try:
+        calls = refusal.parse_calls(words)
+    except KeyError as error:
+        raise pytest.UsageError(f"--without: no such call known: {error.args[0]}") from None
+    refusal.refuse_as_kernel(refusal.ERRORS[config.getoption("--without-error")], calls)
+    config.stash[REFUSED] = calls
+
+
+def _skip_needing(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip tests that cannot hold without a call that ``--without`` names."""
+    from tests.support import refusal
+
+    refused, error = config.stash.get(REFUSED, ()), config.getoption("--without-error")
+    for item in items:
+        for mark in item.iter_markers("needs_call"):
+            lacking = [call for call in mark.args or refused if call in refused]
+            if lacking and mark.kwargs.get("error", error) == error:
+                needs = f"needs {refusal.names_of(lacking)}: " if mark.args else ""
+                reason = needs + mark.kwargs["reason"]
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def _folder(path: Path) -> str:

@@ -145,6 +145,7 @@ static int open_host(struct executor *x)
 		return fail(x, "open", "/proc");
 	if (fstatfs(x->proc_fd, &filesystem) < 0)
 		return fail(x, "fstatfs", "/proc");
+	look_for_mount_ids_in(x->proc_fd);
 	errno = ENODEV;
 	return filesystem.f_type == PROC_SUPER_MAGIC ? 0 : fail(x, "verify", "/proc");
 }

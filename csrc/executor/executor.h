@@ -92,6 +92,9 @@ int fail_detail(struct executor *x, const char *call, const char *argument, cons
 int send_message(int fd, const void *data, size_t size, int attached_fd);
 int send_short(struct executor *x, int fd, uint32_t kind, uint32_t value, int attached_fd);
 void report_failure(struct executor *x);
+/* Return true for an error that goes away by itself, after a pause if the kernel is short of memory
+ * or descriptors.  A created container must outlive such a moment: nobody would start it again. */
+bool passes(int error);
 void await_go(int fd);
 void await_go_with(int fd, struct go_files *files);
 int present_mount(struct executor *x, int fd);
@@ -114,8 +117,16 @@ int open_no_link(int parent, const char *name, int flags);
 /* Reopen an O_PATH descriptor with `flags`, after the type of its file was checked. */
 int open_again(struct executor *x, int node, int flags);
 
-/* made_mounts.c */
+/*
+ * mount_id.c: the id of the mount that holds an open file, 0 if it cannot be found out.  Since
+ * Linux 6.8 ids are unique; on older kernels, a new mount may reuse the id of a mount whose mount
+ * point was removed.
+ */
 uint64_t mount_id(int fd);
+/* Use this procfs where statx(2) does not tell ids; -1: no longer. */
+void look_for_mount_ids_in(int proc_fd);
+
+/* made_mounts.c */
 void note_mount(struct executor *x, int tree, const char *target);
 int open_mount(struct executor *x, const char *target);
 int open_restricted(struct executor *x, const char *target);

@@ -14,20 +14,6 @@
 
 #include "kernel.h"
 
-/*
- * Return the mount's id, 0 before Linux 5.8.  Since Linux 6.8 ids are unique; on older kernels, a
- * new mount may reuse the id of a mount whose mount point was removed.
- */
-uint64_t mount_id(int fd)
-{
-	const unsigned int either = STATX_MNT_ID | STATX_MNT_ID_UNIQUE;
-	struct statx found;
-
-	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, either, &found) < 0)
-		return 0;
-	return found.stx_mask & either ? found.stx_mnt_id : 0;
-}
-
 static bool shows_the_kernel(int mount)
 {
 	struct statfs filesystem;

@@ -38,12 +38,9 @@ int open_no_link(int parent, const char *name, int flags)
 
 static bool same_mount(int one, int other)
 {
-	struct statx first, second;
+	uint64_t id = mount_id(one);
 
-	return syscall(SYS_statx, one, "", AT_EMPTY_PATH, STATX_MNT_ID, &first) == 0 &&
-	       syscall(SYS_statx, other, "", AT_EMPTY_PATH, STATX_MNT_ID, &second) == 0 &&
-	       (first.stx_mask & second.stx_mask & STATX_MNT_ID) &&
-	       first.stx_mnt_id == second.stx_mnt_id;
+	return id && mount_id(other) == id;
 }
 
 /* Open the first component of `path` in `parent` and advance `path`; links are not followed. */

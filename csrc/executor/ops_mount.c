@@ -61,6 +61,10 @@ static int copy_opened(struct executor *x, int fd, const char *source, bool recu
 static int copy_tree(struct executor *x, const char *source, bool recursive, uint32_t id_map,
 		     bool id_map_recursive)
 {
+	/* In a joined mount namespace, `source` would be another file, which cannot be mounted. */
+	errno = ENOSYS;
+	if (!x->has_mount_api && !x->own_mounts)
+		return fail(x, "open_tree", source);
 	return copy_opened(x, open_source(x, source), source, recursive, id_map, id_map_recursive);
 }
 

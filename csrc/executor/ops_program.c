@@ -236,13 +236,13 @@ int run_wait_start(struct executor *x, struct op_wait_start *op)
 		ssize_t size;
 
 		if (starter < 0) {
-			if (errno == EINTR || errno == ECONNABORTED)
+			if (passes(errno))
 				continue;
 			return fail(x, "accept4", "start gate");
 		}
 		do {
 			size = recv(starter, &order, sizeof(order), 0);
-		} while (size < 0 && errno == EINTR);
+		} while (size < 0 && passes(errno));
 		if (size >= (ssize_t)MESSAGE_SHORT && order.kind == MESSAGE_GO) {
 			/* execve(2) closes the gate; until then the container is not running. */
 			x->report_fd = starter;

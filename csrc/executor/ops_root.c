@@ -94,6 +94,7 @@ int run_close_host(struct executor *x, struct op_close_host *op)
 {
 	(void)op;
 	close_kept(&x->proc_fd);
+	look_for_mount_ids_in(-1);
 	close_kept(&x->null_fd);
 	close_kept(&x->pid_fd);
 	close_kept(&x->mask_fd);

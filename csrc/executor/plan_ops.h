@@ -92,7 +92,7 @@ enum plan_op {
 
 #define PLAN_OP_LAST 57u
 
-/* open a namespace file of the host; keep the descriptor in a slot */
+/* open a namespace file of the host; the descriptor is kept in a slot */
 struct op_open_namespace {
 	uint32_t slot;
 	const char *source;
@@ -126,7 +126,7 @@ static inline bool read_unshare(struct plan_reader *r, struct op_unshare *op)
 	return plan_u32(r, &op->flags);
 }
 
-/* report a stage to the runtime; wait until the runtime has carried out its steps */
+/* report a stage to the runtime; the executor waits until the runtime has handled it */
 struct op_sync {
 	uint32_t stage;
 };
@@ -212,7 +212,7 @@ static inline bool read_propagation(struct plan_reader *r, struct op_propagation
 	return plan_u32(r, &op->flags);
 }
 
-/* create a user namespace that only holds id maps; keep its descriptor in a slot */
+/* create a user namespace that only holds id maps; its descriptor is kept in a slot */
 struct op_id_map {
 	uint32_t slot;
 	const char *uid_map;
@@ -226,7 +226,7 @@ static inline bool read_id_map(struct plan_reader *r, struct op_id_map *op)
 	       plan_str(r, &op->gid_map);
 }
 
-/* copy a mount tree of the host without attaching it; keep its descriptor in a slot */
+/* copy a mount tree of the host without attaching it; its descriptor is kept in a slot */
 struct op_open_tree {
 	uint32_t slot;
 	const char *source;
@@ -416,7 +416,7 @@ static inline bool read_symlink(struct plan_reader *r, struct op_symlink *op)
 	       plan_u32(r, &op->replace);
 }
 
-/* open a terminal of the container's devpts; send its master to the runtime */
+/* open a terminal of the container's devpts; its master is sent to the runtime */
 struct op_console {
 	uint32_t rows;
 	uint32_t columns;
@@ -691,7 +691,7 @@ static inline bool read_capabilities(struct plan_reader *r, struct op_capabiliti
 	       plan_u64(r, &op->ambient);
 }
 
-/* drop the capabilities that were kept only to load the filter; use only capset(2) */
+/* drop the capabilities that were kept only to load the filter; it uses only capset(2) */
 struct op_drop_extra {
 	uint64_t effective;
 	uint64_t permitted;
@@ -770,7 +770,7 @@ static inline bool read_find_executable(struct plan_reader *r, struct op_find_ex
 	       plan_str(r, &op->path);
 }
 
-/* wait for `start` */
+/* wait at the start gate for `start` */
 struct op_wait_start {
 	char none;
 };

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 static void copy(char *to, size_t size, const char *from)
@@ -70,6 +71,18 @@ void report_failure(struct executor *x)
 	(void)send_message(x->report_fd, &x->failure, sizeof(x->failure), -1);
 }
 
+bool passes(int error)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+
+	if (error == EINTR || error == ECONNABORTED)
+		return true;
+	if (error != EAGAIN && error != ENOMEM && error != EMFILE && error != ENFILE)
+		return false;
+	nanosleep(&pause, NULL);
+	return true;
+}
+
 /* Return the type of the reply, 0 if there is none; store the descriptors sent with it. */
 static uint32_t receive_answer(int fd, struct go_files *files)
 {
@@ -89,7 +102,7 @@ static uint32_t receive_answer(int fd, struct go_files *files)
 		message.msg_control = &control;
 		message.msg_controllen = sizeof(control);
 		size = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-	} while (size < 0 && errno == EINTR);
+	} while (size < 0 && passes(errno));
 	if (size < (ssize_t)MESSAGE_SHORT)
 		return 0;
 	header = CMSG_FIRSTHDR(&message);

@@ -21,7 +21,8 @@ Members = Mapping[str, Check]
 def check_object(document: object, members: Members, what: str = "the body") -> dict[str, Any]:
     """Validate a request's JSON object against a table of members; return it without null members.
 
-    ``what`` names the object in error messages.  Raises BadRequest.
+    ``what`` names the object in error messages.  Raises BadRequest if ``document`` is not an
+    object, or if a member is unknown or invalid.
     """
     if not isinstance(document, dict):
         raise BadRequest("", f"{what} must be a JSON object")
@@ -84,7 +85,10 @@ def flag(where: str, value: object) -> None:
 
 
 def number(least: float, most: float, *, whole: bool = True) -> Check:
-    """Return a check for a number from ``least`` to ``most``; with ``whole``, for an integer."""
+    """Return a check that accepts numbers from ``least`` to ``most``.
+
+    If ``whole`` is set, it accepts only integers.
+    """
 
     def check(where: str, value: object) -> None:
         kinds = (int,) if whole else (int, float)
@@ -144,9 +148,9 @@ def object_of(members: Members, *required: str) -> Check:
 
 
 def path_of(where: str, name: str) -> str:
-    """Return the JSON path of member ``name`` of the object ``where``.
+    """Return the JSON path of the member ``name`` of the object at the JSON path ``where``.
 
-    If ``where`` is an option, the result is ``--option: name``.
+    If ``where`` is a command-line option, such as ``--option``, the result is ``--option: name``.
     """
     return f"{where}: {name}" if where.startswith("--") else f"{where}.{name}"
 

@@ -17,7 +17,10 @@ _NAMES = 15  # number of names of 255 bytes that fit into PATH_MAX
 
 
 class TreeCursor:
-    """A position in a directory tree: the open directory ``fd``, and ``names``, the path to it."""
+    """A position in a directory tree: an open directory, with the descriptor ``fd``.
+
+    ``names`` lists the names on the path from the root of the tree to that directory.
+    """
 
     __slots__ = ("_above", "_root", "fd", "names")
 
@@ -80,10 +83,11 @@ def _identity(fd: int) -> tuple[int, int]:
 
 
 def open_regular(path: str, status: os.stat_result) -> int:
-    """Open the regular file at ``path`` for reading, if it is still the file of ``status``.
+    """Open the file at ``path`` for reading, if it is still the regular file with ``status``.
 
-    Checks the file before opening it for reading: if it has been replaced, opening a FIFO would
-    block, and opening a device can have side effects.  Raises OSError (ESTALE if it was replaced).
+    ``status`` is a stat result.  Checks that before it opens the file for reading: if another file
+    has replaced it, opening a FIFO would block, and opening a device can have side effects.  Raises
+    OSError (ESTALE if it was replaced).
     """
     path_fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -179,7 +183,10 @@ def disk_usage(root: str) -> int:
 
 
 def _entries(fd: int, count: Callable[[], None]) -> list[tuple[str, os.stat_result]]:
-    """Return (name, status) of a directory's entries in reverse order, for use with pop()."""
+    """Return (name, stat result) of each entry of a directory, in reverse order, for use with pop.
+
+    ``fd`` is the open directory; ``count`` is called once for each entry.
+    """
     with os.scandir(fd) as entries:
         pairs = []
         for entry in entries:

@@ -10,7 +10,7 @@ DETACH_KEYS = "ctrl-p,ctrl-q"
 def parse_keys(text: str) -> bytes:
     """Convert keys such as ``ctrl-p,ctrl-q`` to the bytes that a terminal sends for them.
 
-    Raises UsageError.
+    Raises UsageError for an invalid key.
     """
     keys = b""
     for word in text.split(",") if text else ():

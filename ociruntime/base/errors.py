@@ -64,8 +64,8 @@ class ConfigError(RuntimeFailure):
     """A value of config.json is missing, invalid or not supported.
 
     ``where`` is the value's JSON path (``mounts[7].options[0]``), or "" for the file itself.  Path
-    and message may quote the document verbatim: this class escapes unprintable characters, and
-    shortens a text that is too long for a line in the middle.
+    and message may quote the document verbatim: this class escapes unprintable characters, and cuts
+    the middle out of a text that is too long for a line.
     """
 
     def __init__(self, where: str, message: str, hint: str = "") -> None:
@@ -127,7 +127,7 @@ class PodError(RuntimeFailure):
 
 
 class NoSuchPod(PodError):
-    """A UUID, or a prefix of one, matches no pod or several."""
+    """A UUID, or a prefix of one, matches no pod or more than one."""
 
 
 class ImageError(RuntimeFailure):

@@ -25,7 +25,10 @@ def fault(point: str) -> None:
 
 
 def variable_for_tests(name: str) -> str:
-    """Return an environment variable that only tests set; "" if unset, or if not a test build."""
+    """Return the value of the environment variable ``name``, which only tests set.
+
+    Returns "" if it is unset, or if this is not a test build.
+    """
     value = os.environ.get(name, "")
     return value if value and os.path.exists(MARKER) else ""
 

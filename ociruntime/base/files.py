@@ -103,7 +103,8 @@ def replace_file(
     With ``lasting``, this is also true after a power failure; otherwise the file may then be empty.
     The temporary file's name contains our pid, so that several processes can write at once.  If
     there is only one writer, it can pass a fixed name as ``temporary``, so that a crash leaves at
-    most one stale file.  Raises OSError.
+    most one stale file.  A relative path is resolved in the directory with the descriptor
+    ``within``.  Raises OSError.
     """
     name = path.rpartition("/")[2]
     temporary = temporary or f"{path.removesuffix(name)}.{name}.{posix.getpid()}"
@@ -146,7 +147,10 @@ def publish_file(path: str, data: bytes, mode: int = 0o644) -> None:
 
 
 def remove_file(path: str, within: int | None = None) -> None:
-    """Remove ``path`` if it exists.  Raises OSError."""
+    """Remove ``path`` if it exists.  Raises OSError.
+
+    A relative path is resolved in the directory with the descriptor ``within``.
+    """
     try:
         posix.unlink(path, dir_fd=within)
     except FileNotFoundError:
@@ -226,6 +230,15 @@ def _subdirectories(directory: int) -> list[str]:
         return []
     with posix.scandir(directory) as entries:
         return [each.name for each in entries if each.is_dir(follow_symlinks=False)]
+
+
+def may_access(path: str, mode: int) -> bool:
+    """Return whether access(2) grants the effective user and group ``mode`` of a file."""
+    if posix.access(path, mode, effective_ids=True):
+        return True
+    # A filter that does not know faccessat2(2) fails it with EPERM; access(2) asks for real ids.
+    is_same = posix.getuid() == posix.geteuid() and posix.getgid() == posix.getegid()
+    return is_same and posix.access(path, mode)
 
 
 def mode_of(path: str) -> int:

@@ -32,7 +32,7 @@ KEPT = frozenset((_signal.SIGCHLD, _signal.SIGWINCH, _signal.SIGPIPE))
 
 
 class CaughtSignals:
-    """A queue of the signals received by this process, which do not kill it until ``release``.
+    """A queue of caught signals: until ``release``, they do not kill this process.
 
     ``fd`` is readable when ``take`` would return a signal.  Create the object before the
     container's process, so that no signal is lost in between.

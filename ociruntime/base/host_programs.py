@@ -20,9 +20,10 @@ DIRECTORIES = (
 
 
 def own_launcher(name: str) -> str:
-    """Return the path of the launcher ``name`` (``ocipod``) next to this program; "" if missing.
+    """Return the path of the launcher ``name``, such as ``ocipod``, in this program's directory.
 
-    Only a launcher can start a program from a snapshot of the interpreter.
+    Returns "" if it is missing.  Only a launcher can start a program from a snapshot of the
+    interpreter.
     """
     path = f"{sys.argv[0].partition('/lib/python')[0]}/bin/{name}"
     return path if posix.access(path, posix.X_OK) else ""

@@ -14,7 +14,10 @@ _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|-?Infinity|NaN')
 
 
 def explain(data: bytes, name: str) -> ConfigError:
-    """Return a ConfigError that says where and why ``data``, the text of ``name``, is invalid."""
+    """Return a ConfigError that says where and why the JSON text ``data`` is invalid.
+
+    ``name`` names the document in the message.
+    """
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -11,7 +11,10 @@ from ociruntime.base.files import read_file, replace_file
 
 
 def parse(data: bytes, what: str) -> dict[str, Any]:
-    """Return the JSON object in ``data``; ``what`` names it in errors.  Raises PodError."""
+    """Return the JSON object in ``data``; ``what`` names it in errors.
+
+    Raises PodError if ``data`` is not a JSON object.
+    """
     try:
         value = json_text.read(data)
     except ValueError:

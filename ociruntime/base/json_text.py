@@ -47,7 +47,7 @@ _scan_strictly = make_scanner(_StrictRules())  # type: ignore[arg-type]
 def read(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
     """Return the value of the UTF-8 JSON text ``data``; duplicate names are accepted.
 
-    Raises ValueError.
+    Raises ValueError if the text is invalid.
     """
     return _read(data, _scan)
 

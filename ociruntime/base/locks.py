@@ -37,9 +37,9 @@ def lock_within(fd: int, seconds: float) -> bool:
 class FileLock:
     """A context manager that locks the file ``path``, which is created if missing (mode 0600).
 
-    ``with`` returns whether the lock was acquired; with ``wait``, always True.  A process that
-    holds the lock exclusively may unlink the file; processes that wait for the lock then create and
-    lock a new file at ``path``.  Raises HostError.
+    Entering the context returns whether the lock was acquired: always True if ``wait`` is set.  A
+    process that holds the lock exclusively may unlink the file; processes that wait for the lock
+    then create and lock a new file at ``path``.  Raises HostError.
     """
 
     __slots__ = ("_fd", "_kind", "_path", "_wait")
@@ -78,7 +78,8 @@ def forget_lock(path: str) -> None:
 def _lock_file(path: str, kind: int) -> int:
     """Lock the file ``path``; return its descriptor.
 
-    With LOCK_NB in ``kind``, returns -1 if another process holds the lock.  Raises OSError.
+    ``kind`` is an operation of flock(2).  With LOCK_NB, returns -1 if another process holds the
+    lock.  Raises OSError.
     """
     flags = posix.O_RDWR | posix.O_CREAT | posix.O_NOFOLLOW | posix.O_CLOEXEC
     for _ in range(TRIES):

@@ -48,7 +48,11 @@ class Log:
         self._held: list[str] = []
 
     def open(self) -> None:
-        """Create the log file if it does not exist.  Raises OSError, ValueError, HostError."""
+        """Create the log file if it does not exist.
+
+        Raises HostError for a link that another user may have planted, ValueError if the path
+        contains NUL, and OSError.
+        """
         if not self.target:
             return
         try:
@@ -119,9 +123,9 @@ class Log:
 def _open_log(path: str) -> int:
     """Open the log file ``path`` for appending; return a descriptor.
 
-    A symbolic link is followed only if no other user can have planted it.  The kernel refuses
-    planted links itself only if the sysctl fs.protected_symlinks is set.  Raises OSError,
-    ValueError and HostError.
+    A symbolic link is followed only if no other user can have planted it, else raises HostError.
+    The kernel refuses planted links itself only if the sysctl fs.protected_symlinks is set.  Raises
+    ValueError if ``path`` contains NUL, and OSError.
     """
     flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOCTTY
     try:

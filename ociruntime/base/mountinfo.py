@@ -93,7 +93,7 @@ def _after_backslash(part: str) -> str:
 
 
 def reachable(mounts: list[Mount], *fstypes: str) -> list[Mount]:
-    """Return the mounts with a filesystem type in ``types`` that no later mount covers."""
+    """Return the mounts with a type in ``fstypes``, except those that a later mount covers."""
     visible: dict[str, Mount] = {}
     above: set[str] = set()  # parents of the mount points found so far
     for mount in mounts:
@@ -123,7 +123,10 @@ def kernel_mounts(rootfs: str) -> tuple[str, ...]:
 
 
 def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
-    """Return the result of ``kernel_mounts`` for the text of a mountinfo file; pure."""
+    """Return the mount points of proc and sysfs outside ``rootfs``, latest first; pure.
+
+    ``mountinfo`` is the text of a mountinfo file.
+    """
     targets = [
         mount.target for mount in parse_mountinfo(mountinfo) if mount.fstype in ("proc", "sysfs")
     ]

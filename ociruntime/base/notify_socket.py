@@ -47,7 +47,8 @@ def make_directory(state_directory: str) -> None:
 def host_address(value: bytes) -> bytes:
     """Convert the value of NOTIFY_SOCKET to a socket address.
 
-    The address is a path, or NUL followed by an abstract name.  Raises UsageError.
+    The address is a path, or NUL followed by an abstract name.  Raises UsageError unless ``value``
+    begins with "/" or "@".
     """
     if value.startswith(b"@"):
         return b"\0" + value[1:]
@@ -75,7 +76,11 @@ class NotifyRelay:
     __slots__ = ("_host", "_own", "main_pid", "ready")
 
     def __init__(self, state_directory: str, notify_socket: bytes, main_pid: int) -> None:
-        """Connect to the host's socket and bind the container's.  Raises UsageError, HostError."""
+        """Connect to the host's socket and bind the container's.
+
+        ``notify_socket`` is the value of NOTIFY_SOCKET; ``main_pid`` is sent as MAINPID.  Raises
+        UsageError if ``notify_socket`` is not a socket address, and HostError.
+        """
         self.main_pid = main_pid
         self.ready = False  # True once READY=1 was received
         self._host = _connect(host_address(notify_socket))

@@ -76,7 +76,10 @@ def is_exiting(pid: int) -> bool:
 
 
 def _stat_fields(pid: int) -> list[bytes] | None:
-    """Return the fields of /proc/PID/stat from the third (the state) on; None without a process."""
+    """Return the fields of /proc/PID/stat from the third (the state) on.
+
+    Returns None if the process does not exist.
+    """
     path = f"/proc/{pid}/stat"
     try:
         stat = read_file(path)
@@ -89,7 +92,7 @@ def _stat_fields(pid: int) -> list[bytes] | None:
 
 
 def _boot_offset() -> int:
-    """Return the clock ticks that our time namespace adds to start times; 0 without one."""
+    """Return the clock ticks that our time namespace adds to start times; 0 if it adds none."""
     try:
         offsets = read_file("/proc/self/timens_offsets")
     except OSError:
@@ -296,7 +299,7 @@ def _interrupt(number: int, _frame: object) -> None:
 
 
 def heed_ignored_signals() -> None:
-    """Reset signals that the caller has set to be ignored (nohup(1)) to their default actions.
+    """Reset the signals that the caller ignores (nohup(1)) to their default actions.
 
     Programs that we start inherit ignored signals, so SIGHUP could not end them.  SIGPIPE and
     SIGXFSZ are skipped: Python itself ignores them, and resets them for programs that it starts.

@@ -169,7 +169,10 @@ class Rtnetlink:
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + changes)
 
     def rename(self, index: int, name: str) -> None:
-        """Rename the device ``index``, which must be down; ``eth%d`` picks a free number."""
+        """Rename the device ``index``, which must be down.
+
+        In a name such as ``eth%d``, the kernel replaces ``%d`` by the lowest free number.
+        """
         changes = attribute(IFLA_IFNAME, _text(name))
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + changes)
 
@@ -192,7 +195,7 @@ class Rtnetlink:
 def in_namespace(namespace: int) -> Rtnetlink:
     """Return an Rtnetlink socket in the network namespace ``namespace`` (a descriptor).
 
-    Raises OSError, HostError.
+    Raises OSError, or HostError if this process cannot return to its own namespace.
     """
     return inside(namespace, Rtnetlink)
 

@@ -86,7 +86,7 @@ class Relay:
         self._terminal.give_size_to(self._master)
 
     def watch(self, poll: select.poll) -> int | None:
-        """Register the relay's descriptors with ``poll``; return a timeout in ms, or None.
+        """Register the relay's descriptors with ``poll``; return the timeout for the poll in ms.
 
         None means no timeout.
         """

@@ -56,8 +56,8 @@ def check_directory(path: str, kind: str) -> bool:
 def check_entry(path: str, kind: str) -> bool:
     """Check that ``path`` is not a link, and that only root and our own user can change it.
 
-    The parent directory must have passed ``check_directory``.  Returns whether the directory
-    exists.  Raises HostError.
+    The parent directory must have passed ``check_directory``.  Returns whether ``path`` exists.
+    Raises HostError.
     """
     try:
         if problem := flaw(posix.lstat(path)):
@@ -115,10 +115,10 @@ def check_parent(path: str, kind: str) -> None:
 
 
 def make_directory(path: str, mode: int, kind: str) -> bool:
-    """Create the directory at the absolute ``path``, with missing parents; check its owner and
-    mode.
+    """Create the directory at the absolute ``path``, with missing parents, unless it exists.
 
-    Returns whether it was created.  Raises HostError.
+    Returns whether it was created.  Raises HostError, also if another user can change the
+    directory.
     """
     if check_directory(path, kind):
         return False

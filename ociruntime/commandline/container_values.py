@@ -16,7 +16,10 @@ _DEVICE = "HOST[:PATH[:rwm]]"
 
 
 def ulimit(text: str, where: str) -> dict[str, Any]:
-    """Parse ``nofile=1024:2048`` into ``{"name", "soft", "hard"}``.  Raises UsageError."""
+    """Parse ``nofile=1024:2048`` into ``{"name", "soft", "hard"}``.
+
+    Raises UsageError, which names the option ``where``, if the syntax is wrong.
+    """
     name, equals, limits = text.partition("=")
     soft, colon, hard = limits.partition(":")
     numbers = [_limit(word) for word in ((soft, hard) if colon else (soft, soft))]
@@ -32,7 +35,10 @@ def _limit(word: str) -> int | None:
 
 
 def pair(text: str, where: str) -> tuple[str, str]:
-    """Split ``NAME=VALUE``, the value of an option, into (name, value).  Raises UsageError."""
+    """Split ``NAME=VALUE``, the value of the option ``where``, into (name, value).
+
+    Raises UsageError if the name or the "=" is missing.
+    """
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise UsageError(f'{where}: invalid value "{text}"', "use NAME=VALUE")
@@ -40,7 +46,10 @@ def pair(text: str, where: str) -> tuple[str, str]:
 
 
 def tmpfs(text: str, where: str) -> dict[str, Any]:
-    """Parse ``/run:size=64m,mode=1777`` into ``{"target", "options"}``.  Raises UsageError."""
+    """Parse ``/run:size=64m,mode=1777`` into ``{"target", "options"}``.
+
+    Raises UsageError, which names the option ``where``, if the syntax is wrong.
+    """
     target, _, options = text.partition(":")
     if not target.startswith("/"):
         hint = "use DIR[:OPTION,...] with an absolute path"
@@ -51,7 +60,8 @@ def tmpfs(text: str, where: str) -> dict[str, Any]:
 def device(text: str, where: str) -> dict[str, Any]:
     """Parse ``/dev/fuse[:/dev/fuse[:rwm]]`` into ``{"source", "target", "access"}``.
 
-    As with docker, ``/dev/fuse:rw`` omits the path in the container.  Raises UsageError.
+    As with docker, ``/dev/fuse:rw`` omits the path in the container.  Raises UsageError, which
+    names the option ``where``, if the syntax is wrong.
     """
     source, *rest = text.split(":")
     target = rest.pop(0) if rest and rest[0].startswith("/") else source

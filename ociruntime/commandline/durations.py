@@ -68,7 +68,10 @@ def _parse(text: str) -> float | None:
 
 
 def _split(text: str, *, digits: bool) -> tuple[str, str]:
-    """Split ``text`` after its leading digits and points; without ``digits``, before the first."""
+    """Split ``text`` into its leading digits and points, and the rest.
+
+    If ``digits`` is False, splits it before the first digit or point instead.
+    """
     at = 0
     while at < len(text) and (text[at] in _DIGITS) == digits:
         at += 1

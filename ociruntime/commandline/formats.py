@@ -45,7 +45,7 @@ def aligned(rows: Sequence[Sequence[str]], gap: int = 1, narrowest: int = 0) -> 
 
 
 def fitted(rows: list[list[str]], width: int, shrinking: dict[int, int]) -> list[list[str]]:
-    """Shorten cells so that the table of ``aligned`` fits into ``width`` columns, if possible.
+    """Shorten cells so that the table's lines have at most ``width`` characters, if possible.
 
     ``shrinking`` maps the index of each column that may be cut to its minimum width in characters.
     """

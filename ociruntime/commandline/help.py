@@ -11,7 +11,10 @@ _INDENT = 31
 
 
 def general_help(program: Program, closing: str = "") -> str:
-    """Return the text of ``PROGRAM --help``: all commands and the global options."""
+    """Return the text of ``PROGRAM --help``: all commands and the global options.
+
+    ``closing`` replaces the last line, which says how to get the help of a command.
+    """
     lines = [f"usage: {program.name} [OPTION]... COMMAND [ARGUMENT]...", "", program.description]
     groups = program.shown_groups()
     width = max(len(command.name) for _, commands in groups for command in commands)
@@ -36,7 +39,7 @@ def group_help(program: Program, first: str) -> str:
 
 
 def _aliases(program: Program, first: str) -> list[str]:
-    """Return the help lines for second names of the commands in the group ``first``."""
+    """Return the help lines that list the aliases of the commands in the group ``first``."""
     import textwrap
 
     words = []

@@ -63,7 +63,10 @@ class Layer:
         return (after - before) / (last - first) if last > first else 0.0
 
     def line(self, label: str) -> str:
-        """Return the layer's line on the terminal: state, bar, amount, rate and remaining time."""
+        """Return the layer's line on the terminal, which begins with ``label``.
+
+        The line has state, bar, number of bytes, rate and remaining time.
+        """
         head = f"{label:<{_LABEL}} "
         if self.is_waiting:
             return f"{head}waiting    {amount(self.total)}"
@@ -167,7 +170,11 @@ class Layers:
         self._drawn, self._lines = now, len(lines)
 
     def picture(self, most: int) -> list[str]:
-        """Return a line for each layer; above ``most`` layers, only active layers and a total."""
+        """Return the lines to display: one for each layer, but at most ``most`` lines.
+
+        If there are more layers, only active layers have a line, and the last line counts the
+        others.
+        """
         if len(self._layers) <= most:
             return [layer.line(label) for label, layer in self._layers.items()]
         active = [

@@ -127,7 +127,7 @@ def is_option(word: str) -> bool:
 
 
 def parse_option(word: str, following: list[str], scopes: Sequence[Scope]) -> int:
-    """Parse one option; return how many items of ``following`` it has used as its value.
+    """Parse the option ``word``; return how many items of ``following`` it has used as its value.
 
     A scope is a pair: a table of options, and the Arguments that store their values.  The first
     scope with an option of this name is used.  Raises UsageError.

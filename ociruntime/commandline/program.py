@@ -82,10 +82,10 @@ class Program:
         return next(command for command in commands if command.name == name)
 
     def find(self, words: Sequence[str]) -> tuple[Command, int]:
-        """Find the command that ``words`` begin with; return (command, number of words in its
-        name).
+        """Return (the command that ``words`` begin with, the number of words in its name).
 
-        Each word of a command's name may be abbreviated to a unique prefix.  Raises UsageError.
+        Each word of a command's name may be abbreviated to a unique prefix.  Raises UsageError if
+        no command, or more than one, matches.
         """
         alias = self.aliases.get(" ".join(words[:2]))
         if alias:
@@ -113,10 +113,10 @@ class Program:
         return {name.partition(" ")[0] for name in self._modules if " " in name}
 
     def _complete(self, word: str, names: list[str], group: str = "") -> str:
-        """Return the name in ``names`` that ``word`` is equal to or abbreviates.  Raises
-        UsageError.
+        """Return the name in ``names`` that ``word`` is equal to or abbreviates.
 
         If ``word`` is a command's second word, ``group`` is its first word, for the error message.
+        Raises UsageError if no name, or more than one, matches.
         """
         if word in names:
             return word
@@ -146,7 +146,8 @@ class Program:
     ) -> int:
         """Parse the command line ``argv``, call ``run``, return the exit status; never raise.
 
-        Every error becomes one line on standard error.  ``failure_status`` returns the exit status
+        Every error becomes one line on standard error.  ``run`` gets the command, its arguments and
+        the parsed options, and returns the exit status.  ``failure_status`` returns the exit status
         for an error and the name of the command ("" if it is not known).
         """
         arguments = Arguments(as_runc=False)

@@ -12,7 +12,10 @@ _DIGITS = frozenset("0123456789")
 
 
 def byte_count(text: str, flag: str) -> int:
-    """Convert an option's size to bytes; -1 is unlimited.  Raises UsageError in runc's wording."""
+    """Convert an option's size to bytes; ``-1`` stands for unlimited and gives -1.
+
+    ``flag`` is the option's name.  Raises UsageError in runc's wording for an invalid size.
+    """
     try:
         return -1 if text == "-1" else parse_size(text)
     except ValueError:

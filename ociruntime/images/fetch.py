@@ -155,7 +155,7 @@ def _by_name(
 
 
 def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Reference:
-    """Return ``reference`` with the kind ``path`` replaced by the format detected from the file.
+    """Return ``reference``, whose kind is ``path``, with the kind that is detected from its file.
 
     If the file no longer exists, returns the reference of a stored image that was imported from
     this path.
@@ -196,7 +196,7 @@ def _verifier_for(
 
 
 def _reads_source(reference: Reference, policy: str) -> bool:
-    """Return whether the registry must be asked, or the local file read, despite a stored image.
+    """Return whether to ask the registry, or read the local file, even for a stored image.
 
     The policy ``new`` also reads local files again: that is cheap, and they may have changed.
     """

@@ -159,9 +159,9 @@ class Runtime:
     """Creates and manages the containers in one state root; immutable.
 
     ``root``: the state root; "" selects the same default as the command ``ociruntime``.
-    ``cgroup_manager``: how cgroups are created.  ``rootless``: continue without cgroups that this
-    user may not create; None means true for unprivileged users.  ``log``: receives warnings and, at
-    level DEBUG, a line for each action.
+    ``cgroup_manager``: ``cgroupfs``, ``systemd`` or ``disabled`` (no cgroups).  ``rootless``:
+    continue without cgroups that this user may not create; None means true for unprivileged users.
+    ``log``: receives warnings and, at level DEBUG, a line for each action.
 
     Methods raise subclasses of RuntimeFailure; after an error, nothing has changed.
     """
@@ -398,7 +398,8 @@ def wait(context: Context, container_id: str, seconds: float | None = None) -> i
 
     Returns None if the init is not a child of this process: only the parent gets the status.
 
-    Raises UsageError, NoSuchContainer, HostError, and TimeoutError after ``seconds``.
+    Raises UsageError for an invalid id, NoSuchContainer, HostError, and TimeoutError after
+    ``seconds``.
     """
     check_id(container_id)
     container = load(context.root, container_id)

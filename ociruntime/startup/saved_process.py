@@ -133,7 +133,7 @@ def _isolated_flags() -> object:
 
 
 def _watched(directory: str, archive: Archive | None, began: int) -> list[str]:
-    """Return the unmapped files whose change makes the snapshot stale.
+    """Return the paths of files, except mapped ones, whose change makes the snapshot stale.
 
     The launcher checks mapped files in any case.  The standard library is not listed: it changes
     with the interpreter, which is mapped.  Raises OSError if a file outside this package has

@@ -154,7 +154,7 @@ def inspect(path: str) -> int:
 def _read_head(path: str) -> bytes:
     """Return the head of a snapshot after a check of its owner, mode and checksum.
 
-    Raises Unusable.
+    Raises Unusable if there is no snapshot, or if a check fails.
     """
     flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
     directory, _, name = path.rpartition("/")
@@ -216,7 +216,10 @@ def _open_directory(directory: str) -> int:
 
 
 def _text(head: bytes, offset: int) -> str:
-    """Return the string at ``offset`` in the snapshot's area of paths.  Raises Unusable."""
+    """Return the path at ``offset`` in the part of ``head`` that contains paths.
+
+    Raises Unusable if the path does not end with NUL.
+    """
     start = PATHS_AT + offset
     end = head.find(b"\0", start)
     if end < 0:
@@ -225,7 +228,11 @@ def _text(head: bytes, offset: int) -> str:
 
 
 def _files(head: bytes) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
-    """Yield (path, identity when the snapshot was made) of each file that a snapshot depends on."""
+    """Yield (path, (device, inode, size, mtime in ns)) of each file that a snapshot depends on.
+
+    ``head`` is the snapshot's head; the numbers are those of the time when the snapshot was made.
+    Raises Unusable if the head is damaged.
+    """
     _, _, _, mapped, watched, _ = COUNTS.unpack_from(head, COUNTS_AT)
     if mapped > MOST_MAPPED or watched > MOST_WATCHED:
         raise Unusable(DAMAGED, outdated=True)
@@ -250,7 +257,7 @@ def _boot_id() -> bytes:
 
 
 def how_started(program: str = FIRST) -> str:
-    """Return a debug line: this process started from a snapshot, or the reason why not."""
+    """Return a line for the debug log: whether this process started from a snapshot, or why not."""
     if thawed:
         return "started from the snapshot of the interpreter"
     path = location(posix.environ, posix.geteuid(), program)

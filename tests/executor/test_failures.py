@@ -16,6 +16,7 @@ from ociruntime.runtime.plan.operation_table import MOUNT_REAL_DIRECTORY, NO_SLO
 from ociruntime.runtime.plan.plan import Operation
 from tests.support import rootfs
 from tests.support.executor import before, entered, plan_of, run
+from tests.support.refusal import GROUPS, needs_mount_api
 
 pytestmark = pytest.mark.usefixtures("nothing_left", "each_build")
 
@@ -345,6 +346,9 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
         "execve", errno.E2BIG, "/bin/true"),
 }  # fmt: skip
 
+# What is in a slot is looked at later, or never, without the mount API.
+OF_MOUNTS = {"bind-empty-slot", "id-map-missing"}
+
 # These have nothing that could go wrong, or nothing that a test could make go wrong.
 CANNOT_FAIL = {
     "sync", "loopback", "personality", "stdio_owner", "no_new_privs", "umask", "close_host",
@@ -366,7 +370,20 @@ def root(work: Path, programs: dict[str, Path]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", CASES)
+def cases() -> list[object]:
+    """The names of all cases; some need the mount API."""
+    called = {*GROUPS["mount-api"], "mount_setattr id map"}
+    mount = needs_mount_api("another call fails without the mount API")
+    walk = pytest.mark.needs_call("openat2", reason="such a path is not there without it")
+    marks = {
+        **{name: mount for name, case in CASES.items() if case[1] in called or name in OF_MOUNTS},
+        "proc-way-out": walk,
+        "proc-dots": walk,
+    }
+    return [pytest.param(name, marks=marks.get(name, ())) for name in CASES]
+
+
+@pytest.mark.parametrize("name", cases())
 def test_record(root: Path, name: str) -> None:
     steps, call, error, argument = CASES[name]
     plan = plan_of(*steps(root))
@@ -381,6 +398,7 @@ def test_every_operation_is_covered() -> None:
     assert not last & CANNOT_FAIL
 
 
+@needs_mount_api("mount(2) has no words")
 def test_words_of_the_kernel(root: Path) -> None:
     """The filesystem's own message about the option."""
     said = run(plan_of(*CASES["mount-option"][0](root))).failure

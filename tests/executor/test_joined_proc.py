@@ -18,7 +18,7 @@ from ociruntime.runtime.plan import operation_constructors as o
 from ociruntime.runtime.plan.operation_table import NO_SLOT
 from tests.support import rootfs
 from tests.support.executor import entered, plan_of, run, shell
-from tests.support.refusal import refuse_fsconfig
+from tests.support.refusal import needs_joined_proc, refuse_fsconfig
 
 pytestmark = [
     pytest.mark.usefixtures("nothing_left", "each_build"),
@@ -74,6 +74,7 @@ def has_own_pid_max() -> bool:
 
 
 @pytest.mark.skipif(not has_own_pid_max(), reason="needs Linux 6.14: a pid_max of each namespace")
+@needs_joined_proc
 def test_a_namespace_without_a_free_pid(root: Path) -> None:
     """The helper outside does not take itself for its child inside, and show the host."""
     command = ["unshare", "-pf", "--kill-child", "--mount-proc", sys.executable, "-c", FULL]
@@ -103,6 +104,7 @@ def test_a_namespace_without_a_free_pid(root: Path) -> None:
 
 
 @pytest.mark.parametrize("prepare", [None, as_before_6_17])
+@needs_joined_proc
 def test_shows_the_joined_namespace(
     root: Path, namespace: str, prepare: Callable[[], None] | None
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import traceback
 from collections.abc import Callable
@@ -25,8 +26,11 @@ DISPENSABLE = [
     ("keyctl",),
     *((name,) for name in MOUNT_API),
     MOUNT_API,
-    # Linux 5.7 has neither of these.
+    # Linux 5.7 has none of the first, and its statx(2) does not tell the ids of mounts.
+    ("mount_setattr", "close_range", "faccessat2", "statx"),
     ("openat2", "mount_setattr", "close_range", "faccessat2"),
+    ("openat2", "statx"),
+    ("openat2", *MOUNT_API, "mount_setattr", "close_range", "faccessat2", "statx", "keyctl"),
 ]
 # Linux 5.7 has these.  With each the commands that cannot work without.
 NEEDED = {
@@ -83,7 +87,10 @@ def every_command(one: Container) -> None:
 def test_without_a_call(
     calls: tuple[str, ...], error: int, container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    one = container(bundle())
+    made = bundle()
+    made.process["oomScoreAdj"] = 100
+    made.linux["sysctl"] = {"kernel.domainname": "example"}
+    one = container(made)
     behind(lambda: refusal.refuse(error, *calls), lambda: every_command(one))
 
 
@@ -118,3 +125,21 @@ def test_without_a_call_that_is_needed(
     one = container(bundle())
     behind(lambda: refusal.refuse(error, call), commands)
     one.delete("--force").ok()
+
+
+def test_names_of_calls() -> None:
+    """What --without takes."""
+    assert refusal.parse_calls("openat2") == ("openat2",)
+    assert refusal.parse_calls("fsopen,mount-api")[:2] == ("fsopen", "open_tree")
+    assert {*refusal.parse_calls("mount-api")} == {*MOUNT_API, "mount_setattr"}
+    with pytest.raises(KeyError, match="opnat2"):
+        refusal.parse_calls("statx,opnat2")
+
+
+@pytest.mark.parametrize("call", refusal.parse_calls("openat2,mount-api,close_range,statx,keyctl"))
+def test_calls_of_the_option_fail(call: str) -> None:
+    """So that a session with --without is one."""
+    ctypes.set_errno(0)
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.syscall(refusal.NUMBERS[call], -1, -1, -1, -1, -1) == -1
+    assert ctypes.get_errno() in WORDS or not refusal.is_refused(call)

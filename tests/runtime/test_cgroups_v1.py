@@ -16,6 +16,7 @@ from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.hierarchies import Layout, detect
 from tests.support import cgroupfs
 from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.refusal import needs_mount_api
 from tests.support.runtime import Runtime
 
 pytestmark = pytest.mark.root
@@ -400,6 +401,7 @@ def test_attaching_a_process_that_has_ended(group: Callable[..., Cgroup]) -> Non
         group().attach(ended.pid)
 
 
+@needs_mount_api("mounts are no descriptors without it")
 def test_a_limit_on_descriptors_leaves_no_cgroup_out(
     runtime: Runtime, container: MakeContainer, bundle: MakeBundle
 ) -> None:

@@ -24,6 +24,7 @@ from tests.support.runtime import Result, content
 from tests.support.terminal import ConsoleSocket
 
 pytestmark = judge_by("ociruntime")
+UNFILTERED = pytest.mark.needs_call(reason="CRIU cannot work behind a seccomp filter")
 
 # By the bytes of a file: a number in it would be gone for a moment at each step.
 COUNT = "while :; do echo >>/count; sleep 0.05; done"
@@ -114,6 +115,7 @@ def mount_table(pid: int) -> list[str]:
     return sorted(" ".join(line.split(" - ")[0].split(" ")[3:6]) for line in lines)
 
 
+@UNFILTERED
 def test_a_program_counts_on(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
 ) -> None:
@@ -138,6 +140,7 @@ def test_a_program_counts_on(
     one.delete().silent()
 
 
+@UNFILTERED
 def test_what_runs_on(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
 ) -> None:
@@ -150,6 +153,7 @@ def test_what_runs_on(
     assert (written.images / "dump.log").exists()
 
 
+@UNFILTERED
 def test_a_paused_container(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
 ) -> None:
@@ -181,6 +185,7 @@ def test_memory_beforehand(
     counts_on(one.bundle)
 
 
+@UNFILTERED
 def test_mounts_are_as_before(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint, work: Path
 ) -> None:
@@ -200,6 +205,7 @@ def test_mounts_are_as_before(
     one.exec("sh", "-c", "touch /third/file").ok()
 
 
+@UNFILTERED
 def test_a_mount_that_config_json_no_longer_has(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint, work: Path
 ) -> None:
@@ -229,6 +235,7 @@ def test_a_source_that_was_exchanged_is_refused(
     assert one.status == "running"
 
 
+@UNFILTERED
 def test_config_json_has_the_last_word_on_privileges(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
 ) -> None:
@@ -244,6 +251,7 @@ def test_config_json_has_the_last_word_on_privileges(
 
 
 @pytest.mark.parametrize("shared", ["host", "joined"])
+@UNFILTERED
 def test_a_restore_judges_no_other_process(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint, shared: str
 ) -> None:
@@ -297,6 +305,7 @@ def test_a_failed_dump_leaves_it_running(
     counts_on(one.bundle)
 
 
+@UNFILTERED
 def test_output_goes_on(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
 ) -> None:
@@ -312,6 +321,7 @@ def test_output_goes_on(
     assert one.output == "before\nafter\n"
 
 
+@UNFILTERED
 def test_foreground(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
 ) -> None:
@@ -324,6 +334,7 @@ def test_foreground(
     assert one.runtime("state", one.id).status == 1
 
 
+@UNFILTERED
 def test_signals_from_the_first_moment_on(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
 ) -> None:
@@ -346,6 +357,7 @@ def test_signals_from_the_first_moment_on(
         poking.result()
 
 
+@UNFILTERED
 def test_a_terminal(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint, work: Path
 ) -> None:
@@ -367,6 +379,7 @@ def test_a_terminal(
         each.close()
 
 
+@UNFILTERED
 def test_a_network_namespace_by_path(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
 ) -> None:
@@ -379,6 +392,7 @@ def test_a_network_namespace_by_path(
     assert os.path.samefile(f"/proc/{one.pid}/ns/net", f"/proc/{holder.pid}/ns/net")
 
 
+@UNFILTERED
 def test_hooks_see_the_new_process(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint, work: Path
 ) -> None:
@@ -391,6 +405,7 @@ def test_hooks_see_the_new_process(
     assert json.loads((work / "state").read_text())["pid"] == one.pid
 
 
+@UNFILTERED
 def test_a_failed_hook_leaves_nothing(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
 ) -> None:
@@ -411,6 +426,7 @@ def test_what_does_not_run(container: MakeContainer, checkpoint: MakeCheckpoint)
     assert "in created state" in result.err
 
 
+@UNFILTERED
 def test_id_in_use(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
 ) -> None:

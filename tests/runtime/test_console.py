@@ -13,6 +13,7 @@ import pytest
 from tests.support.bundle import Bundle
 from tests.support.peers import deviates
 from tests.support.plugin import MakeBundle, MakeContainer, Probe
+from tests.support.refusal import needs_joined_proc
 from tests.support.terminal import ConsoleSocket, PtyCommand
 
 
@@ -49,7 +50,7 @@ def test_create_sends_the_master(
     assert one.output == ""
 
 
-@pytest.mark.parametrize("shared_pids", [False, True])
+@pytest.mark.parametrize("shared_pids", [False, pytest.param(True, marks=needs_joined_proc)])
 def test_container_owns_the_terminal(
     container: MakeContainer, bundle: MakeBundle, console: ConsoleSocket, shared_pids: bool
 ) -> None:

@@ -6,6 +6,7 @@ The watch of every test looks for processes, mounts, cgroups, state and files.
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 from collections.abc import Callable
@@ -235,3 +236,35 @@ def test_descriptors_run_out(container: MakeContainer, bundle: MakeBundle) -> No
         ).returncode
     assert status != 0
     assert os.path.getsize(one.bundle.path / "err") > 0
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "accept4:error=ENOMEM",
+        "accept4:error=EMFILE",
+        "accept4:error=EAGAIN",
+        "recvfrom:error=ENOMEM",
+    ],
+)
+def test_shortage_before_the_start(
+    container: MakeContainer, runtime: Runtime, failing: str
+) -> None:
+    """A created container waits on while the kernel is short of memory or descriptors."""
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace is not installed")
+    one = container()
+    create = runtime.command("create", "--bundle", str(one.bundle.save().path), one.id)
+    inject = f"inject={failing}:when=1..3"
+    tracer = subprocess.Popen(
+        [strace, "-f", "-qq", "-o", "/dev/null", "-e", inject, *create], stdin=subprocess.DEVNULL
+    )
+    one.exists = True
+    try:
+        assert processes.until(lambda: '"created"' in runtime("state", one.id).out)
+        one.start().silent()
+        assert one.status == "running"
+    finally:
+        one.delete("--force").ok()
+        tracer.wait(10)

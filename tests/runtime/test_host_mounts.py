@@ -16,7 +16,10 @@ from tests.support.bundle import Bundle
 from tests.support.host_mounts import ADMIN, below, on_host, unmount_below
 from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.refusal import needs_mount_api
 from tests.support.runtime import Runtime
+
+MOUNTS_OF_THE_HOST = needs_mount_api("mounts in the host's mount namespace")
 
 MS_SHARED = 1 << 20
 OURS = judge_by("ociruntime")
@@ -30,6 +33,7 @@ def swept(work: Path) -> Iterator[Path]:
     unmount_below(work)
 
 
+@MOUNTS_OF_THE_HOST
 def test_mounts_are_made(
     container: MakeContainer, bundle: MakeBundle, work: Path, swept: Path
 ) -> None:
@@ -46,6 +50,7 @@ def test_mounts_are_made(
 
 
 @deviates(runc="leaves the mounts", crun="leaves the mounts")
+@MOUNTS_OF_THE_HOST
 def test_delete_removes_them(
     container: MakeContainer, bundle: MakeBundle, work: Path, swept: Path
 ) -> None:
@@ -95,6 +100,7 @@ def test_a_killed_create(container: MakeContainer, bundle: MakeBundle, clearing:
 
 
 @OURS
+@MOUNTS_OF_THE_HOST
 def test_the_root_is_read_only_and_paths_are_masked(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
@@ -114,6 +120,7 @@ def test_the_root_is_read_only_and_paths_are_masked(
 
 @OURS
 @pytest.mark.parametrize("propagation", ["private", "slave", "shared", "rslave"])
+@MOUNTS_OF_THE_HOST
 def test_root_propagation_leaves_the_host_s_alone(
     container: MakeContainer, bundle: MakeBundle, shared: Path, propagation: str
 ) -> None:
@@ -134,6 +141,7 @@ def moved_to(made: Bundle, place: Path) -> Bundle:
 
 @OURS
 @pytest.mark.parametrize("busy", [False, True])
+@MOUNTS_OF_THE_HOST
 def test_other_namespaces_see_only_an_empty_copy_and_lose_it(
     container: MakeContainer, bundle: MakeBundle, shared: Path, busy: bool
 ) -> None:
@@ -168,6 +176,7 @@ def test_other_namespaces_see_only_an_empty_copy_and_lose_it(
 
 @OURS
 @pytest.mark.parametrize("place", ["data", "dev/shm/new", "."])
+@MOUNTS_OF_THE_HOST
 def test_what_the_host_mounts_inside_stays(
     container: MakeContainer, bundle: MakeBundle, place: str
 ) -> None:
@@ -185,6 +194,7 @@ def test_what_the_host_mounts_inside_stays(
 
 
 @OURS
+@MOUNTS_OF_THE_HOST
 def test_what_was_mounted_before_stays(container: MakeContainer, bundle: MakeBundle) -> None:
     made = on_host(bundle())
     (made.rootfs / "data").mkdir()
@@ -199,6 +209,7 @@ def test_what_was_mounted_before_stays(container: MakeContainer, bundle: MakeBun
 
 
 @OURS
+@MOUNTS_OF_THE_HOST
 def test_a_mount_of_the_host_where_the_root_was(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
@@ -216,6 +227,7 @@ def test_a_mount_of_the_host_where_the_root_was(
 
 @OURS
 @pytest.mark.parametrize("kept", ["number", "unique"])
+@MOUNTS_OF_THE_HOST
 def test_a_mount_that_has_the_number_now(
     container: MakeContainer, bundle: MakeBundle, work: Path, kept: str
 ) -> None:
@@ -245,6 +257,7 @@ def test_a_mount_that_has_the_number_now(
 
 
 @OURS
+@MOUNTS_OF_THE_HOST
 def test_a_covered_root(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
     """What the host has mounted above the root filesystem is the host's to unmount."""
     made = on_host(bundle())
@@ -259,6 +272,7 @@ def test_a_covered_root(container: MakeContainer, bundle: MakeBundle, work: Path
 
 
 @OURS
+@MOUNTS_OF_THE_HOST
 def test_deleted_from_another_mount_namespace(
     container: MakeContainer, bundle: MakeBundle, runtime: Runtime
 ) -> None:
@@ -271,6 +285,7 @@ def test_deleted_from_another_mount_namespace(
 
 
 @OURS
+@MOUNTS_OF_THE_HOST
 def test_a_container_that_may_mount(container: MakeContainer, bundle: MakeBundle) -> None:
     """What it mounts goes with it: nobody else knows of it."""
     made = on_host(bundle()).capabilities(*ADMIN)
@@ -281,6 +296,7 @@ def test_a_container_that_may_mount(container: MakeContainer, bundle: MakeBundle
     assert below(made.rootfs) == []
 
 
+@MOUNTS_OF_THE_HOST
 def test_a_user_namespace_has_no_power_over_the_host_s_mounts(
     container: MakeContainer, bundle: MakeBundle, swept: Path
 ) -> None:
@@ -294,6 +310,7 @@ def test_a_user_namespace_has_no_power_over_the_host_s_mounts(
 
 @OURS
 @pytest.mark.parametrize("place", ["", "/sub", "/.."])
+@MOUNTS_OF_THE_HOST
 def test_two_roots_in_one_place(container: MakeContainer, bundle: MakeBundle, place: str) -> None:
     """Unmounting one would take the other's mounts away: the second is refused."""
     made, other = on_host(bundle()), on_host(bundle())

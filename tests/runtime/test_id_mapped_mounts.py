@@ -12,6 +12,9 @@ from tests.support import isolation
 from tests.support.bundle import Bundle, Json
 from tests.support.peers import deviates
 from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.refusal import needs_mount_api
+
+ID_MAPS = needs_mount_api("id maps of mounts")
 
 OWNERS = ("stat", "-c", "%u:%g", "/data/file", "/data/sub/file")
 
@@ -41,6 +44,7 @@ def mapped(one: Bundle, uid: int, gid: int) -> Bundle:
     ("word", "below"), [("idmap", "0:0"), ("ridmap", "1000:2000"), (None, "0:0")]
 )
 @deviates(runc="knows no id-mapped mounts", crun="has no maps of a mount without a user namespace")
+@ID_MAPS
 def test_maps_of_the_mount(
     container: MakeContainer, bundle: MakeBundle, tree: Path, word: str | None, below: str
 ) -> None:
@@ -52,6 +56,7 @@ def test_maps_of_the_mount(
 
 
 @deviates(runc="knows no id-mapped mounts", crun="has no maps of a mount without a user namespace")
+@ID_MAPS
 def test_new_files_are_mapped_back(
     container: MakeContainer, bundle: MakeBundle, tree: Path
 ) -> None:
@@ -64,6 +69,7 @@ def test_new_files_are_mapped_back(
 
 @deviates(runc="knows no id-mapped mounts")
 @pytest.mark.parametrize(("word", "below"), [("idmap", "65534:65534"), ("ridmap", "0:0")])
+@ID_MAPS
 def test_maps_of_the_container(
     container: MakeContainer, bundle: MakeBundle, tree: Path, word: str, below: str
 ) -> None:
@@ -75,6 +81,7 @@ def test_maps_of_the_container(
 
 
 @deviates(runc="knows no id-mapped mounts")
+@ID_MAPS
 def test_maps_of_the_mount_beside_those_of_the_container(
     container: MakeContainer, bundle: MakeBundle, tree: Path
 ) -> None:
@@ -86,6 +93,7 @@ def test_maps_of_the_mount_beside_those_of_the_container(
 
 
 @deviates(runc="knows no id-mapped mounts", crun="has no maps of a joined user namespace")
+@ID_MAPS
 def test_maps_of_a_joined_user_namespace(
     container: MakeContainer, bundle: MakeBundle, tree: Path
 ) -> None:
@@ -97,6 +105,7 @@ def test_maps_of_a_joined_user_namespace(
 
 
 @deviates(runc="knows no id-mapped mounts")
+@ID_MAPS
 def test_in_a_joined_pid_namespace(
     container: MakeContainer, bundle: MakeBundle, tree: Path
 ) -> None:
@@ -109,6 +118,7 @@ def test_in_a_joined_pid_namespace(
 
 
 @deviates(runc="only bind mounts", crun="has no maps of a mount without a user namespace")
+@ID_MAPS
 def test_new_filesystem(container: MakeContainer, bundle: MakeBundle) -> None:
     one = bundle("stat", "-c", "%u:%g", "/data").mount("/data", "tmpfs", "t", "idmap")
     assert container(mapped(one, 1000, 2000)).run().ok().out == "1000:2000\n"
@@ -140,6 +150,7 @@ def test_nothing_to_map_by(container: MakeContainer, bundle: MakeBundle, tree: P
 
 
 @deviates(runc="other words", crun="other words")
+@ID_MAPS
 def test_filesystem_without_id_maps(container: MakeContainer, bundle: MakeBundle) -> None:
     one = mapped(bundle().bind("/proc/sys", "/data", "idmap"), 1000, 1000)
     place = len(one.config["mounts"]) - 1
@@ -147,6 +158,7 @@ def test_filesystem_without_id_maps(container: MakeContainer, bundle: MakeBundle
 
 
 @deviates(runc="knows no id-mapped mounts")
+@ID_MAPS
 def test_many_maps(container: MakeContainer, bundle: MakeBundle, tree: Path) -> None:
     """More binds than the executor has slots: those with maps get theirs."""
     one = bundle("stat", "-c", "%u", *(f"/data{number}/file" for number in (0, 299)))

@@ -14,6 +14,7 @@ from tests.support import isolation, project
 from tests.support.mounts import mounts_of, seen
 from tests.support.peers import deviates
 from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.refusal import needs_mount_api
 
 # Takes the root off a process's mount namespace and looks at what is then the root there.
 LOOK_BELOW = """
@@ -110,6 +111,7 @@ def test_rbind_takes_what_is_below(
 
 @deviates(runc="only the top")
 @pytest.mark.parametrize("words", [("rro", "rw"), ("rw", "rro")])
+@needs_mount_api("attributes of all mounts below")
 def test_recursive_read_only_beside_writable(
     container: MakeContainer, bundle: MakeBundle, work: Path, words: tuple[str, str]
 ) -> None:
@@ -124,6 +126,7 @@ def test_recursive_read_only_beside_writable(
 
 
 @deviates(runc="only the top")
+@needs_mount_api("attributes of all mounts below")
 def test_recursive_read_only(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
     """CFG-MOPT rro: the mounts below as well."""
     (work / "dir" / "sub").mkdir(parents=True)

@@ -13,8 +13,11 @@ from tests.support.container import Container
 from tests.support.live_mounts import change, entry, mount_lines, mounted
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.refusal import lacking, needs_mount_api
+from tests.support.runtime import Runtime
 
 pytestmark = judge_by("ociruntime")
+JOINED_MOUNTS = needs_mount_api("mounts in a joined mount namespace")
 
 
 @pytest.fixture
@@ -26,6 +29,7 @@ def shared(work: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["ordinary", "user", "moved", "created"])
+@JOINED_MOUNTS
 def test_added_and_removed(
     container: MakeContainer, bundle: MakeBundle, shared: Path, kind: str
 ) -> None:
@@ -56,6 +60,7 @@ def test_added_and_removed(
     assert mounted(one) == before
 
 
+@JOINED_MOUNTS
 def test_all_or_nothing(container: MakeContainer, shared: Path) -> None:
     one = container().started()
     before = mounted(one)
@@ -93,6 +98,25 @@ def test_refused(container: MakeContainer, mount: dict[str, Any], words: str) ->
     assert mounted(one) == before
 
 
+@pytest.mark.parametrize(("kind", "options"), [("tmpfs", ()), ("bind", ("bind",))])
+def test_refused_without_the_mount_api(
+    container: MakeContainer,
+    runtime: Runtime,
+    work: Path,
+    shared: Path,
+    kind: str,
+    options: tuple[str, ...],
+) -> None:
+    """And the source is not looked up in the container."""
+    one = container().started()
+    before = mounted(one)
+    one.runtime = lacking(runtime, work, "5.1")
+    change(one, "add", entry("/mnt", kind, shared, *options)).failed("mounts[0]", "mount API")
+    one.runtime = runtime
+    assert mounted(one) == before
+
+
+@JOINED_MOUNTS
 def test_target_is_resolved_inside(
     container: MakeContainer, bundle: MakeBundle, shared: Path
 ) -> None:
@@ -136,6 +160,7 @@ def record(one: Container) -> list[list[Any]]:
     return lines
 
 
+@JOINED_MOUNTS
 def test_the_record_holds_what_is_mounted(container: MakeContainer) -> None:
     """Lines of mounts that are gone, as a killed `mounts add` leaves one, are dropped."""
     one = container().started()
@@ -153,6 +178,7 @@ def test_the_record_holds_what_is_mounted(container: MakeContainer) -> None:
     assert record(one) == []
 
 
+@JOINED_MOUNTS
 def test_stacked_mounts_are_removed_one_by_one(container: MakeContainer) -> None:
     one = container().started()
     before = mounted(one)
@@ -164,6 +190,7 @@ def test_stacked_mounts_are_removed_one_by_one(container: MakeContainer) -> None
     assert mounted(one) == before
 
 
+@JOINED_MOUNTS
 def test_containers_without_a_record(container: MakeContainer, bundle: MakeBundle) -> None:
     """Mounts of config.json and those that an older version has added have none."""
     one = container(bundle().mount("/data", "tmpfs", "tmpfs")).started()

@@ -14,6 +14,7 @@ import pytest
 from tests.support import isolation, leaks, processes
 from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer, Probe
+from tests.support.refusal import needs_joined_proc
 
 LINKS = {
     "mount": "mnt",
@@ -102,7 +103,9 @@ def _child_of(pid: int) -> int | None:
     return int(text[0]) if text else None
 
 
-@pytest.mark.parametrize("kind", ["network", "ipc", "uts", "pid", "cgroup"])
+@pytest.mark.parametrize(
+    "kind", ["network", "ipc", "uts", pytest.param("pid", marks=needs_joined_proc), "cgroup"]
+)
 def test_joined_by_path(
     probe: Probe, bundle: MakeBundle, holder: subprocess.Popen[bytes], kind: str
 ) -> None:
@@ -116,6 +119,7 @@ def test_joined_by_path(
     assert expected != own(LINKS[kind])
 
 
+@needs_joined_proc
 def test_joined_pid_namespace_is_not_init(
     probe: Probe, bundle: MakeBundle, holder: subprocess.Popen[bytes]
 ) -> None:
@@ -140,6 +144,7 @@ def test_joined_network_namespace_by_mounted_file(
         isolation.unmount(str(place))
 
 
+@needs_joined_proc
 def test_containers_share_a_namespace(container: MakeContainer, bundle: MakeBundle) -> None:
     """A pod: the second joins network, ipc, uts and pid of the first."""
     first = container().started()

@@ -18,6 +18,8 @@ from tests.support.bundle import Bundle
 from tests.support.container import Container
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.refusal import lacking
+from tests.support.runtime import Runtime
 
 pytestmark = judge_by("ociruntime")
 
@@ -193,6 +195,20 @@ def test_failing_create_brings_it_back(
     assert set(links()) == {"test0", "test1"}
     assert "UP" not in links()["test1"]["flags"]
     assert links(other) == {}
+
+
+def test_failing_create_where_sysfs_must_be_mounted_apart(
+    container: MakeContainer, bundle: MakeBundle, runtime: Runtime, work: Path
+) -> None:
+    """A filter forbids fsopen(2)."""
+    dressed()
+    before = snapshot()
+    one = with_devices(bundle(), test0="inner0")
+    one.hooks["createRuntime"] = [{"path": "/bin/false"}]
+    made = container(one)
+    made.runtime = lacking(runtime, work, "filter")
+    made.create().failed("hooks.createRuntime[0]")
+    assert snapshot() == before
 
 
 def stuck_create(one: Container, moved: str) -> subprocess.Popen[bytes]:

@@ -15,6 +15,7 @@ from tests.support import processes
 from tests.support.notify import Manager
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.refusal import needs_mount_api
 
 pytestmark = judge_by("ociruntime")
 
@@ -31,7 +32,10 @@ def start(one: object, manager: Manager) -> subprocess.Popen[bytes]:
     return subprocess.Popen(words, env=manager.environment, stdin=subprocess.DEVNULL)
 
 
-@pytest.mark.parametrize("users", ["same", "own"])
+OWN = needs_mount_api("a directory that root of the user namespace cannot enter")
+
+
+@pytest.mark.parametrize("users", ["same", pytest.param("own", marks=OWN)])
 def test_start_waits_until_it_is_ready(
     container: MakeContainer, bundle: MakeBundle, manager: Manager, users: str
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.support.bundle import Bundle
 from tests.support.peers import deviates
 from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.refusal import is_refused, needs_mount_api
 
 
 def test_masked_file_and_directory(container: MakeContainer, bundle: MakeBundle) -> None:
@@ -27,6 +28,7 @@ def test_masked_file_and_directory(container: MakeContainer, bundle: MakeBundle)
 
 
 @deviates(runc="a filesystem for each", crun="a filesystem for each, and two mounts")
+@needs_mount_api("each masked directory has a filesystem of its own without it")
 def test_masked_directories_share_a_filesystem(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
@@ -263,4 +265,5 @@ def test_no_way_to_the_host_by_descriptors(container: MakeContainer, bundle: Mak
         made = container(one)
         result = made.run()
         assert "rootfs" not in result.out, result
-        assert result.status != 0, result
+        # Without openat2(2) the text of such a link is followed, in the container's root.
+        assert result.status != 0 or is_refused("openat2"), result

@@ -278,6 +278,7 @@ def test_clean_signals(container: MakeContainer, bundle: MakeBundle) -> None:
     assert facts["ignored"] == []
 
 
+@pytest.mark.needs_call(reason="a filter of the tests is inherited")
 def test_no_traces_of_the_runtime(probe: Probe) -> None:
     facts = probe()
     assert facts["argv"] == ["/bin/probe"]
@@ -287,6 +288,7 @@ def test_no_traces_of_the_runtime(probe: Probe) -> None:
     assert facts["dumpable"] == 1
 
 
+@pytest.mark.needs_call("keyctl", reason="the probe looks at its keyring")
 def test_session_keyring_is_new(probe: Probe, bundle: MakeBundle) -> None:
     """Unless --no-new-keyring keeps the caller's."""
     assert probe(bundle())["keyring"] != probe(bundle(), "--no-new-keyring")["keyring"]

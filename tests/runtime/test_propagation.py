@@ -12,6 +12,7 @@ from tests.support import isolation
 from tests.support.mounts import mounts_of, seen
 from tests.support.peers import deviates
 from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.refusal import needs_mount_api
 
 MS_SHARED = 1 << 20
 
@@ -102,6 +103,7 @@ def test_host_mounts_below_the_root_stay_outside(
 
 
 @pytest.mark.parametrize("given", ["shared", "rshared"])
+@needs_mount_api("the host's mounts never stay shared without it")
 def test_a_shared_bind_carries_mounts_to_the_host(
     container: MakeContainer, bundle: MakeBundle, shared: Path, given: str
 ) -> None:

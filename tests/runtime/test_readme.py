@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.support import readme
 from tests.support.peers import judge_by
+from tests.support.refusal import needs_joined_proc
 from tests.support.runtime import Runtime
 
 pytestmark = judge_by("ociruntime")
@@ -17,6 +18,7 @@ pytestmark = judge_by("ociruntime")
 DEPENDS_ON_THE_HOST = ("ociruntime check",)
 
 
+@needs_joined_proc
 def test_session(runtime: Runtime, work: Path) -> None:
     """One shell, begun in the reader's home directory."""
     session = readme.Session(without="Named containers")

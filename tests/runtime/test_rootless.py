@@ -16,9 +16,11 @@ from tests.support.bundle import Bundle
 from tests.support.container import Container
 from tests.support.ordinary_user import SUBGID, SUBUID, UID, OrdinaryUser
 from tests.support.plugin import TAG, MakeBundle, MakeContainer
+from tests.support.refusal import needs_mount_api
 from tests.support.runtime import Runtime, execute
 
 pytestmark = pytest.mark.judge_by("ociruntime")
+READ_ONLY_SYS = needs_mount_api("the host's /sys, read-only with all mounts below")
 
 needs_helpers = pytest.mark.skipif(
     shutil.which("newuidmap") is None, reason="newuidmap is not installed"
@@ -61,6 +63,7 @@ def edited(user: OrdinaryUser, place: Path, change: Callable[[dict[str, Any]], N
     (place / "config.json").write_text(json.dumps(config))
 
 
+@READ_ONLY_SYS
 def test_two_commands(user: OrdinaryUser, bundle: MakeBundle) -> None:
     """``spec --rootless`` and ``run``: nothing else is needed, and nothing is left."""
     place = bundle().path
@@ -75,6 +78,7 @@ def test_two_commands(user: OrdinaryUser, bundle: MakeBundle) -> None:
     assert list(user.root.glob("[!.]*")) == []
 
 
+@READ_ONLY_SYS
 def test_whole_life(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
     one = make(user.own(bundle("sleep", "1000"))).created()
     assert one.status == "created"
@@ -115,6 +119,7 @@ def test_the_containers_of_somebody_else(user: OrdinaryUser, container: MakeCont
 
 
 @needs_helpers
+@READ_ONLY_SYS
 def test_ranges(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
     """Newuidmap and newgidmap write what one user may not."""
     script = "cat /proc/self/uid_map /proc/self/gid_map; id; touch /tmp/f; chown 5:6 /tmp/f"
@@ -156,6 +161,7 @@ def test_supplementary_groups(user: OrdinaryUser, make: Make, bundle: MakeBundle
     make(one).create().failed("process.user.additionalGids", "setgroups(2)", "linux.gidMappings")
 
 
+@READ_ONLY_SYS
 def test_groups_are_kept_by_annotation(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
     """Podman's ``--group-add keep-groups``; unmapped ones show as the overflow group."""
     one = user.own(bundle("id", "-G"))
@@ -166,6 +172,7 @@ def test_groups_are_kept_by_annotation(user: OrdinaryUser, make: Make, bundle: M
 
 
 @pytest.mark.parametrize("options", [["ro"], ["rbind", "ro"]])
+@READ_ONLY_SYS
 def test_sys_of_the_host(
     user: OrdinaryUser, make: Make, bundle: MakeBundle, options: list[str]
 ) -> None:
@@ -185,6 +192,7 @@ def test_sys_of_the_host(
         assert all_the_way <= set(mount[3].split(",")), mount
 
 
+@READ_ONLY_SYS
 def test_proc_of_the_host(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
     """Without a pid namespace; also there the paths that are masked are masked."""
     one = user.own(bundle()).without_namespace("pid")
@@ -275,6 +283,7 @@ def test_beyond_an_ordinary_user(
     make(one).create().failed(*words)
 
 
+@READ_ONLY_SYS
 def test_higher_oom_score(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
     one = user.own(bundle("cat", "/proc/self/oom_score_adj"))
     one.process["oomScoreAdj"] = 700
@@ -307,6 +316,7 @@ def test_unmapped_ids_inside(user: OrdinaryUser, make: Make, bundle: MakeBundle)
 
 
 @pytest.mark.parametrize("flags", ["-Ur", "-Urm"])
+@READ_ONLY_SYS
 def test_in_another_user_namespace(
     user: OrdinaryUser, make: Make, bundle: MakeBundle, flags: str
 ) -> None:
@@ -318,6 +328,7 @@ def test_in_another_user_namespace(
     assert make(one, user.within("unshare", flags)).run().ok().out == "0\n1\n"
 
 
+@READ_ONLY_SYS
 def test_without_a_new_one_in_another(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
     """Podman's containers are so: its own user namespace is theirs."""
     one = user.own(bundle()).without_namespace("user")
@@ -329,6 +340,7 @@ def test_without_a_new_one_in_another(user: OrdinaryUser, make: Make, bundle: Ma
     assert make(one, user.within("unshare", "-Urm")).run().ok().out == "0\nmade\n"
 
 
+@needs_mount_api("mount(2) does not name the option")
 def test_group_of_a_terminal_not_mapped(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
     one = user.own(bundle()).without_namespace("user")
     for kind in ("uidMappings", "gidMappings"):
@@ -337,6 +349,7 @@ def test_group_of_a_terminal_not_mapped(user: OrdinaryUser, make: Make, bundle: 
     made.create().failed("mounts[2]", "gid=5", "not mapped")
 
 
+@READ_ONLY_SYS
 def test_nothing_in_cgroups(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
     """Without delegation the container stays where its creator is."""
     if cgroupfs.is_v2():

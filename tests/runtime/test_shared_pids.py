@@ -11,6 +11,7 @@ from tests.support import processes
 from tests.support.container import Container
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.refusal import needs_joined_proc
 
 pytestmark = judge_by("ociruntime")
 
@@ -39,6 +40,7 @@ def members(one: Container) -> list[int]:
     [("kill", "--all", "{}", "KILL"), ("kill", "{}", "KILL"), ("delete", "--force", "{}")],
     ids=" ".join,
 )
+@needs_joined_proc
 def test_one_ends_and_the_others_live(
     container: MakeContainer, bundle: MakeBundle, words: tuple[str, ...]
 ) -> None:
@@ -55,6 +57,7 @@ def test_one_ends_and_the_others_live(
     assert Path(f"/proc/{sandbox.pid}").exists()
 
 
+@needs_joined_proc
 def test_procfs_is_that_of_the_shared_namespace(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
@@ -67,6 +70,7 @@ def test_procfs_is_that_of_the_shared_namespace(
     assert int(own) > 1
 
 
+@needs_joined_proc
 def test_process_of_its_own_session(container: MakeContainer, bundle: MakeBundle) -> None:
     sandbox = container().started()
     made = bundle("sh", "-c", "cut -d' ' -f6 /proc/self/stat; echo $$")

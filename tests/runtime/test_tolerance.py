@@ -15,6 +15,7 @@ from tests.errors.changes import Change
 from tests.errors.tolerated import TOLERATED
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.refusal import needs_mount_api
 from tests.support.runtime import Runtime
 
 KNOWN_TO_PEERS = "1.0.2"  # the version that crun 1.8 accepts
@@ -56,6 +57,7 @@ def test_a_misspelled_option_of_a_bind_is_refused(
 
 
 @judge_by("ociruntime")
+@needs_mount_api("mount(2) does not name the option")
 def test_unknown_data_of_a_filesystem_is_the_kernel_s_to_refuse(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:

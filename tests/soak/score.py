@@ -18,7 +18,7 @@ from tests.fuzz import tried
 from tests.soak import invalid_configs, scorecard, subjects, summary
 from tests.soak.__main__ import DOCUMENT, REPOSITORY, enter
 from tests.soak.journal import Journal
-from tests.soak.scorecard import OWN, Sources
+from tests.soak.scorecard import Sources
 from tests.support import project
 from tests.support.runtime import kind_of
 
@@ -32,13 +32,21 @@ TESTS = {
             "tests/faults/test_freezers.py"),
     "R11": ("tests/runtime/test_hooks.py", "tests/runtime/test_hook_output.py",
             "tests/runtime/test_console.py", "tests/runtime/test_run.py"),
-    "S4": ("tests/faults/test_old_kernel.py",),
 }  # fmt: skip
-ONLY_OWN = {"S4"}
+# The suite of row S4, and the calls that are refused in its runs, with the error.
+SUITE = ("tests/executor", "tests/runtime")
+EVERY_CALL = "openat2,mount-api,close_range,faccessat2,statx,keyctl"
+OLD_KERNELS = {
+    "openat2-ENOSYS": ("openat2", "ENOSYS"),
+    "mount-api-ENOSYS": ("mount-api", "ENOSYS"),
+    "all-ENOSYS": (EVERY_CALL, "ENOSYS"),
+    "all-EPERM": (EVERY_CALL, "EPERM"),
+}
 DESCRIPTION = """\
 Write the scorecard in docs/reliability.md. It takes the results of ./dev sweep,
 starve, soak, fuzz, bundles and coverage from build/, and runs the tests and
-configurations of the other rows, unless their results are there already. What
+configurations of the other rows, unless their results are there already; the
+suite of S4, which takes half an hour, only with --run S4. What
 it has once written is also in docs/reliability.json, and stays until something
 was measured as often, or has shown a deviation.
 """
@@ -52,7 +60,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--peers", default=",".join(PEERS), metavar="NAME,...",
                         help="runtimes to compare with (default: %(default)s)")  # fmt: skip
-    parser.add_argument("--run", action="append", choices=["R5", *TESTS], metavar="ROW",
+    parser.add_argument("--run", action="append", choices=["R5", "S4", *TESTS], metavar="ROW",
                         help="run this row's tests again (R5, R10, R11, S4)")  # fmt: skip
     results = "where the results are, of this or another machine (default: build)"
     parser.add_argument("--results", type=Path, default=BUILD, metavar="DIRECTORY", help=results)
@@ -86,6 +94,23 @@ def run_tests(row: str, program: Path, report: Path) -> dict[str, int]:
     return counts(report)
 
 
+def run_old_kernels(results: Path) -> None:
+    """Run the suite once with each set of ``OLD_KERNELS``; the reports are in ``results``."""
+    results.mkdir(parents=True, exist_ok=True)
+    for name, (calls, error) in OLD_KERNELS.items():
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SUITE]
+        words += [f"--without={calls}", f"--without-error={error}"]
+        report = results / f"{name}.xml"
+        report.unlink(missing_ok=True)
+        subprocess.run([*words, f"--junitxml={report}"], cwd=REPOSITORY, check=False)
+
+
+def old_kernels(results: Path) -> dict[str, dict[str, int]]:
+    """Return the numbers of the reports of ``run_old_kernels`` that are there."""
+    reports = {name: results / f"{name}.xml" for name in OLD_KERNELS}
+    return {name: counts(report) for name, report in reports.items() if report.exists()}
+
+
 def run_invalid(programs: list[Path], found: dict[str, dict[str, Any]], path: Path) -> None:
     """Try the invalid configurations with each runtime, and add the results to ``found``."""
     with ExitStack() as stack:
@@ -115,11 +140,13 @@ def run(options: argparse.Namespace, work: Path) -> dict[str, dict[str, Any]]:
         return found
     for row in options.run or ():
         found.pop(row, None)
+    if "S4" in (options.run or ()):
+        run_old_kernels(options.results / "old-kernel")
     programs = chosen(None, options.peers)
     for row in TESTS:
         for program in programs:
             kind = kind_of(program)
-            if kind in found.get(row, {}) or (row in ONLY_OWN and kind != OWN):
+            if kind in found.get(row, {}):
                 continue
             result = run_tests(row, program, work / f"{row}.{kind}.xml")
             if result["count"]:
@@ -159,6 +186,7 @@ def gather(own_runs: dict[str, dict[str, Any]], results: Path = BUILD) -> Source
         soak=soaked(results / "soak"),
         starvation={path.stem: lines(path) for path in (results / "starve").glob("*.jsonl")},
         own_runs=own_runs,
+        old_kernels=old_kernels(results / "old-kernel"),
         fuzzed={name: (one.runs, len(one.findings)) for name, one in fuzzed.items()},
         bundles=lines(bundles) if bundles.exists() else (),
         coverage=json.loads(coverage.read_text()) if coverage.exists() else {},

@@ -47,7 +47,8 @@ class Score:
 class Sources:
     """All results: of ``./dev sweep`` by part, of ``./dev soak``, of shortages by runtime, what
     ``./dev score`` has run itself, by row and runtime, of ``./dev fuzz`` by target (runs and
-    findings), of ``./dev bundles`` and of ``./dev coverage``.
+    findings), of ``./dev bundles``, of the suite by the set of calls that were refused, and of
+    ``./dev coverage``.
     """
 
     sweep: Mapping[str, list[dict[str, Any]]]
@@ -57,6 +58,7 @@ class Sources:
     own_runs: Mapping[str, Mapping[str, Mapping[str, Any]]]
     fuzzed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     bundles: Sequence[Mapping[str, Any]] = ()
+    old_kernels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     coverage: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -145,6 +147,15 @@ def bundles(sources: Sources, runtime: str) -> Score | None:
     return Score(totals["tried"], sum(one["failed"] for one in sources.bundles), numbers)
 
 
+def old_kernels(sources: Sources, runtime: str) -> Score | None:
+    """Measure the tests that ran while system calls were refused."""
+    if runtime != OWN or not sources.old_kernels:
+        return None
+    numbers = ", ".join(f"{name} {one['count']}" for name, one in sources.old_kernels.items())
+    count = sum(one["count"] for one in sources.old_kernels.values())
+    return Score(count, sum(one["deviations"] for one in sources.old_kernels.values()), numbers)
+
+
 def _folder(tests: Mapping[str, Any]) -> str:
     part = "" if tests["whole"] else " (not to its end)"
     return f"{tests['folder']}{part}"
@@ -169,13 +180,10 @@ class Row:
     metric: str
     gate: int
     measure: Measure
-    short_of: str = ""  # why even enough of them do not meet it
 
     def is_met(self, score: Score | None) -> bool:
         """Return whether ociruntime's score is what the row demands."""
-        return bool(
-            score and score.count >= self.gate and not score.deviations and not self.short_of
-        )
+        return bool(score and score.count >= self.gate and not score.deviations)
 
 
 ROWS = (
@@ -200,8 +208,8 @@ ROWS = (
     Row("F2", "fuzzing of plan reader and path walk, runs", 10**8,
         fuzzed(("plan", "walk"), 2)),
     Row("F3", "random bundles run in a virtual machine", 10**4, bundles),
-    Row("S4", "commands on kernels that lack calls: tests", 18, own_run("S4"),
-        "not the whole suite"),
+    Row("S4", "the suite of executor and runtime where calls are missing, in four sets: tests",
+        8000, old_kernels),
     Row("Q1", "branches covered by tests, percent", 90, covered),
 )  # fmt: skip
 
@@ -256,7 +264,5 @@ def table(found: Scores) -> str:
         each = [found.get(row.id, {}).get(runtime) for runtime in RUNTIMES]
         shown = [str(score) if score else NOT_MEASURED for score in each]
         met = "yes" if row.is_met(each[0]) else "no"
-        if row.short_of and each[0]:
-            met = f"no: {row.short_of}"
         lines.append(f"| {row.id} | {row.metric} | {row.gate} | {' | '.join(shown)} | {met} |")
     return "\n".join(lines)

@@ -163,6 +163,25 @@ def test_scores_of_fuzzing_and_coverage(tmp_path: Path) -> None:
     assert line_of("Q1", found).endswith("| no |")
 
 
+def test_scores_where_calls_are_missing(tmp_path: Path) -> None:
+    """A set that was not run, or a test that failed, leaves the row unmet."""
+    assert score.old_kernels(tmp_path) == {}
+    work = tmp_path / "old-kernel"
+    work.mkdir()
+    passed = "<testcase/>" * 2000 + '<testcase><skipped type="pytest.skip"/></testcase>'
+    rows = []
+    for name in score.OLD_KERNELS:
+        (work / f"{name}.xml").write_text(f"<testsuites>{passed}</testsuites>")
+        rows.append(line_of("S4", scorecard.scores(score.gather({}, tmp_path), {})))
+    assert [row.endswith("| yes |") for row in rows] == [False, False, False, True]
+    assert "| 8000: no deviations; openat2-ENOSYS 2000, mount-api-ENOSYS 2000," in rows[-1]
+    failed = f"<testsuites>{passed}<testcase><failure/></testcase></testsuites>"
+    (work / "all-EPERM.xml").write_text(failed)
+    row = line_of("S4", scorecard.scores(score.gather({}, tmp_path), {}))
+    assert "8001: 1 deviation;" in row
+    assert row.endswith("| no |")
+
+
 def test_runs_of_a_fuzzer() -> None:
     log = "INFO: Seed: 1\n#2\tINITED\n#1024\tpulse\n"
     assert tried.executions(log) == 1024

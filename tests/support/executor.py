@@ -20,7 +20,7 @@ from ociruntime.runtime.executor.spawn import PROGRAM
 from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.plan.plan import Operation, Plan, encode
-from tests.support.refusal import refuse
+from tests.support.refusal import is_refused, refuse
 
 SECONDS = 30
 program = PROGRAM  # which build is to be driven
@@ -28,6 +28,11 @@ refused: tuple[str, ...] = ()  # system calls that the kernel is not to have
 READY = operations.sync(stage=ops.STAGE_READY)
 
 NO_STEP = 2**32 - 1  # of a failure before the first operation
+
+
+def lacks(call: str) -> bool:
+    """Return whether the executor gets an error from this system call."""
+    return call in refused or is_refused(call)
 
 
 class Outcome:

@@ -6,7 +6,10 @@ import ctypes
 import os
 import struct
 import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
+
+import pytest
 
 from tests.support import project
 from tests.support.runtime import Runtime
@@ -43,6 +46,9 @@ NUMBERS = {
 ENOSYS = 38
 EPERM = 1
 MOUNT_API = ("open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick")
+# Names for several calls.
+GROUPS = {"mount-api": (*MOUNT_API, "mount_setattr")}
+ERRORS = {"ENOSYS": ENOSYS, "EPERM": EPERM}
 LACKS = {
     "5.1": (ENOSYS, *MOUNT_API, "openat2", "mount_setattr"),
     "5.11": (ENOSYS, "mount_setattr"),
@@ -51,6 +57,25 @@ LACKS = {
 }
 
 libc = ctypes.CDLL(None)
+
+
+# In this process and all that it starts, since ``refuse_as_kernel``.
+_refused: set[str] = set()
+
+
+def is_refused(call: str) -> bool:
+    """Return whether the option ``--without`` has this system call refused."""
+    return call in _refused
+
+
+needs_joined_proc = pytest.mark.needs_call(
+    *("fsopen", "fsconfig", "fsmount"), reason="the procfs of a joined pid namespace"
+)
+
+
+def needs_mount_api(reason: str) -> pytest.MarkDecorator:
+    """Mark a test that cannot hold without the mount API; the runtime uses all of it or nothing."""
+    return pytest.mark.needs_call(*GROUPS["mount-api"], reason=reason)
 
 
 def lacking(runtime: Runtime, work: Path, lack: str) -> Runtime:
@@ -66,13 +91,46 @@ def lacking(runtime: Runtime, work: Path, lack: str) -> Runtime:
     return Runtime(wrapper, runtime.root)
 
 
+def names_of(calls: Collection[str]) -> str:
+    """Return the names of calls, with that of a group in the place of all its calls."""
+    names = list(calls)
+    for group, members in GROUPS.items():
+        if {*members} <= {*names}:
+            names = [*(name for name in names if name not in members), group]
+    return ", ".join(names)
+
+
 def refuse(error: int, *calls: str) -> None:
     """From now on this process and its children get ``error`` from these system calls."""
+    _load(_filter(error, calls))
+
+
+def refuse_as_kernel(error: int, calls: Sequence[str]) -> None:
+    """The same as ``refuse``, for root and without no_new_privs, which children can tell."""
+    _load(_filter(error, calls), no_new_privs=False)
+    _refused.update(calls)
+
+
+def parse_calls(words: str) -> tuple[str, ...]:
+    """Return the calls of a list with commas, in which ``mount-api`` stands for several.
+
+    Raises KeyError with the first name that is not known.
+    """
+    calls: list[str] = []
+    for word in words.split(","):
+        if word not in GROUPS and word not in NUMBERS:
+            raise KeyError(word)
+        calls += GROUPS.get(word, (word,))
+    return tuple(dict.fromkeys(calls))
+
+
+def _filter(error: int, calls: Sequence[str]) -> list[tuple[int, int, int, int]]:
+    """Return the code of the filter that fails ``calls`` with ``error``."""
     numbers = [NUMBERS[name] for name in calls]
     code = [(0x20, 0, 0, 0)]  # load the number
     for left, number in zip(range(len(numbers), 0, -1), numbers, strict=True):
         code.append((0x15, left, 0, number))
-    _load([*code, (0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, 0x00050000 | error)])
+    return [*code, (0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, 0x00050000 | error)]
 
 
 def refuse_fsconfig(error: int, command: int) -> None:
@@ -122,9 +180,9 @@ def kill_on_prctl(option: int, value: int) -> None:
     )
 
 
-def _load(code: list[tuple[int, int, int, int]]) -> None:
+def _load(code: list[tuple[int, int, int, int]], no_new_privs: bool = True) -> None:
     text = b"".join(struct.pack("=HBBI", *one) for one in code)
     buffer = ctypes.create_string_buffer(text, len(text))
     program = struct.pack("@HxxxxxxP", len(code), ctypes.addressof(buffer))
-    assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+    assert not no_new_privs or libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) == 0

@@ -140,7 +140,7 @@ def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
 def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
     """Return ``target``, the target of a hard link, relative to ``rootfs``.
 
-    Raises ImageError if it is not below ``rootfs``, or not in a whitelist that is not empty.
+    Raises ImageError if it is not below ``rootfs``, or if a non-empty ``whitelist`` lacks it.
     """
     top, _, below = member_name(target).partition("/")
     if top != ROOTFS or not below or (whitelist and below not in whitelist):
@@ -284,7 +284,10 @@ def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
 
 
 def _ports(app: Json, what: str) -> list[str]:
-    """Return the ports of an appc app as a list of ``PORT/PROTOCOL``.  Raises ImageError."""
+    """Return the ports of an appc app as a list of ``PORT/PROTOCOL``.
+
+    Raises ImageError if a port is invalid; ``what`` names the ACI in the error message.
+    """
     ports = []
     for port in _list(app, "ports", what):
         number, count, protocol = port.get("port"), port.get("count", 1), port.get("protocol")

@@ -55,7 +55,8 @@ def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = s
 def _made(made: dict[str, int], path: str) -> int:
     """Return a descriptor of the directory ``path`` in the layout; create it if necessary.
 
-    ``made`` maps the paths of created directories to descriptors.  Raises OSError.
+    ``made`` maps the paths of created directories to descriptors.  Raises OSError if the directory
+    cannot be created.
     """
     if path not in made:
         above, _, name = path.rpartition("/")

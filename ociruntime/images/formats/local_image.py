@@ -61,7 +61,7 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
 def kind_of_archive(names: Set[str]) -> str:
     """Return an archive's format, such as ``oci-archive``, given the names of its members.
 
-    ``names`` contains "" for members with other names than those in ``_SIGNIFICANT``.
+    ``names`` contains only the names in ``_SIGNIFICANT``, "rootfs", and "" for all other members.
     """
     if is_layout(names.__contains__):
         return "oci-archive"
@@ -75,9 +75,9 @@ def kind_of_archive(names: Set[str]) -> str:
 def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, list[str]]:
     """Return the images in an archive or layout as {tag: [full names of the image]}.
 
-    A reference selects an image by its tag, which is "" for the only image of a file.  A name
-    without a slash, such as the tag "latest" in a layout, is not a full name.  Raises HostError if
-    the file cannot be read, ImageError if it is invalid.
+    The tag is the one by which a reference selects the image, or "" for the only image of a file.
+    In a layout, a name without a slash, such as "latest", is a tag and not a full name.  Raises
+    HostError if the file cannot be read, ImageError if it is invalid.
     """
     path = reference.path
     images: dict[str, list[str]] = {}

@@ -45,7 +45,10 @@ class Blobs:
         return ImageError(f'open blob "{self.path_of(digest)}": {reason(error)}', hint)
 
     def drop(self, digest: str) -> None:
-        """Remove a damaged blob, so that it is fetched again when needed.  Raises HostError."""
+        """Remove a damaged blob, so that it is fetched again when needed.
+
+        Raises HostError if its file cannot be removed.
+        """
         try:
             os.unlink(self.path_of(digest))
         except FileNotFoundError:
@@ -75,7 +78,10 @@ class Blobs:
         return hashed.hexdigest() == digest.partition(":")[2]
 
     def digests(self) -> Iterator[str]:
-        """Yield the digests of all blobs; ignore other files.  Raises HostError."""
+        """Yield the digests of all blobs; ignore other files.
+
+        Raises HostError if a directory cannot be read.
+        """
         try:
             for algorithm in os.listdir(self.path):
                 with os.scandir(f"{self.path}/{algorithm}") as entries:
@@ -86,13 +92,16 @@ class Blobs:
             raise HostError(f'read "{self.path}"', error) from None
 
     def take(self, file: str, digest: str) -> None:
-        """Move ``file``, which is verified and synced, to the blob's path.  Raises OSError."""
+        """Move ``file``, which is verified and synced, to the path of the blob ``digest``.
+
+        Raises OSError if rename(2) fails.
+        """
         os.rename(file, self.path_of(digest))
 
     def sync(self) -> None:
         """Sync the directories of the blobs, so that new blobs survive a power failure.
 
-        Raises OSError.
+        Raises OSError if a directory cannot be synced.
         """
         for algorithm in os.listdir(self.path):
             sync_directory(f"{self.path}/{algorithm}")

@@ -101,7 +101,10 @@ def read_object(path: str) -> Json | None:
 
 
 def parse_object(data: bytes, path: str) -> Json:
-    """Parse ``data``, the content of the file ``path``, as a JSON object.  Raises ImageError."""
+    """Return the JSON object in ``data``, the content of the file ``path``.
+
+    Raises ImageError if ``data`` is not a JSON object.
+    """
     try:
         document = load(data)
     except (ValueError, RecursionError) as error:

@@ -118,7 +118,10 @@ class Budget:
             raise ImageError(f"{what} need {count} bytes, but the disk has only {free} free", hint)
 
     def take_bytes(self, count: int) -> None:
-        """Count ``count`` bytes that are about to be written.  Raises what ``check_bytes`` does."""
+        """Count ``count`` bytes that are about to be written.
+
+        Raises ImageError if they would exceed a limit.
+        """
         self.check_bytes(count)
         self.bytes += count
 

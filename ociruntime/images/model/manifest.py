@@ -54,10 +54,10 @@ def descriptor(value: object, what: str) -> Descriptor:
 def parse_manifest(
     data: bytes, what: str = "manifest"
 ) -> tuple[Json, Descriptor, list[Descriptor]]:
-    """Parse an image manifest; return (document, descriptor of the configuration, of the layers).
+    """Parse an image manifest; return (document, descriptor of the configuration, layers).
 
-    The list of layer descriptors has the lowest layer first.  Raises ImageError if the manifest is
-    invalid or not supported.
+    ``layers`` is the list of the layers' descriptors, lowest layer first.  Raises ImageError if the
+    manifest is invalid or not supported.
     """
     document = load_document(data, what)
     if document.get("schemaVersion") != 2:
@@ -119,7 +119,11 @@ def _layer(of: Descriptor, diff_id: str) -> Layer:
 
 
 def _check_app(app: object, what: str) -> None:
-    """Raise ImageError if a member that we use of the configuration's ``config`` is invalid."""
+    """Check ``app``, the member ``config`` of an image configuration; None means it is missing.
+
+    Raises ImageError if a member that ociruntime uses, such as Env or Cmd, is invalid; ``what``
+    names the configuration in the error message.
+    """
     if app is None:
         return
     if not isinstance(app, dict):

@@ -1,4 +1,4 @@
-"""Platforms of images, and choosing an index's image for a platform; pure, except ``host``."""
+"""Platforms of images; choose the image for a platform from an index.  Pure, except ``host``."""
 
 from __future__ import annotations
 

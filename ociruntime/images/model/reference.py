@@ -254,7 +254,7 @@ def looks_like_host(text: str) -> bool:
 
 
 def prefix_name(prefix: str) -> str:
-    """Return HOST[:PORT][/PATH] with the registry's canonical name (``registry_name``)."""
+    """Return ``prefix``, HOST[:PORT][/PATH], with the registry's canonical name as host."""
     host, slash, path = prefix.partition("/")
     return f"{registry_name(host)}{slash}{path}"
 

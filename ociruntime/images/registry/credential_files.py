@@ -75,7 +75,8 @@ def credential(
 def hosts(settings: Settings, warn: Callable[[str], None]) -> dict[str, str]:
     """Return {HOST or HOST/PATH: path of the file} for all registries with credentials.
 
-    Calls ``warn`` and raises exceptions as ``credential`` does.
+    Calls ``warn`` for each file that is ignored because root does not trust its owner.  Raises
+    HostError if a file cannot be read, ImageError if it is malformed.
     """
     files: dict[str, str] = {}
     for path, document in _documents(settings, warn):

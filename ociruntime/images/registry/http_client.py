@@ -191,7 +191,10 @@ class HttpClient:
         return session
 
     def _supports_tls(self, host: str) -> bool:
-        """Return whether ``host`` supports TLS: whether it answers a TLS handshake with TLS."""
+        """Return whether ``host`` answers a TLS handshake with TLS, as opposed to plain HTTP.
+
+        Also returns True if HOST:PORT cannot be reached: the request then reports the error.
+        """
         import socket
         import ssl
 

@@ -83,7 +83,11 @@ class Downloads:
             thread.join(max(end - time.monotonic(), 0))
 
     def _add(self, incoming: Incoming, blob: Descriptor, kind: str) -> None:
-        """Download one blob into the import ``incoming``.  Raises the errors of ``add_all``."""
+        """Download one blob into the import ``incoming``; ``kind`` is its label for progress.
+
+        Raises HostError if a file cannot be written, RegistryError if the download fails,
+        ImageError for wrong content or an exceeded limit.
+        """
         with self._lock:
             incoming.budget.check_bytes(blob.size)
         exceeded: list[ImageError] = []  # errors of the budget, which a retry cannot avoid
@@ -146,7 +150,10 @@ class Downloads:
             return 0
 
     def discard(self) -> None:
-        """Remove the files of all downloads that no other process uses.  Raises HostError."""
+        """Remove the files of all downloads that no other process uses.
+
+        Raises HostError if a file cannot be removed.
+        """
         for blob in self.blobs:
             with Download(self.directory, self.sources, blob, wait=0) as download:
                 download.discard()

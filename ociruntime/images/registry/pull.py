@@ -25,7 +25,9 @@ def update(
 ) -> Image:
     """Return the image that ``reference`` currently names in its registry; fetch missing blobs.
 
-    Raises HostError, ImageError or RegistryError, and then leaves the store unchanged.
+    Raises HostError if a file cannot be read or written, RegistryError if a download fails,
+    ImageError if the image is invalid, exceeds a limit or is not permitted by the signature policy.
+    Then the store is unchanged.
     """
     name = reference.name
     tag = reference.digest or reference.tag

@@ -60,7 +60,7 @@ class Registry:
     def manifest(self, tag: str) -> Document:
         """Return the manifest or index that ``tag``, a tag or digest, names.
 
-        Raises ImageError for a digest mismatch.
+        Raises ImageError if the document does not match the requested or reported digest.
         """
         response = self._request("GET", f"/manifests/{tag}", {"Accept": _ACCEPT})
         if response.status_code != 200:

@@ -101,7 +101,7 @@ class Download:
             raise HostError(f'write "{self.path}"', error) from None
 
     def discard(self) -> None:
-        """Remove the downloaded file.  Raises HostError."""
+        """Remove the downloaded file; raise HostError if it cannot be removed."""
         try:
             os.unlink(self.path)
         except FileNotFoundError:
@@ -189,7 +189,8 @@ def partial_path(directory: str, digest: str) -> str:
 def remove_stale(directory: str, age: float) -> tuple[int, int]:
     """Remove the files of interrupted downloads that were not written for ``age`` seconds.
 
-    Returns (number of removed files, their total size in bytes).  Raises HostError.
+    Returns (number of removed files, their total size in bytes).  Raises HostError if a file cannot
+    be opened or removed.
     """
     count = total = 0
     try:

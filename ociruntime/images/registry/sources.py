@@ -71,7 +71,11 @@ class Sources:
         return self._first(lambda registry: registry.manifest(tag))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """Call ``Registry.open_blob`` on the first source that succeeds; return its result."""
+        """Request a blob from ``offset`` on, from the first source that succeeds.
+
+        Returns (response, offset in the blob of its body); the returned offset is 0 if the source
+        does not support ranges.
+        """
         return self._first(lambda registry: registry.open_blob(digest, offset))
 
     def give_up(self) -> bool:

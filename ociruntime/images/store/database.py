@@ -77,7 +77,10 @@ def open_database(path: str) -> sqlite3.Connection:
 
 
 class explained:  # noqa: N801 - as contextlib has them
-    """A context manager that converts errors of SQLite to ImageErrors, "ACTION: ERROR"."""
+    """A context manager that converts errors of SQLite to ImageErrors.
+
+    Their message is ``action``, what was attempted, followed by SQLite's message.
+    """
 
     __slots__ = ("action",)
 

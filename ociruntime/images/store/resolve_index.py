@@ -36,8 +36,8 @@ class ImageVerifier:
     def __call__(self, documents: list[Document]) -> str:
         """Verify an image; return its signer, or "" if no signature is required.
 
-        ``documents`` is the result of ``resolve_to_image``.  Raises ImageError if the image may not
-        be used.
+        ``documents`` lists the indexes through which the image was found, and its manifest last.
+        Raises ImageError if the image may not be used.
         """
         del documents
         return ""

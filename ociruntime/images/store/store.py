@@ -44,7 +44,10 @@ class Store:
 
     @property
     def database(self) -> sqlite3.Connection:
-        """The connection to the image index, opened at its first use.  Raises ImageError."""
+        """The connection to the image index, opened at its first use.
+
+        Raises ImageError if the index cannot be opened.
+        """
         if self._database is None:
             from ociruntime.images.store.database import open_database
 
@@ -150,7 +153,10 @@ class Store:
         )
 
     def digests(self, id: str) -> list[str]:
-        """Return the digests of all blobs of the image.  Raises ImageError."""
+        """Return the digests of all blobs of the image ``id``.
+
+        Raises ImageError if the image index cannot be read.
+        """
         from ociruntime.images.store.database import explained
 
         query = "SELECT blob FROM image_blobs WHERE image = ? ORDER BY blob"
@@ -200,7 +206,10 @@ class Store:
         return True
 
     def mark_used(self, id: str) -> None:
-        """Mark an image as used now: set the mtime of its manifest's file.  Raises HostError."""
+        """Mark an image as used now: set the mtime of its manifest's file.
+
+        Raises HostError if the mtime cannot be set.
+        """
         try:
             os.utime(self.blobs.path_of(id))
         except OSError as error:

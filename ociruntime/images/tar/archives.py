@@ -82,7 +82,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 def compression_of_file(file: BinaryIO, what: str) -> str:
-    """Return the compression of an open file, as ``compression_of`` does.
+    """Return the compression of an open file: "gzip", "zstd", "xz", "bzip2", or "" for none.
 
     Keeps the position in the file.  Raises ImageError if the file ``what`` cannot be read.
     """
@@ -173,7 +173,11 @@ class Content:
 
 
 def _parts(stored: int, size: int, pieces: list[Piece] | None) -> Iterator[tuple[int, bool]]:
-    """Yield (length in bytes, whether it is a hole) for each part of a file, in order."""
+    """Yield (length in bytes, whether it is a hole) for each part of a file, in order.
+
+    ``size`` is the size of the file, ``pieces`` lists (offset, length) of the stored parts of a
+    sparse file.  If ``pieces`` is None, the file is a single part of ``stored`` bytes.
+    """
     if pieces is None:
         yield stored, False
         return
@@ -201,13 +205,17 @@ class DirectoryFiles:
         return f'"{self.path}"'
 
     def has(self, name: str) -> bool:
-        """Return whether the regular file ``name`` exists.  Raises HostError."""
+        """Return whether the regular file ``name`` exists.
+
+        Raises HostError if that cannot be determined.
+        """
         return stat.S_ISREG(mode_of(f"{self.path}/{name}"))
 
     def open(self, name: str) -> tuple[Reading, int]:
         """Open the file ``name``; return (stream, size in bytes).
 
-        Raises HostError if the file cannot be opened, ImageError if it is not a regular file.
+        Raises HostError if the file cannot be opened, ImageError if it is missing or not a regular
+        file.
         """
         if not self.has(name):
             raise ImageError(f'open "{self.path}/{name}": no such file')
@@ -345,7 +353,11 @@ def read_small(files: Files, name: str, longest: int) -> bytes:
 
 
 def _spooled(file: BinaryIO, path: str, tmp: str, budget: Budget) -> BinaryIO:
-    """Close ``file`` after decompressing it to an unlinked file in ``tmp``; return the new file."""
+    """Decompress ``file`` to an unlinked file in ``tmp``, and close it; return the new file.
+
+    ``path`` is the path of ``file``.  Raises HostError if the new file cannot be written,
+    ImageError if ``file`` is damaged or a limit is exceeded.
+    """
     with file:
         stream = plain(file, f'"{path}"', budget)
         target = None

@@ -42,7 +42,7 @@ class Counted:
 
 
 class _Peeked:
-    """A stream of the bytes ``start``, which were read from ``stream``, and then of ``stream``."""
+    """A stream of ``start``, bytes already read from ``stream``, and the rest of ``stream``."""
 
     def __init__(self, start: bytes, stream: Readable) -> None:
         self.start = start
@@ -56,7 +56,11 @@ class _Peeked:
 
 
 class _Pieces:
-    """Read the compressed bytes of ``stream`` in pieces, whose size doubles within a part."""
+    """Read the compressed bytes of ``stream`` in pieces.
+
+    Within a part, such as a gzip member, each piece is twice as large as the previous piece, up to
+    a limit.
+    """
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream
@@ -102,8 +106,8 @@ class Parts:
     """A stream of the decompressed bytes of gzip, xz or bzip2 data, which has one or more parts.
 
     A part is a gzip member, an xz stream or a bzip2 stream.  ``read`` raises ImageError for damaged
-    or truncated data, and for more parts than the limit of files in an archive: programs that write
-    several parts write at most one for each file.  ``what`` names the data in error messages.
+    or truncated data, and if there are more parts than the limit ``files``: common programs write
+    at most one part for each file of an archive.  ``what`` names the data in error messages.
     """
 
     kind = ""
@@ -121,7 +125,10 @@ class Parts:
         raise NotImplementedError
 
     def step(self, size: int) -> bytes:
-        """Return up to ``size`` decompressed bytes.  Raises the errors of the decompressor."""
+        """Return up to ``size`` decompressed bytes.
+
+        Raises the decompressor's own exceptions, such as zlib.error, if the data is damaged.
+        """
         data: bytes = self.part.decompress(self._input(), size)
         return data
 
@@ -292,7 +299,10 @@ OF_LAYERS = ("gzip", "zstd")
 
 
 def compression_of(start: bytes) -> str:
-    """Return "gzip", "zstd", "xz", "bzip2" or "", given the first MAGIC bytes of a stream."""
+    """Return the compression of a stream: "gzip", "zstd", "xz", "bzip2", or "" for none.
+
+    ``start`` contains the first MAGIC bytes of the stream.
+    """
     for kind, magic, _ in _KINDS:
         if start.startswith(magic):
             return kind

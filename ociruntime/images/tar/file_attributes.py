@@ -63,10 +63,11 @@ def is_text(attribute: str) -> bool:
 
 
 def set_of_open(fd: int, header: Header, warnings: AttributeWarnings) -> None:
-    """Set the owner, extended attributes and mode of an open file or directory.
+    """Give an open file or directory the owner, extended attributes and mode in ``header``.
 
-    They are set in this order, because chown(2) clears setuid bits and capabilities.  Raises
-    OSError.
+    They are set in this order, because chown(2) clears setuid bits and capabilities.  An extended
+    attribute that is not allowed or not supported only results in a warning; for any other failure,
+    raises OSError.
     """
     os.fchown(fd, header.uid, header.gid)
     _set_attributes(fd, header, warnings)
@@ -76,9 +77,10 @@ def set_of_open(fd: int, header: Header, warnings: AttributeWarnings) -> None:
 def set_by_name(
     directory: int, name: bytes, header: Header, warnings: AttributeWarnings, *, link: bool
 ) -> None:
-    """Set the owner, extended attributes, mode and times of the file ``name`` in ``directory``.
+    """Give the file ``name`` in ``directory`` the owner, xattrs, mode and mtime in ``header``.
 
-    The file is a device, a FIFO or, with ``link``, a symbolic link.  Raises OSError.
+    The file is a device, a FIFO or, with ``link``, a symbolic link.  An extended attribute that is
+    not allowed or not supported only results in a warning; for any other failure, raises OSError.
     """
     os.chown(name, header.uid, header.gid, dir_fd=directory, follow_symlinks=False)
     if header.xattrs:
@@ -105,7 +107,8 @@ def _chmod(directory: int, name: bytes, mode: int) -> None:
 def set_time(directory: int, name: bytes, mtime: int) -> None:
     """Set a file's atime and mtime to ``mtime`` (nanoseconds), without following symbolic links.
 
-    Raises OSError.
+    The file is ``name`` in the directory ``directory``, a descriptor.  Raises OSError if
+    utimensat(2) fails.
     """
     os.utime(name, ns=(mtime, mtime), dir_fd=directory, follow_symlinks=False)
 
@@ -113,7 +116,7 @@ def set_time(directory: int, name: bytes, mtime: int) -> None:
 def _set_attributes(file: int | bytes, header: Header, warnings: AttributeWarnings) -> None:
     """Set the header's extended attributes on a file; remove other attributes that images may set.
 
-    Those come from a directory of a lower layer, or from the default ACL of the parent.
+    The removed attributes come from a directory of a lower layer, or from the parent's default ACL.
     """
     follow = isinstance(file, int)
     try:

@@ -241,7 +241,10 @@ def _of_pax(
 
 
 def _of_content(header: Header, read_block: ReadBlock) -> list[Piece]:
-    """Parse a map in the format GNU sparse 1.0: blocks before the data, a number on each line."""
+    """Parse a sparse map in the format GNU sparse 1.0; return the pieces.
+
+    The map is stored in blocks before the data of the file, with one number per line.
+    """
     lines: list[bytes] = []
     remainder = b""
     expected = 1

@@ -62,7 +62,7 @@ class Permission:
         return self.policy.accepts_all or not self._culprit(id, name)
 
     def require(self, id: str, name: str) -> None:
-        """Raise ImageError if a stored image must not be used as ``name``; see ``has``."""
+        """Raise ImageError unless ``has`` permits the use of the stored image as ``name``."""
         if not self.has(id, name):
             culprit = self._culprit(id, name)
             hint = f"see {self.rule(culprit).where}; verify it again with ocipod fetch {culprit}"

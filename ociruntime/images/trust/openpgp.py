@@ -107,7 +107,11 @@ def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
 
 
 def _header(data: bytes, at: int, first: int) -> tuple[int, int, int]:
-    """Return (tag, length of the body, offset of the body) of a packet; length -1: indefinite."""
+    """Return (tag, length of the body, offset of the body) of an OpenPGP packet.
+
+    ``first`` is the packet's first byte, ``at`` the offset of its second byte in ``data``.  The
+    length is -1 if the packet's header does not tell it (partial or indeterminate length).
+    """
     if first & 0x40:
         tag, length = first & 0x3F, data[at]
         if length < 192:

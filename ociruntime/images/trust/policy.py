@@ -102,7 +102,7 @@ def shown(rule: Rule) -> object:
 
 
 def check_prefix(prefix: str, where: str) -> str:
-    """Return a prefix in a policy as a prefix of full image names.
+    """Convert ``prefix``, as written in a policy, to the canonical form of full image names.
 
     Raises ImageError if no image name can begin with ``prefix``; ``where`` names its file and
     member in the error message.

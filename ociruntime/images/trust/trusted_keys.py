@@ -86,7 +86,8 @@ def _files(settings: Settings) -> dict[str, str]:
 def add_key(directory: str, prefix: str, key: Key) -> str:
     """Write a trusted key to a file in a configuration directory; return the file's path.
 
-    ``prefix`` is the prefix of the images it may sign, "" for all images.  Raises HostError.
+    ``prefix`` is the prefix of the names of images that the key may sign, "" for all images.
+    Raises HostError if the file cannot be written.
     """
     parent = f"{directory}/trustedkeys/{directory_of(prefix)}"
     path = f"{parent}/{key.fingerprint}"

@@ -24,8 +24,8 @@ class Inside:
     """A tree with the root directory ``root`` (a descriptor); no other process changes the tree.
 
     Keeps the last resolved directory open, because archives list files directory by directory.
-    That directory always exists: before a directory is removed, its parent is resolved, which
-    replaces it here.  ``budget`` limits the depth and the number of created directories.
+    The open directory always exists: to remove a directory, the caller first resolves its parent,
+    which is open from then on.  ``budget`` limits the depth and the number of created directories.
     """
 
     def __init__(self, root: int, budget: Budget) -> None:
@@ -67,7 +67,7 @@ class Inside:
 
 
 class _Walk:
-    """The resolution of one path.
+    """The resolution of one path inside a tree, component by component.
 
     ``fds`` contains descriptors of the directories on the path so far, from the root on; ``names``
     contains their names, without the root.

@@ -109,7 +109,8 @@ class TreeStore:
     def render_again(self, image: Image, progress: Progress = silent) -> str:
         """Remove an image's tree, unpack it again and return the tree's id.
 
-        The caller ensures that no running pod uses the tree.  Raises what ``render`` raises.
+        The caller ensures that no running pod uses the tree.  Raises ImageError if a layer cannot
+        be unpacked.
         """
         tree = tree_id(image)
         with FileLock(self._lock(tree), exclusive=True):
@@ -238,7 +239,7 @@ class TreeStore:
     def _clear(self, tree: str) -> None:
         """Remove a tree: first ``rendered``, so that an incomplete tree never appears complete.
 
-        Raises OSError.
+        Raises OSError if a file cannot be removed.
         """
         directory = self._directory(tree)
         try:
@@ -291,8 +292,8 @@ class TreeHash:
 def hash_tree(path: str, progress: Progress = silent, expected: int = 0) -> TreeHash:
     """Return the hash of the directory tree at ``path``.
 
-    ``expected`` is the expected size of the tree in bytes, for ``progress``.
-    Raises HostError.
+    ``expected`` is the expected size of the tree in bytes, for ``progress``.  Raises HostError if a
+    file cannot be read.
     """
     walk = _Walk(progress, expected)
     try:

@@ -103,7 +103,7 @@ def unpack(
     """Unpack all layers into the empty directory ``root`` (a descriptor); return warnings.
 
     Requires root privileges, for owners and devices.  Raises ImageError if a layer is invalid or
-    exceeds a limit, HostError if a file cannot be written.  Then the caller empties ``root``.
+    exceeds a limit, HostError if a file cannot be written; the caller must then empty ``root``.
     """
     warnings = AttributeWarnings()
     budget = Budget.at(root, limits or Limits())

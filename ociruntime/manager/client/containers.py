@@ -123,13 +123,19 @@ def run_start(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop containers, wait for their exit, print the given names.  Raises UsageError."""
+    """Stop containers, wait for their exit, print the given names.
+
+    Raises UsageError for an invalid option.
+    """
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "stop"), body))
 
 
 def run_kill(connection: Connection, arguments: Arguments) -> int:
-    """Send a signal to containers and print the given names or ids.  Raises UsageError."""
+    """Send a signal to containers and print the given names or ids.
+
+    Raises UsageError for an invalid option.
+    """
     signal = signal_number(arguments.text("signal", "KILL"))
     if signal == 0:
         hint = "use inspect to see whether a container is running"
@@ -139,7 +145,10 @@ def run_kill(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_restart(connection: Connection, arguments: Arguments) -> int:
-    """Restart containers and print the given names or ids.  Raises UsageError."""
+    """Restart containers and print the given names or ids.
+
+    Raises UsageError for an invalid option.
+    """
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "restart"), body))
 
@@ -172,7 +181,10 @@ def run_rename(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_update(connection: Connection, arguments: Arguments) -> int:
-    """Change the limits and restart policy of containers.  Raises UsageError."""
+    """Change the limits and restart policy of containers.
+
+    Raises UsageError for an invalid option.
+    """
     spec = spec_of(arguments, "", [])
     body = {name: value for name, value in spec.items() if name != "image"}
     if not body:

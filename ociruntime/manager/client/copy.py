@@ -30,7 +30,10 @@ _PERMISSIONS = (
 
 
 def run_cp(connection: Connection, arguments: Arguments) -> int:
-    """Copy a file or directory between host and container; print nothing.  Raises UsageError."""
+    """Copy a file or directory between host and container; print nothing.
+
+    Raises UsageError for an invalid option.
+    """
     source, target = arguments.positional
     from_name, from_path = _split(source)
     to_name, to_path = _split(target)
@@ -145,7 +148,8 @@ def _host_path_for(target: str, top: str, *, is_directory: bool, contents: bool)
     """Return the path on the host to copy a file or directory to, by the rules of ``docker cp``.
 
     ``target`` is the path on the command line, ``top`` the name of the source.  ``contents`` says
-    whether only the contents of a directory are copied.  Raises UsageError.
+    whether only the contents of a directory are copied.  Raises UsageError if the source cannot
+    be copied there.
     """
     if os.path.isdir(target):
         return target if contents and is_directory else os.path.join(target, top)
@@ -325,7 +329,10 @@ def _from_stdin(body: ChunkedBody) -> None:
 
 
 def run_export(connection: Connection, arguments: Arguments) -> int:
-    """Write a container's root filesystem as a tar archive.  Raises UsageError."""
+    """Write a container's root filesystem as a tar archive.
+
+    Raises UsageError for an invalid option.
+    """
     path = container(arguments.positional[0], "archive", path="/")
     return save_stream("export", connection, path, arguments.text("output"))
 

@@ -53,7 +53,10 @@ UNUSED = "images that no container uses"
 
 
 def run_images(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of the images, with a row for each name.  Raises UsageError."""
+    """Print a table of the images, with a row for each name.
+
+    Raises UsageError for an invalid option.
+    """
     patterns = arguments.positional
     filters = as_lists(arguments.list("filter"), ("reference", "dangling"))
     images = matching(connection.get(resource("images")), patterns, filters)
@@ -189,7 +192,10 @@ def image_details(connection: Connection, text: str) -> dict[str, Any]:
 
 
 def run_image_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print images as JSON; return 1 if an image is not found.  Raises UsageError."""
+    """Print images as JSON; return 1 if an image is not found.
+
+    Raises UsageError for an invalid option.
+    """
     return show_each(arguments, lambda text: docker_inspect.image(image_details(connection, text)))
 
 
@@ -202,7 +208,10 @@ def run_tag(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_save(connection: Connection, arguments: Arguments) -> int:
-    """Write an image as a tar archive to a file or standard output.  Raises UsageError."""
+    """Write an image as a tar archive to a file or standard output.
+
+    Raises UsageError for an invalid option.
+    """
     ref = absolute_image(arguments.positional[0], os.getcwd())
     path = resource("images", ref, "archive")
     return save_stream("save", connection, path, arguments.text("output"))
@@ -282,7 +291,10 @@ def _load(connection: Connection, path: str, arguments: Arguments) -> int:
 
 
 def run_history(connection: Connection, arguments: Arguments) -> int:
-    """Print the build steps of an image, newest first.  Raises UsageError."""
+    """Print the build steps of an image, newest first.
+
+    Raises UsageError for an invalid option.
+    """
     details = image_details(connection, arguments.positional[0])
     full, human = arguments.flag("no-trunc"), arguments.flags.get("human", True)
     rows = steps(details, time.time(), full=full, human=human)

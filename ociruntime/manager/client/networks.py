@@ -24,7 +24,10 @@ _LISTS = {"subnet": "subnets", "gateway": "gateways"}
 
 
 def run_create(connection: Connection, arguments: Arguments) -> int:
-    """Create a network and print its name.  Raises UsageError."""
+    """Create a network and print its name.
+
+    Raises UsageError for an invalid option.
+    """
     if (driver := arguments.text("driver", "bridge")) != "bridge":
         raise UsageError(f'--driver: unknown driver "{driver}"', "supported: bridge")
     body: dict[str, object] = {"name": arguments.positional[0]}
@@ -36,7 +39,10 @@ def run_create(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_ls(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of the networks.  Raises UsageError."""
+    """Print a table of the networks.
+
+    Raises UsageError for an invalid option.
+    """
     query = as_query(arguments.list("filter"), _FILTERS)
     networks = connection.get(resource("networks", filters=query))
     if form := chosen(arguments):
@@ -54,7 +60,10 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print networks as JSON; return 1 if a network is not found.  Raises UsageError."""
+    """Print networks as JSON; return 1 if a network is not found.
+
+    Raises UsageError for an invalid option.
+    """
     return show_each(arguments, lambda name: network(connection.get(resource("networks", name))))
 
 

@@ -208,7 +208,10 @@ def _invalid_port(text: str) -> UsageError:
 
 
 def extra_host(text: str) -> dict[str, str]:
-    """Parse a value of ``--add-host`` like ``db:10.0.0.2`` or ``db:::1``.  Raises UsageError."""
+    """Parse a value of ``--add-host`` like ``db:10.0.0.2`` or ``db:::1``.
+
+    Raises UsageError if it is invalid.
+    """
     name, colon, address = text.partition(":")
     if not (name and colon and address):
         raise UsageError(f'--add-host: invalid host "{text}"', "use NAME:IP")
@@ -241,7 +244,10 @@ def security(text: str) -> dict[str, Any]:
 
 
 def group(text: str) -> int:
-    """Parse a value of ``--group-add``, a numeric GID.  Raises UsageError."""
+    """Parse a value of ``--group-add``, a numeric GID.
+
+    Raises UsageError if it is invalid.
+    """
     if not (text.isascii() and text.isdigit() and len(text) < 11):
         raise UsageError(
             f'--group-add: "{text}" is not a numeric GID', "group names are not supported"
@@ -250,7 +256,10 @@ def group(text: str) -> int:
 
 
 def restart_policy(text: str) -> dict[str, Any]:
-    """Parse a value of ``--restart`` like ``on-failure:3``.  Raises UsageError."""
+    """Parse a value of ``--restart`` like ``on-failure:3``.
+
+    Raises UsageError if it is invalid.
+    """
     name, colon, digits = text.partition(":")
     counted = name == "on-failure" and digits.isascii() and digits.isdigit() and len(digits) < 10
     if name not in _POLICIES or (colon and not counted):
@@ -454,7 +463,10 @@ def labels_of(values: list[str]) -> dict[str, str]:
 
 
 def _network(arguments: Arguments) -> Spec:
-    """Return the members of a create request for networks and ports.  Raises UsageError."""
+    """Return the members of a create request for networks and ports.
+
+    Raises UsageError for an invalid option.
+    """
     spec: Spec = {}
     if network := arguments.text("network") or arguments.text("net"):
         if network.startswith("container:"):

@@ -177,7 +177,10 @@ FILTERS = ("id", "name", "status", "label", "ancestor", "exited", "network")
 
 
 def run_ps(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of containers, newest first.  Raises UsageError."""
+    """Print a table of containers, newest first.
+
+    Raises UsageError for an invalid option.
+    """
     last = arguments.number("last", 1 if arguments.flag("latest") else 0)
     if "last" in arguments.numbers and last < 1:
         raise UsageError(f"--last: must be 1 or more, not {last}")

@@ -80,7 +80,7 @@ class Meter:
 def run_stats(connection: Connection, arguments: Arguments) -> int:
     """Print the resource usage of containers, refreshed at a terminal until interrupted.
 
-    Raises UsageError.
+    Raises UsageError for an invalid option.
     """
     meter = Meter(connection, arguments.positional)
     form = chosen(arguments)

@@ -29,7 +29,10 @@ _QUESTION = "Remove all {kind}volumes that no container uses, with their files?"
 
 
 def run_create(connection: Connection, arguments: Arguments) -> int:
-    """Create a volume, unless it exists, and print its name.  Raises UsageError."""
+    """Create a volume, unless it exists, and print its name.
+
+    Raises UsageError for an invalid option.
+    """
     if (driver := arguments.text("driver", _DRIVER)) != _DRIVER:
         raise UsageError(f'--driver: unknown driver "{driver}"', "supported: local")
     names = arguments.positional
@@ -40,7 +43,10 @@ def run_create(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_ls(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of the volumes.  Raises UsageError."""
+    """Print a table of the volumes.
+
+    Raises UsageError for an invalid option.
+    """
     query = as_query(arguments.list("filter"), _FILTERS)
     volumes = connection.get(resource("volumes", filters=query))
     if form := chosen(arguments):
@@ -63,7 +69,10 @@ def _listed(record: dict[str, Any]) -> Shape:
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print volumes as JSON; return 1 if a volume is not found.  Raises UsageError."""
+    """Print volumes as JSON; return 1 if a volume is not found.
+
+    Raises UsageError for an invalid option.
+    """
     return show_each(arguments, lambda name: volume(connection.get(resource("volumes", name))))
 
 
@@ -73,7 +82,10 @@ def run_rm(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_prune(connection: Connection, arguments: Arguments) -> int:
-    """Remove unused volumes; print their names and the freed disk space.  Raises UsageError."""
+    """Remove unused volumes; print their names and the freed disk space.
+
+    Raises UsageError for an invalid option.
+    """
     whole = arguments.flag("all")
     filters = as_lists(arguments.list("filter"), ("label",))
     if not is_confirmed(arguments, _QUESTION.format(kind="" if whole else "anonymous ")):

@@ -39,8 +39,9 @@ def fill(
 
     ``tree`` is the image's root directory.  Also copies the owner, mode and attributes of ``path``
     itself.  Does nothing if the image has no directory ``path``, or if ``volume`` is a symbolic
-    link or a mount point.  ``users`` and ``budget`` are passed to ``copy_tree``.  Raises HostError
-    if a file cannot be copied, and any exception that ``budget`` raises.
+    link or a mount point.  ``users`` is (first host id, number of ids) of the pod's user
+    namespace, or None.  ``budget`` is called with the stat result of each file before the file is
+    copied.  Raises HostError if a file cannot be copied, and any exception that ``budget`` raises.
     """
     parent, _, name = volume.rpartition("/")
     opened: list[int] = []
@@ -140,8 +141,9 @@ def _is_named(parent_fd: int, name: str, fd: int) -> bool:
 
 
 def _finish_other(parent_fd: int, volume_fd: int, name: str) -> None:
-    """Finish moving a complete copy, which a killed process has left, to the volume ``name``.
+    """Move the files of a complete copy, which a killed process has left, to the volume ``name``.
 
+    ``volume_fd`` is a descriptor of the volume, ``parent_fd`` of the directory that contains it.
     Does nothing if there is no complete copy.
     """
     try:

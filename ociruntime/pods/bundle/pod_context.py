@@ -88,7 +88,7 @@ class PodContext:
         """Write the app's bundle, and replace this child process by the OCI runtime's ``create``.
 
         ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null.
-        Raises RuntimeFailure if the bundle cannot be written or the runtime not be executed.
+        Raises RuntimeFailure if the bundle cannot be written or the runtime cannot be executed.
         """
         from ociruntime.pods.bundle.write_bundle import write_bundle
 

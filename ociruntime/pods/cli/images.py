@@ -338,8 +338,8 @@ def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
 def history_table(steps: list[dict[str, Any]], *, full: bool) -> str:
     """Return a table of the steps by which an image was built, the newest first.
 
-    ``steps``, the oldest first, is the member ``history`` of the result of ``details``.  With
-    ``full``, commands are not truncated.
+    ``steps``, the oldest first, have the form of ``history`` in the output of ``image inspect``.
+    With ``full``, commands are not truncated.
     """
     rows = [_HISTORY_TITLES]
     for step in reversed(steps):

@@ -1,4 +1,4 @@
-"""Create a directory or file at a path that the user has given, atomically."""
+"""Create a directory or file atomically, at a path that the user has given."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 def check_target(target: str, data: str, *, overwrite: bool) -> str:
     """Check that the directory ``target`` can be created or replaced; return its absolute path.
 
-    ``data`` is ocipod's data directory.  A symbolic link is refused, because a container may have
-    created it, in a volume, to redirect the write.  Raises UsageError if ``target`` is refused.
+    Without ``overwrite``, only an empty directory can be replaced.  ``data`` is ocipod's data
+    directory.  A symbolic link is refused, because a container may have created it, in a volume, to
+    redirect the write.  Raises UsageError if ``target`` is refused.
     """
     absolute = os.path.abspath(target)
     if os.path.islink(absolute):
@@ -109,8 +110,8 @@ def new_file(target: str, *, overwrite: bool) -> Iterator[BinaryIO]:
     """Context manager: yield a new temporary file; at the end, rename it to ``target``.
 
     If the context ends with an exception, the file is removed.  If ``target`` is "-", yield
-    standard output.  Raises UsageError if ``target`` exists or is a directory, HostError if it
-    cannot be written.
+    standard output.  Raises UsageError if ``target`` is a directory, or exists and ``overwrite`` is
+    False; HostError if it cannot be written.
     """
     if target == "-":
         yield open(1, "wb", closefd=False)

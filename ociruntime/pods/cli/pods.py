@@ -86,7 +86,7 @@ def _titles(full: bool) -> list[str]:
 
 
 def pod_rows(pod: dict[str, Any], full: bool) -> list[list[str]]:
-    """Return a table row for each app of ``pod``, the result of ``describe``.
+    """Return a table row for each app of ``pod``, a pod's status as a JSON object.
 
     Columns about the pod, such as its state, are "" in all rows but the first.  Without ``full``,
     ids and times are shortened.
@@ -143,7 +143,7 @@ def _wait(pod: Pod, until_ready: float, until_end: float) -> None:
 
 
 def status_lines(pod: dict[str, Any]) -> list[str]:
-    """Return the status of ``pod``, the result of ``describe``, as ``name=value`` lines.
+    """Convert ``pod``, a pod's status as a JSON object, to ``name=value`` lines.
 
     Exit codes of apps are included unless the pod is running.
     """

@@ -133,7 +133,10 @@ def warn(text: str) -> None:
 
 
 def parse_run(argv: list[str], program: Arguments) -> PodArguments:
-    """Parse the arguments of ``run``.  Raises UsageError if they are invalid."""
+    """Parse the arguments of ``run``; store the global options among them in ``program``.
+
+    Raises UsageError if they are invalid.
+    """
     options = (*PREPARE_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS)
     return parse_pod_arguments(argv, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
 
@@ -155,7 +158,10 @@ def run_run(context: Context, parsed: PodArguments) -> int:
 
 
 def parse_prepare(argv: list[str], program: Arguments) -> PodArguments:
-    """Parse the arguments of ``prepare``.  Raises UsageError if they are invalid."""
+    """Parse the arguments of ``prepare``; store the global options among them in ``program``.
+
+    Raises UsageError if they are invalid.
+    """
     options = (*PREPARE_OPTIONS, *PREPARED_OPTIONS)
     return parse_pod_arguments(argv, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
 
@@ -259,7 +265,10 @@ _APP = Option("app", value="APP", short="a")
 
 
 def parse_app_add(argv: list[str], program: Arguments) -> PodArguments:
-    """Parse the arguments of ``app add``.  Raises UsageError if they are invalid."""
+    """Parse the arguments of ``app add``; store the global options among them in ``program``.
+
+    Raises UsageError if they are invalid.
+    """
     options = (*APP_OPTIONS, *ADD_OPTIONS, _APP)
     parsed = parse_pod_arguments(
         argv, (), options, GLOBAL_OPTIONS, leading=1, single=True, program=program

@@ -211,7 +211,7 @@ def remove_cgroups(paths: list[str]) -> list[str]:
 
 
 def _kill(paths: list[str], left: list[str]) -> None:
-    """Send SIGKILL to the processes in the cgroups once; the caller repeats this for new ones.
+    """Send SIGKILL once to all processes in cgroups; the caller repeats this for new processes.
 
     ``paths`` are cgroups that can be killed as a whole (cgroup v2), ``left`` the cgroups whose
     processes are killed one by one.
@@ -307,9 +307,10 @@ def _entries(path: str) -> list[str]:
 
 
 def _id_in(entry: str) -> str:
-    """Return the container id in ``entry``, the name of a state directory.
+    """Return the container id in ``entry``, the name of a container's state directory.
 
-    An interrupted ``create`` or ``delete`` leaves a prefix, which is removed.  A suffix stays.
+    This is ``entry`` without the prefix .creating- or .deleting-, which the name has if ``create``
+    or ``delete`` was interrupted.
     """
     for prefix in _PREFIXES:
         entry = entry.removeprefix(prefix)
@@ -329,9 +330,9 @@ def _delete(root: str, entries: list[str], runtime: str) -> list[str]:
 
 
 def _delete_container(program: str, root: str, container: str) -> str:
-    """Run ``delete --force`` of the runtime ``program`` for ``container``.
+    """Run ``delete --force`` of the OCI runtime ``program`` for ``container``.
 
-    Returns the error message, or "" on success.
+    ``root`` is the runtime's state root.  Returns the error message, or "" on success.
     """
     import subprocess
 

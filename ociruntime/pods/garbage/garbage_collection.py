@@ -52,7 +52,8 @@ def collect(
 
     Yields an event (kind, UUID, message) for each pod that it marks, keeps or removes, and for each
     error about a pod.  ``grace`` is the age in seconds at which garbage is removed, ``expiry`` the
-    age at which a prepared pod expires.  Raises HostError if the pods cannot be listed.
+    age at which a prepared pod expires.  With ``mark_only``, no pod expires or is removed.
+    Raises HostError if the pods cannot be listed.
     """
     yield from _mark(directory, RUN, _mark_exited)
     yield from _mark(directory, PREPARE, phases.mark_aborted)
@@ -84,8 +85,9 @@ def _is_kept(pod: Pod) -> bool:
 def discard(pod: Pod) -> Iterator[Event]:
     """Remove a pod that is not running, without a grace period.
 
-    Yields events (kind, UUID, message), as ``collect`` does.  Raises PodError if the pod is running
-    or another process has locked it, HostError if a file or mount cannot be removed.
+    Yields an event (kind, UUID, message) when the pod is marked as garbage, when its removal
+    begins, and for each problem.  Raises PodError if the pod is running or another process has
+    locked it, HostError if a file or mount cannot be removed.
     """
     marks: dict[str, Callable[[Pod], bool]] = {
         STATES[RUN][1]: phases.mark_exited,

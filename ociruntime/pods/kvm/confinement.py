@@ -42,7 +42,7 @@ PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 def confine(machine: Hardware) -> None:
     """Confine this process before it executes qemu.
 
-    The process gets a new root directory, which contains the files of the hardware ``machine``.
+    The process gets a new root directory, which contains the files that qemu needs for ``machine``.
     The working directory must be the pod's directory.  Raises HostError if a namespace or mount
     cannot be created.
     """
@@ -90,9 +90,10 @@ def _add_system_path(root: str, path: str) -> None:
 
 
 def _bind_mount(root: str, path: str, flags: int, name: str = "") -> None:
-    """Bind-mount the host's ``path`` at the same path below ``root``, or at ``name`` if given.
+    """Bind-mount the host's ``path`` below ``root``, at the same path or at ``name`` if given.
 
-    ``flags`` are MS_* flags of the mount.  Raises HostError if the mount fails.
+    ``name`` begins with a slash.  ``flags`` are MS_* flags of the mount.  Raises HostError if
+    the mount fails.
     """
     target = root + (name or path)
     if os.path.exists(target):

@@ -50,7 +50,10 @@ class Machine(PodContext):
         self._kill_timer: Timer | None = None
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """Return [] (no warnings): the guest mounts /dev/shm, and has its own memory and CPUs."""
+        """Do nothing; return [], which means no warnings.
+
+        The guest mounts its own /dev/shm, and the virtual machine has its own memory and CPUs.
+        """
         del config, manifest
         return []
 
@@ -127,10 +130,10 @@ class Machine(PodContext):
         json_files.replace_text(f"apps/{app}/pid", str(pid).encode(), lasting=False)
 
     def call_runtime(self, app: str, argv: tuple[str, ...]) -> None:
-        """Carry out a command of an OCI runtime in the guest.
+        """Carry out ``argv``, a command of an OCI runtime, in the guest.
 
-        "delete" kills the app's processes; "start" does nothing.  Raises PodError if the guest
-        agent does not confirm in time that the processes have exited.
+        If ``argv[0]`` is "delete", kills the app's processes; other commands have no effect.
+        Raises PodError if the guest agent does not confirm in time that the processes have exited.
         """
         if argv[0] == "delete":
             virtio_port.end_app(f"{PORTS}/{self._apps.index(app) + 1}")

@@ -240,7 +240,8 @@ def check_run(request: PodRequest, local_config: str, kernel: str) -> None:
 def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
     """Check that a pod in a virtual machine supports ``networks`` and the --ipc mode ``ipc``.
 
-    ``networks`` are pairs (name, CNI arguments).  Raises UsageError for the host's namespaces.
+    ``networks`` are pairs (name, CNI arguments).  Raises UsageError if a network or
+    ``ipc`` stands for a namespace of the host.
     """
     for name, _ in networks:
         if name == "host":

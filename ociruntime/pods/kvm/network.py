@@ -137,5 +137,5 @@ def _remove_addresses(netlink: Rtnetlink, index: int) -> None:
 
 
 def _attributes(answer: bytes) -> bytes:
-    """Return the attributes of a reply to RTM_GETADDR, in the form that RTM_DELADDR accepts."""
+    """Return the attributes in ``answer``, a reply to RTM_GETADDR, as RTM_DELADDR accepts them."""
     return answer[calcsize(ADDRESS) :]

@@ -78,8 +78,9 @@ def initial_files(
 ) -> dict[str, bytes]:
     """Return the files of the initramfs as {path: content}.
 
-    ``networks`` is the result of ``network.lines``.  Raises PodError if a kernel module is missing,
-    HostError if a file cannot be read.
+    ``networks`` contains the guest's addresses and routes, as lines in the format of
+    ``csrc/guest/network.c``.  Raises PodError if a kernel module is missing, HostError if a file
+    cannot be read.
     """
     files = {INIT: _read(PROGRAM), "hostname": hostname.encode()}
     files["network"] = "".join(f"{line}\n" for line in networks).encode()
@@ -230,7 +231,9 @@ def _app(
 ) -> bytes:
     """Return the settings of the app ``name`` in the format of ``csrc/guest/become.c``.
 
-    Each setting ends with NUL.  Raises PodError if a setting contains NUL or is not supported.
+    Each setting ends with NUL.  Adds the files and directories that the app needs to
+    ``description``.  ``directories`` are the sources of bind mounts that are directories.  Raises
+    PodError if a setting contains NUL or is not supported.
     """
     process = config["process"]
     user = process["user"]
@@ -266,7 +269,8 @@ def _mount(
 ) -> list[str]:
     """Return the settings of a mount of the app ``name``, in the format of ``csrc/guest/become.c``.
 
-    Raises PodError for a bind mount of a host file.
+    Adds the source of a bind mount to ``description``.  ``directories`` are the sources of bind
+    mounts that are directories.  Raises PodError for a bind mount of a host file.
     """
     source, kind = mount["source"], mount["type"]
     options = mount.get("options", [])

@@ -19,7 +19,7 @@ _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 
 
 class Share:
-    """A host directory, ``path``, that the guest mounts by its 9p mount tag, ``tag``."""
+    """The host directory ``path``, which the guest mounts by the 9p mount tag ``tag``."""
 
     __slots__ = ("path", "read_only", "tag")
 

@@ -129,8 +129,9 @@ def _receive(port: socket.socket, deadline: float) -> tuple[bytes, bytes]:
 def _part(port: socket.socket, size: int, deadline: float) -> bytes:
     """Receive up to ``size`` bytes; return b"" at the end of the stream.
 
-    Raises TimeoutError once ``deadline`` (monotonic clock) has passed, or another OSError.  A
-    timeout per operation would not do: a hostile guest could send one byte at a time for ever.
+    Raises TimeoutError once ``deadline`` (monotonic clock) has passed, another OSError if recv(2)
+    fails.  A timeout for each call would not suffice: a hostile guest could send one byte at a time
+    for ever.
     """
     remaining = deadline - monotonic()
     if remaining <= 0:

@@ -62,7 +62,10 @@ class Loop:
         self.watch(self._signals.fd, READABLE, lambda _: self._signals.clear_wakeup())
 
     def watch(self, fd: int, events: int, call: Callable[[int], None]) -> None:
-        """Whenever any of ``events`` or ``HUNG_UP`` occurs on ``fd``, call ``call`` with those."""
+        """Call ``call`` whenever any of ``events`` or ``HUNG_UP`` occurs on ``fd``.
+
+        ``events`` are flags of poll(2); ``call`` gets the flags of the events that have occurred.
+        """
         self._watched[fd] = call
         self._poll.register(fd, events)
 

@@ -2,10 +2,10 @@
 
     [OPTION]... IMAGE [OPTION]... [-- ARG]... [--- IMAGE [OPTION]... [-- ARG]...]...
 
-An app option belongs to the image before it.  Before the first image, it is allowed only if there
-is a single image, and belongs to that.  The arguments of an image's program follow ``--``, and end
-at ``---`` or at the end of the command line.  ``---`` may also stand between images without
-arguments.  Pod options may stand anywhere except among arguments.
+An app option applies to the image before it.  If there is only one image, its options may also
+stand before it.  The arguments of an image's program follow ``--``, and end at ``---`` or at the
+end of the command line.  ``---`` may also separate images that have no arguments.  Pod options may
+stand anywhere except among arguments.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def parse_pod_arguments(
     single: bool = False,
     program: Arguments | None = None,
 ) -> PodArguments:
-    """Parse ``argv``, the arguments after the name of the command, to a PodArguments.
+    """Parse ``argv``, the arguments after the name of the command; return a PodArguments.
 
     The first ``leading`` positional arguments (such as a UUID) are not images.  With ``single``,
     only one image is allowed, and its arguments extend to the end of ``argv``.  Global options are

@@ -1,4 +1,7 @@
-"""Check and derive names of apps and volumes: ``[a-z0-9]`` with single dashes in between."""
+"""Check and derive names of apps and volumes.
+
+A name consists of words of ``[a-z0-9]``, joined by single dashes.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ def volume_of_path(path: str) -> str:
 
 
 def _spelled(text: str) -> str:
-    """Return ``text`` with each run of invalid characters replaced by a dash, none at the ends."""
+    """Return ``text`` as a valid name.
+
+    Removes invalid characters from both ends, and replaces each other run of them by a dash.
+    """
     parts: list[str] = []
     word = ""
     for character in text:

@@ -79,11 +79,12 @@ def build(
     variables: Mapping[str, str],
     inherited: Mapping[str, str],
 ) -> Draft:
-    """Build a pod's manifest from ``request`` and ``images``, one for each app, in the same order.
+    """Build a pod's manifest from ``request``.
 
-    ``variables`` are the environment variables of --set-env and --set-env-file; ``inherited`` is
-    the caller's environment if --inherit-env is given, else {}.  Raises UsageError if the request
-    has no apps or contradictory settings.
+    ``images`` contains the image of each app in ``request``, in the same order.  ``variables`` are
+    the environment variables of --set-env and --set-env-file; ``inherited`` is the caller's
+    environment if --inherit-env is given, else {}.  Raises UsageError if the request has no apps or
+    contradictory settings.
     """
     if not request.apps:
         raise UsageError(
@@ -109,9 +110,10 @@ def add_app(
 ) -> dict[str, Any]:
     """Add an app, and the volumes that its image declares, to ``draft``.
 
-    ``common`` are the mounts of all apps (--mount before the first image).  ``variables`` and
-    ``inherited`` are environment variables, as for ``build``.  Returns the app's entry in the
-    manifest.  Raises UsageError for a duplicate name or contradictory settings.
+    ``common`` are the mounts of all apps (--mount before the first image).  ``variables`` are
+    the environment variables of --set-env and --set-env-file; ``inherited`` is the caller's
+    environment if --inherit-env is given, else {}.  Returns the app's entry in the manifest.
+    Raises UsageError for a duplicate name or contradictory settings.
     """
     entry = new_entry(draft.manifest, request, image)
     settings: dict[str, Any] = image.config.get("config") or {}
@@ -465,7 +467,7 @@ def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def environment_of(settings: dict[str, Any]) -> dict[str, str]:
-    """Return an image's environment variables, without entries that are not NAME=VALUE.
+    """Return an image's environment variables as {name: value}; skip malformed entries.
 
     ``settings`` is the member ``config`` of the image configuration.
     """

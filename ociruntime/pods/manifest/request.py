@@ -168,7 +168,7 @@ def networks(where: str, value: list[str]) -> None:
 
 
 def network_name(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check that ``value`` is a valid name for a pod on its networks.
+    """Check that ``value`` can be a pod's name, by which other pods on its networks find it.
 
     Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
@@ -180,7 +180,7 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
 
 
 def network_names(where: str, value: list[str]) -> None:
-    """Check that ``value`` lists valid names for a pod on its networks.
+    """Check that ``value`` can be a list of a pod's names, by which other pods find it.
 
     Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
@@ -286,7 +286,7 @@ class BaseRequest:
 
 @dataclass(kw_only=True)
 class AppRequest(BaseRequest):
-    """A request to create an app from an image; ``arguments`` None means the image's Cmd."""
+    """A request to create an app from an image; ``arguments`` is None to use the image's Cmd."""
 
     image: str = _setting(nonempty, default=MISSING)
     arguments: list[str] | None = _setting(list_of(string), default=None)

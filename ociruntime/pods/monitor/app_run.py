@@ -233,7 +233,7 @@ class AppRun:
         self._starting = True
 
     def _error(self, outcome: Outcome) -> PodError:
-        """Return the error for a call of the OCI runtime that has failed to start the app."""
+        """Return the error for ``outcome``, a failed attempt of the runtime to start the app."""
         return PodError(
             outcome.error
             or failure(
@@ -245,7 +245,7 @@ class AppRun:
         )
 
     def _watch_process(self, pid: int) -> None:
-        """Make ``pid`` the app's process, for whose exit the event loop calls ``_exited``."""
+        """Record ``pid`` as the app's process; the event loop calls ``_exited`` when it exits."""
         self.pid = pid
         self.label = f"{self.name}[{pid}]"
         self.context.loop.expect(pid, self._exited)

@@ -80,8 +80,9 @@ def _execute_stub(
 ) -> None:
     """Write ``snapshot`` to a memory file, and replace this process by the hibernation stub.
 
-    The stub waits for an event on one of ``descriptors``.  Raises HostError if the stub cannot be
-    executed.
+    The stub waits for an event on one of ``descriptors``, and then executes ``command``, a Python
+    file and its arguments.  ``title`` is the stub's name in ``ps``.  Raises HostError if the stub
+    cannot be executed.
     """
     memory = -1
     try:
@@ -109,8 +110,8 @@ def _execute_stub(
 def _resume_command(command: list[str]) -> list[str]:
     """Return [path, *argv] of the program that the stub executes to run ``command``.
 
-    The program is the launcher of ``ocipod``, or else the Python interpreter, with the options of
-    this process.
+    The program is the launcher of ``ocipod``, or else the Python interpreter with the same
+    interpreter options as this process.
     """
     if launcher := own_launcher("ocipod"):
         return [launcher, launcher, *command[1:]]
@@ -199,7 +200,7 @@ def is_quiet(monitor: Monitor) -> bool:
 
 
 def take_snapshot(monitor: Monitor) -> Snapshot:
-    """Return, as a JSON object, the state of an idle monitor that the pod's files do not contain.
+    """Return the part of an idle monitor's state that is not in the pod's files; a JSON object.
 
     A later version of ocipod may restore the snapshot, so the meaning of its members must not
     change.

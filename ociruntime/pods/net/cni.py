@@ -91,9 +91,10 @@ def delete(program: str, call: PluginCall) -> None:
 
 
 def tags(program: str, call: PluginCall) -> list[tuple[str, int]]:
-    """Return the (tag, IP family 4 or 6) of each packet filter ruleset of a built-in plugin.
+    """Return the packet filter rulesets of a built-in plugin as [(tag, IP family 4 or 6)].
 
-    Returns [] if ``program`` is the path of an installed plugin, which manages its own rules.
+    A tag is the name under which the plugin adds rules to nft or iptables.  Returns [] if
+    ``program`` is the path of an installed plugin, which manages its own rules.
     """
     return [] if program else list(_builtin(call).tags(call))
 

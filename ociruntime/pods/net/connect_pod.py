@@ -35,9 +35,8 @@ PORTS = "portMappings"
 class NetworkRequest:
     """A request to connect a pod to networks.
 
-    ``networks`` are pairs (name, CNI arguments).  ``ports`` is the result of
-    ``port_mappings.forwarded``, ``config_directories`` the result of
-    ``network_configs.net_directories``.
+    ``networks`` are pairs (name, CNI arguments), ``ports`` are CNI port mappings, and
+    ``config_directories`` are the directories of network configurations, highest precedence first.
     """
 
     __slots__ = (
@@ -148,7 +147,8 @@ def _forward(
 ) -> None:
     """Add ``ports`` to the configuration of the network that forwards them.
 
-    The first network that masquerades forwards the ports, or else the last network.
+    The first network that masquerades forwards the ports, or else the last network.  ``chosen``
+    contains (configuration, CNI arguments) of each of ``networks``.
     """
     masquerading = [i for i, (configuration, _) in enumerate(chosen) if configuration.masquerades]
     plugins = networks[masquerading[0] if masquerading else -1]["plugins"]
@@ -175,8 +175,8 @@ def set_up(request: NetworkRequest) -> dict[str, Any]:
 def carry_out(info: dict[str, Any]) -> dict[str, Any]:
     """Connect a pod to its networks, and return ``info`` with the plugins' results added.
 
-    ``info`` is the result of ``plan``.  If this raises NetworkError, the pod is connected to no
-    network.
+    ``info`` is the document net-info.json that ``plan`` has returned.  If this raises
+    NetworkError, the pod is connected to no network.
     """
     if not info["namespace"]:
         return info
@@ -213,7 +213,7 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def give_names(info: dict[str, Any], names: Iterable[str], hosts: str) -> None:
-    """Publish the ``names`` of a pod to the other pods on its networks with names.
+    """Let other pods find the pod by ``names``, on those of its networks where pods have names.
 
     ``info`` is the content of the pod's net-info.json.  ``hosts`` is the path of the pod's own
     hosts file, or "" if that file is not to be written.

@@ -65,7 +65,10 @@ def _forget(tracking: Rtnetlink, domain: socket.AddressFamily, ports: set[int]) 
 
 
 def _destination(flow: bytes, domain: socket.AddressFamily) -> tuple[int, str]:
-    """Return (port, address) of the destination of ``flow``; (0, "") for a flow other than UDP."""
+    """Return (port, address) of the destination of ``flow``; (0, "") for a flow other than UDP.
+
+    ``flow`` contains the netlink attributes of a conntrack entry's tuple (CTA_TUPLE_*).
+    """
     parts = attributes(flow)
     protocol = attributes(parts[CTA_TUPLE_PROTO])
     if protocol[CTA_PROTO_NUM] != bytes([socket.IPPROTO_UDP]):
@@ -76,7 +79,10 @@ def _destination(flow: bytes, domain: socket.AddressFamily) -> tuple[int, str]:
 
 
 def _is_here(address: str, domain: socket.AddressFamily) -> bool:
-    """Return whether ``address`` belongs to the host: packets to others are never forwarded."""
+    """Return whether ``address`` is an address of the host.
+
+    Packets to any other address are never forwarded to a pod.
+    """
     trial = socket.socket(domain, socket.SOCK_DGRAM)
     try:
         trial.bind((address, 0))

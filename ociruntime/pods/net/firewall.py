@@ -36,7 +36,8 @@ def find_tool() -> str:
 def apply(tool: str, rules: Sequence[Rules]) -> None:
     """Add ``rules`` to the packet filter; each replaces the existing rules with its tag.
 
-    ``tool`` is the result of ``find_tool``.  Raises NetworkError if the tool is missing or fails.
+    ``tool`` is "nft", "iptables", or "" if neither is installed.  Raises NetworkError if the tool
+    is missing or fails.
     """
     if not rules:
         return
@@ -63,7 +64,7 @@ def apply(tool: str, rules: Sequence[Rules]) -> None:
 def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
     """Remove the packet filter rules with the given ``tags``, pairs (tag, IP family 4 or 6).
 
-    ``tool`` is the result of ``find_tool``.  Raises NetworkError if the tool fails.
+    ``tool`` is "nft" or "iptables".  Raises NetworkError if the tool fails.
     """
     if tool == NFT and tags and find_program("nft"):
         _run(NFT, ["-f", "-"], "".join(nft_rules.removal(*one) for one in tags))
@@ -117,7 +118,7 @@ def families(result: dict[str, Any]) -> list[int]:
 def present(tool: str, tag: str, family: int) -> bool:
     """Return whether the packet filter has rules of the IP ``family`` (4 or 6) with ``tag``.
 
-    ``tool`` is the result of ``find_tool``.  Raises NetworkError if the tool fails.
+    ``tool`` is "nft" or "iptables".  Raises NetworkError if the tool fails.
     """
     if tool == NFT:
         tables = _run(NFT, ["list", "tables"], "").splitlines()

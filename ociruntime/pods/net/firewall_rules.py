@@ -59,7 +59,7 @@ class Rules:
 def tag(uuid: str, interface: str, purpose: str) -> str:
     """Return the tag of packet filter rules for a pod's ``interface``.
 
-    ``purpose`` is a word of the plugin that adds the rules, such as "nat" or "fwd".  The tag is the
+    ``purpose`` is "nat" (masquerading and isolation) or "fwd" (port forwarding).  The tag is the
     name of the rules' nft table; the names of the iptables chains are made from it.
     """
     return f"ocipod-{uuid}-{interface}-{purpose}"

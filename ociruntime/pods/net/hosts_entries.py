@@ -61,8 +61,8 @@ def _is_address(text: str) -> bool:
 def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str | None:
     """Return the content of a pod's hosts file; None to use the image's or the host's file.
 
-    ``options`` is the result of ``parse_hosts_entries``.  ``hostname`` is added for 127.0.0.1
-    unless it is "".  ``image_has_one`` says whether the image has a hosts file.
+    ``options`` are the settings of --hosts-entry (``parse_hosts_entries``).  ``hostname`` is
+    added for 127.0.0.1 unless it is "".  ``image_has_one`` says whether the image has a hosts file.
     """
     entries = options.get("entries") or []
     if options.get("mode") == HOST or (image_has_one and not entries):

@@ -78,8 +78,9 @@ def _run_helpers(
 ) -> None:
     """Start a helper process for each batch of files, and wait for them until ``deadline``.
 
-    Removes the files that the helpers have finished from ``pending``.  Raises HostError if no
-    helper can be started.
+    A batch, and ``pending``, map the index of a hosts file to (UUID of its pod, path).  Files that
+    the helpers have finished are removed from ``pending``.  Raises HostError if no helper can be
+    started.
     """
     batches = [dict(batch) for batch in batches]
     read = write = -1

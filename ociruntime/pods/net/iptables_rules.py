@@ -37,7 +37,10 @@ def script(rules: Rules) -> str:
 
 
 def _translations(rules: Rules, incoming: str, leaving: str) -> list[str]:
-    """Return lines of ``iptables-restore`` input for the pod's chains in the table nat."""
+    """Return lines of ``iptables-restore`` input for the pod's chains in the table nat.
+
+    ``incoming`` and ``leaving`` are the names of the chains.
+    """
     lines = ["*nat", f":{incoming} - [0:0]", f":{leaving} - [0:0]"]
     if rules.forwards:
         # Insert at the top: a dead pod that is not cleaned up yet may have rules for the same port.

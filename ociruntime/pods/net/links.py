@@ -110,6 +110,7 @@ def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int
 def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
     """Create the bridge ``name`` if it is missing, and bring it up; return whether it was created.
 
+    A new bridge gets the MTU ``mtu`` (0: the kernel's default) and the interface alias ``alias``.
     ``links`` must be a netlink socket in the network namespace of this thread.  Raises OSError if
     the kernel refuses a request, NetworkError if a sysctl cannot be set.
     """

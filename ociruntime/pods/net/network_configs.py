@@ -67,7 +67,7 @@ class Configuration:
 
     @property
     def masquerades(self) -> bool:
-        """True if packets from this network's pods to others are masqueraded (``ipMasq``)."""
+        """True if packets from this network's pods to other networks are masqueraded."""
         return any(plugin.get("ipMasq") is True for plugin in self.plugins)
 
 

@@ -133,8 +133,8 @@ def _check_address(address: str, where: str) -> None:
 def check_dns(value: object, where: str) -> None:
     """Check ``value``, the object ``dns`` of a CNI configuration or result.
 
-    Its strings are written to resolv.conf, so they must not contain whitespace.  Raises
-    NetworkError, whose message begins with ``where``.
+    Its strings are written to resolv.conf, so they must not contain whitespace.  If ``value`` is
+    invalid, raises NetworkError, whose message begins with ``where``.
     """
     if value is None:
         return

@@ -64,7 +64,7 @@ def join(
 
 
 def leave(state: str, uuid: str) -> None:
-    """Remove a pod's names from the table, and update the other pods' hosts files.
+    """Remove a pod's names from the table of names below ``state``; update other pods' hosts files.
 
     Raises HostError if the table cannot be written.
     """

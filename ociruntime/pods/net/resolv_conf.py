@@ -71,10 +71,11 @@ def resolv_conf(
 ) -> str | None:
     """Return the content of a pod's resolv.conf; None if the pod does not get a generated file.
 
-    ``options`` is the result of ``parse_dns``, ``networks`` the object ``dns`` of the CNI results,
-    ``host`` the result of ``host_dns``.  The settings come from the first of these that is not
-    empty.  The name servers come from the first of these that has any.  If the result is None, the
-    pod uses the host's file if the mode is "host", otherwise the image's file.
+    ``options`` are the settings of the --dns options (``parse_dns``), ``networks`` is the object
+    ``dns`` of the CNI results, and ``host`` are the host's settings (``host_dns``).  The settings
+    come from the first of these that is not empty.  The name servers come from the first of these
+    that has any.  If the result is None, the pod uses the host's file if the mode is "host",
+    otherwise the image's file.
     """
     if options.get("mode"):
         return None

@@ -118,7 +118,9 @@ def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
 def _running_root(pod: Pod, app: str, pid: int, lock: int) -> Iterator[int]:
     """Context manager: yield a descriptor of a running app's root directory.
 
-    ``pid`` is the app's init.  If the init exits before the context ends, this process is killed.
+    ``pid`` is the app's init, ``lock`` the descriptor that holds the lock of the app's directory.
+    If the init exits before the context ends, this process is killed.  Raises PodError if it has
+    exited already.
     """
     ended = PodError(
         f'copy files of app "{app}" of pod {pod.uuid}: it has just exited', "try again"

@@ -205,7 +205,7 @@ class _Hashing:
 
 
 def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
-    """Call ``write`` with a file-like object, and write its data gzip-compressed to ``file``.
+    """Call ``write`` with a file-like object; what it writes there is gzipped into ``file``.
 
     Returns the layer with the digests of the compressed and of the uncompressed data.
     """
@@ -227,7 +227,10 @@ def _merged(
 ) -> None:
     """Write a tar archive of an app's root filesystem, an overlay, to ``target``.
 
-    A child process mounts the overlay in a new mount namespace.  Raises PodError if it fails.
+    ``pod`` is a descriptor of the pod's directory, ``home`` the app's directory below it, ``tree``
+    the unpacked image.  ``users`` is the member ``private_users`` of runtime-config, None without a
+    user namespace.  A child process mounts the overlay in a new mount namespace and reads its
+    files.  Raises PodError if the child fails.
     """
     read, write = os.pipe2(os.O_CLOEXEC)
     error_read, error_write = os.pipe2(os.O_CLOEXEC)

@@ -290,8 +290,9 @@ def add_files(
 ) -> None:
     """Create the directory ``apps/NAME`` for an app, in the pod's directory ``path``.
 
-    ``entry`` is the app's entry in the pod's manifest, ``tree`` the result of ``render``.  If an
-    overlay cannot be mounted, sets ``settings["overlay"]`` to False and copies the image's files.
+    ``entry`` is the app's entry in the pod's manifest, ``tree`` is (id of the image's
+    unpacked tree, path of its root directory).  If an overlay cannot be mounted, sets
+    ``settings["overlay"]`` to False and copies the image's files.
     With ``docker_environment``, the app's environment has only the defaults that docker sets.
     Raises PodError for invalid settings, ImageError if a limit is exceeded, HostError if a file
     cannot be created.
@@ -341,7 +342,7 @@ def make_volumes(
 
     Empty volumes in ``draft.implicit``, even if they are directories of the host, are filled with
     an image's files.  ``roots`` maps names of apps to the root directories of their
-    images.  Raises HostError, OSError if a volume cannot be created or filled, ImageError if a
+    images.  Raises HostError or OSError if a volume cannot be created or filled, ImageError if a
     limit is exceeded.
     """
     users = _private_users(settings)

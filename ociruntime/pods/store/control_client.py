@@ -1,4 +1,4 @@
-"""Send requests to a pod's monitor, which ``pods/monitor/control_requests.py`` handles."""
+"""Send requests to a pod's monitor, where ``pods/monitor/control_requests.py`` handles them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def ask(pod: Pod, request: dict[str, Any], seconds: float | None = None) -> dict
 def ask_over(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
     """Send ``request`` over ``sock``, the result of ``connect``, and return the monitor's reply.
 
-    Raises the same errors as ``ask``.
+    Raises PodError with the monitor's error message if the request fails, HostError if the
+    connection fails.
     """
     from ociruntime.pods.loop.control_socket import ask as ask_connected
 

@@ -54,7 +54,7 @@ def read_runtime_config(pod: Pod) -> dict[str, Any]:
 
 
 def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
-    """Replace the pod's runtime-config, all settings that the pod runs with, by ``config``.
+    """Replace the pod's runtime-config, the settings that it runs with, by ``config``.
 
     Raises HostError if it cannot be written.
     """

@@ -160,7 +160,7 @@ def seconds(stamp: object) -> int | None:
 
 
 def try_describe(pod: Pod, problems: list[str]) -> dict[str, Any] | None:
-    """Return the result of ``describe``, or None if the pod was removed or cannot be described.
+    """Return the pod's status as a JSON object; None if the pod was removed or cannot be described.
 
     If it cannot be described, append the error message to ``problems``.
     """

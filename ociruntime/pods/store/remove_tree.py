@@ -48,6 +48,7 @@ def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
     """Remove the directory ``top`` in ``parent``, down to a depth of _DEEPEST levels.
 
     Deeper directories are moved to ``parent``; returns their new names, for the caller to remove.
+    ``device`` is the device number (st_dev) of the only filesystem to remove files from.
     """
     moved: list[bytes] = []
     again = _AGAIN

@@ -64,7 +64,11 @@ class Cgroup:
 
     @classmethod
     def plan(cls, layout: Layout, cgroups_path: str | None, container_id: str) -> Self:
-        """Return the cgroup for a new container, without creating it; pure.  Raises ConfigError."""
+        """Return the cgroup for a new container, without creating it; pure.
+
+        ``layout`` describes the host's hierarchies.  Raises ConfigError for an invalid
+        ``cgroups_path``.
+        """
         path = resolve_path(cgroups_path, container_id)
         where = CGROUPS_PATH if cgroups_path else ""
         return cls(path, [Placement(each, path) for each in layout.hierarchies], where)
@@ -131,7 +135,7 @@ class Cgroup:
         """Return the settings that :meth:`create` and :meth:`apply` write for ``resources``; pure.
 
         The result does not include device rules.  ``where`` is the JSON path of ``resources``.
-        Raises ConfigError.
+        Raises ConfigError for a resource that the host's cgroups cannot limit.
         """
         if not resources:
             return []
@@ -147,8 +151,8 @@ class Cgroup:
         """On a hybrid host, create the v2 directory ahead of :meth:`create`; return True if done.
 
         The executor can then be cloned into the v2 directory while this process creates the v1
-        directories, which takes longer.  Returns False on other hosts.  Raises ConfigError and
-        HostError.
+        directories, which takes longer.  Returns False on other hosts.  Raises ConfigError if an
+        existing cgroup is in use or frozen, and HostError.
         """
         unified = self._v2()
         if unified is None or not self._v1():
@@ -167,8 +171,8 @@ class Cgroup:
 
         :meth:`apply` writes the other limits later.  ``rootless``: skip hierarchies to which this
         user may not write, unless a resource needs them.  Raises ConfigError, before anything is
-        created, if the resources are invalid or an existing cgroup is in use or frozen.  Raises
-        HostError after removing the directories created here.
+        created, if the resources are invalid or an existing cgroup is in use or frozen.  After any
+        other failure, removes the directories that it has created, and raises HostError.
         """
         resources = resources or _NO_RESOURCES
         settings = self.settings(resources, where)
@@ -246,7 +250,10 @@ class Cgroup:
         return entrances
 
     def entry_failure(self, pid: int, index: int, error: OSError) -> HostError:
-        """Return the HostError for process ``pid`` that could not enter v1 cgroup ``index``."""
+        """Return the HostError for ``error``: process ``pid`` could not enter a v1 cgroup.
+
+        ``index`` is the cgroup's position in the result of :meth:`open_v1_entrances`.
+        """
         action = f"move process {pid} into cgroup {self._v1()[index].directory}"
         return control_files.failure(action, error, _attach_hint(error))
 
@@ -280,8 +287,9 @@ class Cgroup:
     def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:
         """Write the limits of a new container to its control files, memory last.
 
-        Settings that :meth:`create` has already written are skipped, and that of the OOM killer is
-        left to :meth:`disable_oom_killer`.  Raises ConfigError and HostError.
+        Skips settings that :meth:`create` has already written, and the OOM killer's, which
+        :meth:`disable_oom_killer` writes.  Raises ConfigError for a limit that the host's cgroups
+        cannot express, and HostError.
         """
         settings = [
             each for each in self.settings(resources, where) if each.files[0][0] != OOM_CONTROL
@@ -297,7 +305,7 @@ class Cgroup:
 
         Call it last: without the OOM killer, a process waits for memory instead of being killed, so
         that an init that does not fit into the memory limit would never report anything.  Raises
-        ConfigError and HostError.
+        ConfigError if the kernel does not support it, and HostError.
         """
         if not (resources and (resources.get("memory") or {}).get("disableOOMKiller")):
             return
@@ -498,10 +506,10 @@ def _with_version_2(placements: list[Placement]) -> Placement | None:
 
 
 def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
-    """Move ``pid`` into the v2 cgroup of process ``beside``, if it is below the container's.
+    """Move ``pid`` into the v2 cgroup of process ``beside``, if that is below the container's.
 
-    ``directory`` and ``path`` are those of the container's cgroup.  Returns False if the process
-    could not be moved.
+    ``directory`` and ``path`` are the directory and the path of the container's cgroup.  Returns
+    False if the process could not be moved.
     """
     try:
         # Not splitlines(): the container chooses the names of its child cgroups, which may contain

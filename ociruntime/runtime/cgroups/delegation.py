@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from ociruntime.base.errors import ConfigError
+from ociruntime.base.files import may_access
 from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.cgroup_directory import Placement
@@ -41,11 +42,11 @@ def keep_within_reach(
 ) -> None:
     """Remove from ``cgroup`` the hierarchies in which this user may not create cgroups.
 
-    In those hierarchies the container stays in the caller's cgroup, and its cgroup mount shows that
-    one.  ``chosen``: whether config.json sets the cgroup path.  If it does not, the container's v2
-    cgroup becomes a sibling or a child of the caller's cgroup.  ``membership`` is the text of the
-    caller's /proc/PID/cgroup.  Raises ConfigError if ``resources`` need a controller that is not
-    available.
+    In those hierarchies the container stays in the caller's cgroup, and its cgroup mount shows the
+    caller's cgroup.  ``chosen``: whether config.json sets the cgroup path.  If it does not, the
+    container's v2 cgroup becomes a sibling or a child of the caller's cgroup.  ``membership`` is
+    the text of the caller's /proc/PID/cgroup.  Raises ConfigError if ``resources`` need a
+    controller that is not available.
     """
     own = dict(visible_directories(layout, membership or control_files.read("/proc/self/cgroup")))
     needed = {each.controller: each.where for each in cgroup.settings(resources)}
@@ -86,7 +87,7 @@ def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placem
 
     Tries a sibling of the caller's cgroup ``own_directory`` first, then a child: a cgroup that
     contains processes, such as the caller's, cannot delegate controllers to its children.  Returns
-    the arguments if neither is usable.
+    ``placement`` and ``path`` if neither is usable.
     """
     top = placement.hierarchy.mountpoint.rstrip("/")
     beside = own_directory.rpartition("/")[0] if own_directory != top else own_directory
@@ -106,11 +107,11 @@ def _obstacle(placement: Placement, own_directory: str) -> str:
         target, mode = f"{deepest}/cgroup.procs", posix.W_OK
     else:
         target, mode = deepest, posix.W_OK | posix.X_OK
-    if not posix.access(target, mode, effective_ids=True):
+    if not may_access(target, mode):
         return f"the user has no permission to write to {target}"
     if placement.hierarchy.version == 2:
         common = _common(directories, own_directory)
-        if not posix.access(f"{common}/cgroup.procs", posix.W_OK, effective_ids=True):
+        if not may_access(f"{common}/cgroup.procs", posix.W_OK):
             return (
                 f"the user cannot move processes out of {own_directory}: {common} is not delegated"
             )

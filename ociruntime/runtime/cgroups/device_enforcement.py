@@ -17,8 +17,8 @@ class DeviceRules:
 
     ``directory_v1`` is the container's cgroup in the v1 devices hierarchy, ``directory_v2`` its
     cgroup in the unified hierarchy; "" if the host has no such hierarchy.  ``directory`` is the
-    cgroup to which ``install`` applies ``policy``.  The constructor raises ConfigError, ``install``
-    HostError.
+    cgroup to which ``install`` applies ``policy``.  The constructor raises ConfigError for an
+    invalid rule, ``install`` HostError.
     """
 
     __slots__ = ("_lines", "_program", "directory", "policy")

@@ -102,9 +102,9 @@ def default_rules() -> list[DeviceRule]:
 
 
 def policy(entries: Sequence[dict[str, Any]], where: str) -> DevicePolicy:
-    """Return the device policy for ``linux.resources.devices``, found at JSON path ``where``.
+    """Return the device policy for ``entries``, the rules in ``linux.resources.devices``.
 
-    Raises ConfigError.
+    ``where`` is the JSON path of the rules.  Raises ConfigError for an invalid rule.
     """
     result = DevicePolicy(False, default_rules())
     for index, entry in enumerate(entries):
@@ -157,12 +157,12 @@ def _number(value: int | None, largest: int, where: str) -> int:
 
 
 def lines_v1(device_policy: DevicePolicy) -> list[tuple[str, str, str]]:
-    """Convert a policy to cgroup v1 commands: (control file, line, the rule's JSON path).
+    """Convert a policy to a list of cgroup v1 commands: (control file, line, the rule's JSON path).
 
     The kernel keeps a default verdict and an unordered set of exceptions; the first command clears
-    them.  So the rules are evaluated here, and only the resulting exceptions are written. v1 cannot
-    remove a part of a wider exception.  If the wider one is a built-in rule, it is dropped instead;
-    otherwise raises ConfigError.
+    them.  So the rules are evaluated here, and only the resulting exceptions are written.  v1
+    cannot remove a part of a wider exception: a wider exception from a built-in rule is dropped as
+    a whole, any other raises ConfigError.
     """
     by_device: dict[Devices, DeviceRule] = {}
     for rule in device_policy.rules:

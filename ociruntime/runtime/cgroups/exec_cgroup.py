@@ -14,9 +14,10 @@ from ociruntime.runtime.cgroups.cgroup_directory import Placement
 
 
 def below(cgroup: Cgroup, options: Sequence[str]) -> Cgroup:
-    """Return the child of a container's cgroup that the values of ``exec --cgroup`` select.
+    """Return the child of a container's cgroup that ``options`` select.
 
-    Does not check whether that child cgroup exists.  Raises UsageError.
+    ``options`` are the values of ``exec --cgroup``.  Does not check whether that child cgroup
+    exists.  Raises UsageError if the values are malformed, or do not fit the v1 hierarchies.
     """
     paths = parse(options)
     controllers = {"": True}
@@ -52,7 +53,8 @@ def below(cgroup: Cgroup, options: Sequence[str]) -> Cgroup:
 def parse(options: Sequence[str]) -> dict[str, str]:
     """Parse the values of ``exec --cgroup`` to {controller: path}, with "" for all controllers.
 
-    A path is "" (the container's own cgroup) or begins with "/".  Raises UsageError.
+    A path is "" (the container's own cgroup) or begins with "/".  Raises UsageError if a value is
+    malformed, or a controller is given twice.
     """
     paths: dict[str, str] = {}
     for text in options:

@@ -77,9 +77,9 @@ def frozen_above(directory: str, version: int) -> str:
 
 
 def event(directory: str, name: str, file: str = "cgroup.events") -> int:
-    """Return the number for the key ``name`` in a flat-keyed file; 0 without that key.
+    """Return the number for the key ``name`` in a flat-keyed control file; 0 without that key.
 
-    An example of such a file is cgroup.events.  Raises OSError.
+    ``file`` is the file's name in the cgroup ``directory``.  Raises OSError.
     """
     for line in read(f"{directory}/{file}").splitlines():
         key, _, value = line.partition(" ")

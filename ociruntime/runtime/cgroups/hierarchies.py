@@ -202,7 +202,7 @@ _LONGEST_NAME = 255
 def resolve_path(cgroups_path: str | None, container_id: str) -> str:
     """Return the container's cgroup path in every hierarchy: ``/a/b``, normalized, never ``/``.
 
-    Raises ConfigError.
+    Raises ConfigError if ``cgroups_path`` is invalid, or is the root cgroup.
     """
     if not cgroups_path:
         return "/" + container_id

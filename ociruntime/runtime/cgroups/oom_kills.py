@@ -20,7 +20,7 @@ def oom_kills(directory: str, version: int) -> int:
 
 
 class OomNotice:
-    """A notifier of possible OOM kills in a cgroup: poll(2) ``fd`` for ``events``.
+    """A notifier of possible OOM kills in a cgroup: wait for ``events`` of ``fd`` with poll(2).
 
     On v1, ``fd`` is an eventfd registered with memory.oom_control; on v2, it is the file
     memory.events, which supports poll(2).  The constructor raises HostError.
@@ -51,7 +51,10 @@ class OomNotice:
             posix.close(control)
 
     def acknowledge(self) -> bool:
-        """Make ``fd`` ready for the next poll(2); return False if the cgroup was removed."""
+        """Reset ``fd`` after a notification, so that poll(2) waits for the next one.
+
+        Returns False if the cgroup was removed.
+        """
         try:
             if self._counts:
                 posix.eventfd_read(self.fd)

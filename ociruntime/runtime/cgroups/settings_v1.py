@@ -53,7 +53,10 @@ def cpu(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def memory(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert ``memory`` of linux.resources; the limits come last.  Raises ConfigError."""
+    """Convert ``memory`` of linux.resources; the limits come last.
+
+    Raises ConfigError if the limit of memory and swap is below the memory limit.
+    """
     settings = []
     swappiness = section.get("swappiness")
     # Docker's "not set" is -1 converted to an unsigned number.
@@ -94,9 +97,10 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def block_io(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert ``blockIO`` of linux.resources: weights and throttling.  Raises ConfigError.
+    """Convert ``blockIO`` of linux.resources: weights and throttling.
 
     The weight files have the names of the CFQ scheduler up to Linux 4.20, those of BFQ since 5.0.
+    Raises ConfigError for an entry of ``weightDevice`` without a weight.
     """
     settings = []
     for field, names in (

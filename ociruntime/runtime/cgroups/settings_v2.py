@@ -37,7 +37,10 @@ def _bytes_or_max(value: int) -> str:
 
 
 def cpu(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert ``cpu`` of linux.resources; shares become cpu.weight.  Raises ConfigError."""
+    """Convert ``cpu`` of linux.resources; shares become cpu.weight.
+
+    Raises ConfigError for realtime settings, which v2 does not have.
+    """
     for field in ("realtimeRuntime", "realtimePeriod"):
         if section.get(field):
             _refuse(f"{where}.{field}")
@@ -63,7 +66,10 @@ def cpu(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def memory(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert ``memory`` of linux.resources; the limit comes last.  Raises ConfigError."""
+    """Convert ``memory`` of linux.resources; the limit comes last.
+
+    Raises ConfigError for a value that v2 cannot express, and for an invalid ``swap``.
+    """
     for field in ("kernel", "kernelTCP", "disableOOMKiller"):
         if section.get(field):
             _refuse(f"{where}.{field}")
@@ -90,9 +96,10 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def _swap(limit: int, swap: int, where: str) -> str:
-    """Return the value for memory.swap.max; "" to leave the file unchanged.  Raises ConfigError.
+    """Return the value for memory.swap.max; "" to leave the file unchanged.
 
-    The specification's ``swap`` limits memory and swap together, memory.swap.max swap alone.
+    The specification's ``swap`` limits memory and swap together, memory.swap.max swap alone. Raises
+    ConfigError if ``swap`` is below ``limit``, or is set without it.
     """
     if swap < 0 or (limit < 0 and swap == 0):
         return "max"
@@ -114,10 +121,11 @@ def _swap(limit: int, swap: int, where: str) -> str:
 
 
 def block_io(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert ``blockIO`` of linux.resources to weights and io.max limits.  Raises ConfigError.
+    """Convert ``blockIO`` of linux.resources to weights and io.max limits.
 
     A weight is written to io.bfq.weight if the cgroup has that file, else to io.weight, scaled to
-    its wider range.
+    its wider range.  Raises ConfigError for a leafWeight, which v2 does not have, and for an entry
+    of ``weightDevice`` without a weight.
     """
     settings = []
     if section.get("leafWeight"):
@@ -179,7 +187,7 @@ def priorities(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def unified(section: dict[str, str], where: str) -> list[Setting]:
-    """Convert ``unified`` of linux.resources, which maps control file names to contents, unchanged.
+    """Convert ``unified`` of linux.resources, an object {name of a control file: its content}.
 
     Raises ConfigError for a name that is not ``CONTROLLER.FILE``, and for files that move, kill or
     freeze processes (such as ``cgroup.procs``).

@@ -19,7 +19,8 @@ class Setting:
     ``where``      JSON path of the value in config.json.
     ``coupled``    name of a group of settings whose valid values depend on each other, or "": a
                    setting that the kernel refuses is written again after the rest of the group.
-    ``optional``   a missing file is not an error: the value means "no limit", or adds to another.
+    ``optional``   a missing file is not an error: the value means "no limit", or the setting only
+                   supplements another one.
     ``keep_first`` the first word of the file's current content is written before the value.
     ``floor``      name of the file with the current usage; a value below the usage is refused.
     """
@@ -99,7 +100,8 @@ def pids(section: dict[str, Any], where: str, version: int) -> list[Setting]:
 def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[Setting]:
     """Convert ``rdma`` of linux.resources to lines of rdma.max.
 
-    An example of a line is ``mlx4_0 hca_handle=2 hca_object=2000``.  Raises ConfigError.
+    An example of a line is ``mlx4_0 hca_handle=2 hca_object=2000``.  Raises ConfigError for a
+    device without limits, or with an invalid name.
     """
     settings = []
     for name, entry in section.items():

@@ -47,7 +47,10 @@ _BLKIO = (
 
 
 def cpuacct(directory: str) -> dict[str, Any]:
-    """Return the member ``usage`` of ``cpu`` in ns: total, per CPU, in kernel and in user mode."""
+    """Return the CPU time used, in ns: ``{"usage": ...}``.
+
+    The members are the total, the times per CPU, and the times in kernel mode and in user mode.
+    """
     ticks = keyed(directory, "cpuacct.stat")
     usage: dict[str, Any] = without_zeros({"total": number(directory, "cpuacct.usage")})
     if percpu := [
@@ -65,7 +68,10 @@ def cpuacct(directory: str) -> dict[str, Any]:
 
 
 def cpu(directory: str) -> dict[str, Any]:
-    """Return the member ``throttling`` of ``cpu``: periods, throttled periods, throttled time."""
+    """Return the statistics about throttling: ``{"throttling": ...}``.
+
+    The members are the numbers of periods and of throttled periods, and the throttled time in ns.
+    """
     stat = keyed(directory, "cpu.stat")
     throttling = {
         "periods": stat.get("nr_periods", 0),
@@ -81,7 +87,7 @@ def cpuset(directory: str) -> dict[str, Any]:
 
 
 def memory(directory: str) -> dict[str, Any]:
-    """Return ``memory``: the contents of memory.stat, and usage and limits.
+    """Return the statistics member ``memory``: the contents of memory.stat, and usage and limits.
 
     Usage and limits are those of memory, memory+swap and kernel memory.
     """
@@ -109,7 +115,11 @@ def memory(directory: str) -> dict[str, Any]:
 
 
 def blkio(directory: str) -> dict[str, Any]:
-    """Return ``blkio``: block I/O counters by member, each from its first non-empty file."""
+    """Return the statistics member ``blkio``: lists of block I/O counters by name.
+
+    A list comes from the first non-empty file of those that may have it: BFQ, CFQ and the
+    throttling code name their files differently.
+    """
     counters = {}
     for member, files in _BLKIO:
         for file in files:
@@ -144,7 +154,10 @@ def _entries(content: str) -> list[dict[str, Any]]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return ``hugetlb``: the usage by page size, including reservations since Linux 5.7."""
+    """Return the statistics member ``hugetlb``: the usage by page size.
+
+    Since Linux 5.7, that includes reservations.
+    """
     counters = {}
     for size in page_sizes(directory, "usage_in_bytes"):
         prefix = f"hugetlb.{size}"

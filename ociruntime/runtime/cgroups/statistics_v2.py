@@ -30,7 +30,10 @@ _IO = {
 
 
 def cpu(directory: str) -> dict[str, Any]:
-    """Return ``cpu``: usage and throttling in ns, pressure (PSI); v2 has no counters per CPU."""
+    """Return the statistics member ``cpu``: usage and throttling in ns, and pressure (PSI).
+
+    v2 has no counters per CPU.
+    """
     stat = keyed(directory, "cpu.stat")
     throttling = {
         "periods": stat.get("nr_periods", 0),
@@ -47,7 +50,7 @@ def cpu(directory: str) -> dict[str, Any]:
 
 
 def memory(directory: str) -> dict[str, Any]:
-    """Return ``memory``: usage and limits, pressure (PSI), and memory.stat as ``raw``.
+    """Return the statistics member ``memory``: usage, limits, pressure, and memory.stat as ``raw``.
 
     As on v1, the member ``swap`` is the sum of memory and swap; v2 has no peak value of this sum.
     """
@@ -97,7 +100,10 @@ def blkio(directory: str) -> dict[str, Any]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return ``hugetlb``: the usage by page size, including reservations since Linux 5.7."""
+    """Return the statistics member ``hugetlb``: the usage by page size.
+
+    Since Linux 5.7, that includes reservations.
+    """
     counters = {}
     for size in page_sizes(directory, "current"):
         prefix = f"hugetlb.{size}"

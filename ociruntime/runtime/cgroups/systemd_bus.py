@@ -109,7 +109,10 @@ class SystemdManager:
             pass  # the unit does not exist
 
     def set_properties(self, unit: str, properties: list[Property]) -> None:
-        """Set properties of a unit until the next boot.  Raises Refused and HostError."""
+        """Set properties of a unit until the next boot.
+
+        Raises Refused if systemd does not accept them, and HostError.
+        """
         variants = [(name, (signature, value)) for name, signature, value in properties]
         self._ask(_call("SetUnitProperties", "sba(sv)", (unit, True, variants)))
 
@@ -158,7 +161,8 @@ class SystemdManager:
     def _ask(self, *calls: Message) -> list[Any]:
         """Send several method calls at once; return the bodies of their replies.
 
-        Raises Refused, HostError.
+        Raises Refused for an error reply, and HostError if the connection fails or a reply takes
+        too long.
         """
         first = self._serial + 1
         data = b""

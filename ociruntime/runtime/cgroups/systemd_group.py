@@ -71,7 +71,8 @@ class SystemdCgroup(Cgroup):
     ) -> Self:
         """Return the cgroup of a new container's unit, without creating it.
 
-        Asks systemd for the cgroup path above its units.  Raises ConfigError and HostError.
+        Asks systemd for the cgroup path above its units.  ``user``: the user's systemd runs the
+        unit.  Raises ConfigError for an invalid ``cgroups_path`` or annotation, and HostError.
         """
         unit = unit_of(cgroups_path, container_id, user)
         below = subgroup(annotations)
@@ -127,7 +128,8 @@ class SystemdCgroup(Cgroup):
     ) -> None:
         """Create the unit (a scope around the init) and the cgroups that systemd does not create.
 
-        After an error, the caller must call :meth:`remove`.  Raises ConfigError and HostError.
+        After an error, the caller must call :meth:`remove`.  Raises ConfigError for a setting that
+        cannot be applied, and HostError.
         """
         resources = resources or {}
         settings = self.settings(resources, where)
@@ -155,14 +157,18 @@ class SystemdCgroup(Cgroup):
             self._move(pid)
 
     def inside(self, placements: list[Placement], path: str) -> Cgroup:
-        """Return the cgroup at ``path`` below the container's cgroup, for a process of ``exec``."""
+        """Return the cgroup at ``path`` below the container's cgroup, for a process of ``exec``.
+
+        ``placements`` are its directories in the hierarchies.
+        """
         below = f"{self.subgroup}{path}".lstrip("/")
         return SystemdCgroup(self.path, placements, self._name, self.user, below)
 
     def set_unit_properties(self, settings: Sequence[Setting]) -> None:
         """Set the unit's properties that match ``settings``, before the control files are written.
 
-        Otherwise systemd would later overwrite the control files.  Raises ConfigError, HostError.
+        Otherwise systemd would later overwrite the control files.  Raises ConfigError for a setting
+        that systemd refuses, and HostError.
         """
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 
@@ -224,7 +230,7 @@ class SystemdCgroup(Cgroup):
     def _start(self, settings: list[Setting], devices: DeviceRules) -> None:
         """Start the unit; if a failed unit has the same name, reset the failed unit and try again.
 
-        Raises ConfigError and HostError.
+        Raises ConfigError for a setting that systemd refuses, and HostError.
         """
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 
@@ -244,7 +250,10 @@ class SystemdCgroup(Cgroup):
     def _properties(
         self, settings: list[Setting], devices: DeviceRules, version: int
     ) -> list[Property]:
-        """Return the new unit's properties: those of limits, overridden by those of annotations."""
+        """Return the new unit's properties, which enforce ``settings`` and ``devices``.
+
+        Properties from annotations override the others.  ``version`` is systemd's version.
+        """
         properties: list[Property] = [
             ("Description", "s", f"{PREFIX}: {self._name}"),
             ("DefaultDependencies", "b", False),

@@ -282,9 +282,9 @@ _MICROSECONDS = 1_000_000
 
 
 def unit_properties(annotations: Mapping[str, str]) -> dict[str, Property]:
-    """Return the unit properties set by org.systemd.property.* annotations, by JSON path.
+    """Return {JSON path: property} for the org.systemd.property.* annotations.
 
-    Raises ConfigError.
+    Raises ConfigError for an invalid value.
     """
     return {
         where(key): _property(key, key[len(PROPERTY) :], text)
@@ -323,7 +323,7 @@ def _property(key: str, name: str, text: str) -> Property:
 def subgroup(annotations: Mapping[str, str]) -> str:
     """Return the child cgroup named by the annotation run.oci.systemd.subgroup; "" without it.
 
-    Raises ConfigError.
+    Raises ConfigError if it is not a valid cgroup name.
     """
     name = annotations.get(SUBGROUP, "")
     if name and (

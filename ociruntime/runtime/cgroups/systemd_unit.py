@@ -46,7 +46,11 @@ class Unit:
 
 
 def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False) -> Unit:
-    """Return the systemd unit for a container's ``linux.cgroupsPath``.  Raises ConfigError."""
+    """Return the systemd unit for a container's ``linux.cgroupsPath``.
+
+    ``rootless``: the default slice is USER_SLICE instead of SYSTEM_SLICE.  Raises ConfigError if
+    ``cgroups_path`` does not name a valid unit.
+    """
     usual = USER_SLICE if rootless else SYSTEM_SLICE
     if not cgroups_path:
         return Unit(f"{PREFIX}-{escape(container_id)}{SCOPE}", usual)

@@ -16,8 +16,9 @@ from ociruntime.runtime.cgroups.shared_settings import Setting
 class Update:
     """A change of a container's limits: ``write`` applies all or none, ``undo`` reverts them.
 
-    The constructor checks ``resources`` and raises ConfigError or ContainerError.  Device rules
-    cannot be changed: on v1, the list would have to be emptied before it is replaced.
+    The constructor raises ConfigError for invalid ``resources``, and ContainerError if the
+    container has no cgroup of its own.  Device rules cannot be changed: on v1, the list would have
+    to be emptied before it is replaced.
     """
 
     def __init__(self, cgroup: Cgroup, resources: Mapping[str, Any], where: str) -> None:

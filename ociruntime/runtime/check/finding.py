@@ -9,6 +9,8 @@ import shutil
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from ociruntime.base.files import may_access
+
 Json = Any  # a JSON document or a value inside it
 
 OK = "ok"
@@ -17,7 +19,7 @@ MISSING = "missing"
 
 
 class Answer(NamedTuple):
-    """The result of a probe.
+    """The result of a probe's function ``look``: a state, and a text about what was found.
 
     If ``meaning`` or ``remedy`` is set, it overrides the Probe's field of the same name.
     """
@@ -42,7 +44,7 @@ class Probe(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """The result of a probe of the host; ``meaning`` and ``remedy`` are "" if it succeeded."""
+    """The result of a Probe, with its name; ``meaning`` and ``remedy`` are "" if it succeeded."""
 
     subject: str
     name: str
@@ -120,7 +122,7 @@ class Host:
 
     def writable(self, path: str) -> bool:
         """Return whether this user may write to the file or directory."""
-        return os.access(path, os.W_OK, effective_ids=True)
+        return may_access(path, os.W_OK)
 
     def program(self, name: str) -> str:
         """Return the path of a program, "" if it is not installed."""

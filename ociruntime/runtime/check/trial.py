@@ -55,7 +55,7 @@ def trial(host: Host) -> Answer:
 def trial_plan(config: Json, rootfs: str) -> Plan:
     """Return the plan of ``create`` for ``config``, without the operations in ``LEFT_OUT``.
 
-    Raises RuntimeFailure.
+    Raises RuntimeFailure if the config cannot be compiled.
     """
     facts = gather("v1", (), user_namespace=in_user_namespace())
     plan = compile_plan(config, facts, Request(id="check", bundle=rootfs, rootfs=rootfs))
@@ -66,7 +66,7 @@ def trial_plan(config: Json, rootfs: str) -> Plan:
 def build(plan: Plan, linux: Json) -> None:
     """Execute the plan in new namespaces until the init waits for ``start``, then kill it.
 
-    Raises RuntimeFailure.
+    Raises RuntimeFailure if an operation fails.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gate:
         executor = spawn(plan, gate.fileno(), -1)

@@ -99,7 +99,8 @@ def bundle_values(bundle: str, faults: Sequence[Fault]) -> dict[str, object]:
 def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
     """Format the findings about the host as text: one line each, grouped by subject.
 
-    Below each problem's line follow its consequences and the remedy.  ``width`` is in columns.
+    Below each problem's line follow its consequences and the remedy.  ``width`` is in columns;
+    ``paint`` returns a text in the colour for a state.
     """
     lines: list[str] = []
     subject = ""
@@ -124,7 +125,10 @@ def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
 
 
 def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) -> str:
-    """Format a bundle's faults as text, a paragraph each, worded like the errors of `create`."""
+    """Format a bundle's faults as text, a paragraph each, worded like the errors of `create`.
+
+    ``width`` is in columns; ``paint`` returns a text in the colour for a state.
+    """
     lines: list[str] = []
     for each in faults:
         state = "warning" if each.warning else "fault"

@@ -28,7 +28,7 @@ PORTS = range(1, 65536)
 def checkpoint_options(arguments: Arguments) -> CriuOptions:
     """Return the parsed options of `checkpoint` or `restore`, with absolute paths.
 
-    Raises UsageError and HostError.
+    Raises UsageError for an invalid value, and HostError if the working directory was deleted.
     """
     if not arguments.text("image-path"):
         arguments.texts["image-path"] = "checkpoint"

@@ -67,7 +67,8 @@ def container_options(arguments: Arguments, container_id: str, *, detach: bool) 
     """Return the options of a command that creates a container, with absolute paths.
 
     A relative ``--config`` starts at the bundle, as in crun; other relative paths start at the
-    working directory.  Raises UsageError and HostError.
+    working directory.  Raises UsageError for an invalid value, and HostError if the working
+    directory was deleted.
     """
     bundle = bundle_path(arguments)
     return CreateOptions(
@@ -89,7 +90,8 @@ def container_options(arguments: Arguments, container_id: str, *, detach: bool) 
 def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
     """Open the file that ``--timeline`` names and start to record; do nothing without the option.
 
-    ``command`` becomes the timeline's title.  Raises UsageError and HostError.
+    ``command`` becomes the timeline's title.  Raises UsageError unless the file's name ends with
+    .svg or .json, and HostError.
     """
     path = caller_path(arguments, "timeline")
     if not path:

@@ -152,7 +152,10 @@ def _print_version() -> int:
 
 
 def _context(arguments: Arguments) -> Context:
-    """Return the context that the global options specify.  Raises UsageError and HostError."""
+    """Return the context that the global options specify.
+
+    Raises UsageError for an invalid option, and HostError if the working directory was deleted.
+    """
     from ociruntime.runtime.lifecycle.context import open_context
 
     if arguments.texts.get("root") == "":
@@ -167,7 +170,10 @@ def _context(arguments: Arguments) -> Context:
 
 
 def _log(arguments: Arguments) -> Log:
-    """Open the log that the global options specify, and return it.  Raises UsageError."""
+    """Open the log that the global options specify, and return it.
+
+    Raises UsageError if it is not a file, or cannot be opened.
+    """
     target = arguments.text("log")
     for scheme in ("journald:", "syslog:"):
         if target.startswith(scheme):

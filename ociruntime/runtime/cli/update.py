@@ -61,7 +61,7 @@ def run_update(context: Context, arguments: Arguments) -> int:
 def _document(arguments: Arguments) -> object:
     """Parse the JSON file that ``--resources`` names; return its value.
 
-    Raises ConfigError and HostError.
+    Raises ConfigError if the file cannot be read or is not JSON, and HostError.
     """
     if arguments.text("resources") == "-":
         return parse(_standard_input(), "standard input")

@@ -162,7 +162,7 @@ def find_use(engine: str, *texts: str) -> Use | None:
     """Return how an engine's configuration files use ociruntime; None if they do not.
 
     ``texts`` are the contents of the files. Later texts override earlier ones; texts that cannot be
-    parsed are ignored.  A runtime is ociruntime if its program has that file name.
+    parsed are ignored.  A runtime counts as ociruntime if its program has that file name.
     """
     document: dict[str, Any] = {}
     for text in texts:

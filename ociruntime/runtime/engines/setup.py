@@ -97,7 +97,11 @@ def set_up(request: Request) -> Outcome:
 
 
 def undo(name: str) -> Outcome:
-    """Remove the files that ``set_up`` has written for an engine.  Raises RuntimeFailure."""
+    """Remove the files that ``set_up`` has written for an engine.
+
+    Raises RuntimeFailure for an unknown engine, for a user other than root if the engine requires
+    root, and if a file cannot be removed.
+    """
     engine = _engine(name)
     outcome = Outcome()
     for path in engine.files():
@@ -233,7 +237,10 @@ def _answers(docker: str) -> bool:
 
 
 def _knows(docker: str, request: Request) -> bool:
-    """Return whether the running dockerd has the requested runtime, as its default if requested."""
+    """Return whether the running dockerd knows ociruntime as a runtime.
+
+    If ``request.default`` is set, it must also be the default runtime.
+    """
     shown = ask(docker, "--host", docker_host(), "info", "--format", "{{json .}}")
     try:
         document = json.loads(shown.out)
@@ -247,7 +254,7 @@ def _knows(docker: str, request: Request) -> bool:
 def _reload_docker() -> None:
     """Send SIGHUP to the process in DOCKER_PID_FILE, to make dockerd reload its configuration.
 
-    Raises RuntimeFailure.
+    Raises RuntimeFailure if the file does not contain the pid of a running dockerd.
     """
     hint = "reload it yourself: systemctl reload docker"
     text = (drop_in.read(DOCKER_PID_FILE) or "").strip()
@@ -331,7 +338,10 @@ def _is_ours(path: str) -> bool:
 
 
 def _dump(containerd: str) -> Mapping[str, Any]:
-    """Return the configuration with which containerd would start.  Raises RuntimeFailure."""
+    """Return the configuration with which containerd would start.
+
+    Raises RuntimeFailure if containerd cannot print it.
+    """
     # containerd 1.x starts without a configuration file, but cannot dump its defaults then.
     file_exists = drop_in.owner(CONTAINERD_FILE) is not Owner.NOBODY
     shown = ask(containerd, "config", "dump")

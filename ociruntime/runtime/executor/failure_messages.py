@@ -42,6 +42,10 @@ HINTS: dict[tuple[str, int], str] = {
     ("fsopen", ENODEV): "the kernel does not know this filesystem type",
     ("open_tree", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids its mount"
     " API, without which nothing can be mounted in a shared mount namespace",
+    ("mount", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids its mount"
+    " API, without which nothing can be mounted in a shared mount namespace",
+    ("fsopen", ENOSYS): "a seccomp filter forbids the mount API, without which the procfs of a"
+    " joined pid namespace cannot be mounted",
     ("mount_setattr", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids"
     " mount_setattr, without which the mounts below cannot be changed",
     ("mount_setattr", EPERM): "a user namespace cannot clear these flags of a host mount: ro,"

@@ -32,7 +32,8 @@ def handled(config: Config, rootfs: str) -> Config:
     """Return ``config`` as rewritten by the handler that its annotations name.
 
     The rewritten config is validated again.  Without a handler or a process, returns ``config``
-    unchanged.  Raises ConfigError.
+    unchanged.  Raises ConfigError if there is no such handler, or it refuses the config, or the
+    result is invalid.
     """
     name, annotation = handler_name(config.get("annotations") or {})
     if name == NATIVE or not config.get("process"):
@@ -47,7 +48,8 @@ def handled(config: Config, rootfs: str) -> Config:
 def _load(name: str, annotation: str) -> Handler:
     """Return the handler function ``name``: a built-in handler, or one from an entry point.
 
-    Raises ConfigError at the JSON path of ``annotation``.
+    Raises ConfigError at the JSON path of ``annotation`` if there is no such handler, or it cannot
+    be loaded.
     """
     if name == "wasm":
         return handle

@@ -98,7 +98,10 @@ def _mount(source: str, destination: str) -> Mount:
 
 
 def _loader(path: str, where: str) -> str:
-    """Return the ELF interpreter of a 64-bit program (elf(5)); "" if it is statically linked."""
+    """Return the ELF interpreter of a 64-bit program (elf(5)); "" if it is statically linked.
+
+    Raises ConfigError at the JSON path ``where`` if ``path`` is not such a program.
+    """
     try:
         with open(path, "rb") as file:
             head = file.read(64)
@@ -122,7 +125,7 @@ def _loader(path: str, where: str) -> str:
 def _libraries(loader: str, program: str, where: str) -> list[tuple[str, str]]:
     """Return (name, path) of each library of ``program``, as its loader lists them (ldd(1)).
 
-    Works with glibc and musl.  Raises ConfigError.
+    Works with glibc and musl.  Raises ConfigError at the JSON path ``where`` if the loader fails.
     """
     try:
         done = subprocess.run(

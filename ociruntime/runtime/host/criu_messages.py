@@ -107,7 +107,7 @@ def encode(kind: str, message: Message) -> bytes:
 def decode(kind: str, data: bytes) -> Message:
     """Parse a message of type ``kind``; if a field repeats, its last value wins.
 
-    Raises CriuError.
+    Raises CriuError if ``data`` is malformed.
     """
     fields = {number: (name, holds) for name, (number, holds) in SHAPES[kind].items()}
     message: Message = {}
@@ -152,7 +152,8 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 def _read_value(data: bytes, at: int, wire: int) -> tuple[int | bytes, int]:
     """Return (value at offset ``at``, offset after it); the value is a number or bytes.
 
-    Raises ValueError.
+    ``wire`` is protobuf's wire type of the value.  Raises ValueError or IndexError if ``data`` is
+    malformed.
     """
     if wire == VARINT:
         return _read_varint(data, at)

@@ -218,7 +218,11 @@ def _own_environment() -> Mapping[bytes, bytes]:
 def _outcome(
     pid: int, timeout: int | None, outputs: tuple[int, ...], others: set[int] | None
 ) -> str:
-    """Wait for the hook to exit; return the reason why it failed, "" for success."""
+    """Wait for the hook to exit; return the reason why it failed, "" for success.
+
+    If it takes more than ``timeout`` seconds, kills the hook, and our children except ``others``.
+    ``outputs`` are the descriptors of its output files, which are truncated if they grow too large.
+    """
     if not _exits_within(pid, timeout, outputs):
         _kill(pid, others)
         return f"did not end within its timeout of {timeout} s and was killed"

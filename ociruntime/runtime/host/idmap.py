@@ -122,7 +122,8 @@ def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
 
     ``numbers`` lists containerID, hostID and size of each range.
 
-    Raises ConfigError for ranges that are not granted to the user, HostError and StepError.
+    Raises ConfigError if the program is not installed, or a range is not granted to the user;
+    HostError if the program cannot be started; StepError if it fails for another reason.
     """
     import subprocess
 

@@ -183,7 +183,10 @@ def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
 
 
 def _is_host_root(read: Callable[[str], str]) -> bool:
-    """Return whether this process is root of the initial user namespace: no sysctl restricts it."""
+    """Return whether this process is root of the initial user namespace.
+
+    ``read`` returns the text of a file below /proc.  No sysctl restricts such a process.
+    """
     return "\nUid:\t0\t0\t" in read("self/status") and read("self/uid_map").split()[1:2] == ["0"]
 
 

@@ -136,8 +136,8 @@ def survey(
 ) -> list[Device]:
     """Return the configured devices with their current attributes; do not change the devices.
 
-    ``target`` is the container's namespace, None if it does not exist yet.  Raises OSError, and
-    ConfigError if a device cannot be moved.
+    ``own`` is the host's network namespace, ``target`` the container's, None if it does not exist
+    yet.  Raises OSError, and ConfigError if a device cannot be moved.
     """
     devices = []
     for name, settings in configured.items():
@@ -236,9 +236,10 @@ def carry_over(
 ) -> list[str]:
     """Move the devices into the container; return a warning for each route that was lost.
 
-    ``namespace`` is a descriptor of the container's namespace ``target``.  ``record`` is called
-    before the first device is moved, and again when the new indexes are known.  After a HostError,
-    the caller must undo the moves with ``bring_back``.
+    ``own`` is the host's network namespace, ``target`` the container's; ``namespace`` is a
+    descriptor of ``target``.  ``record`` is called before the first device is moved, and again when
+    the new indexes are known.  After a HostError, the caller must undo the moves with
+    ``bring_back``.
     """
     record(devices)
     # Rename devices with a pattern last: the kernel must not choose a name that another one needs.
@@ -318,6 +319,7 @@ def _bring_back(
 ) -> Link | None:
     """Move a device back and restore it; return its link, or None if it is not found.
 
+    The device moves from ``source`` to the empty namespace ``transit``, and then to ``own``.
     ``namespaces``: descriptors of ``transit`` and of ``own``.  Raises HostError.
     """
     try:
@@ -365,7 +367,8 @@ def _carry_home(
 def _restore(device: Device, link: Link, there: Rtnetlink) -> None:
     """Restore the device's hardware address, and remove alternative names that were added.
 
-    Raises OSError.
+    ``there`` is a socket in the device's present namespace, ``link`` the device there.  Raises
+    OSError.
     """
     for name in link.alternative_names:
         if name.hex() not in device.alternative_names:
@@ -403,7 +406,10 @@ def _give_addresses(device: Device, there: Rtnetlink, index: int, same_name: boo
 
 
 def _give_routes(devices: list[tuple[Device, int]], there: Rtnetlink) -> list[str]:
-    """Add the devices' routes, after all devices are up; return a warning for each lost route."""
+    """Add the devices' routes, after all devices are up; return a warning for each lost route.
+
+    ``devices`` are pairs (device, its index); ``there`` is a socket in their namespace.
+    """
     warnings = []
     for device, index in devices:
         for text in device.routes:

@@ -60,10 +60,10 @@ class NetworkNamespace:
         return None
 
     def _find_by_index(self, identity: int, index: int) -> tuple[Link | None, bool]:
-        """Return (device, steady): the device at ``index`` if it has this identity, else None.
+        """Return (device, steady): the device at ``index``, None unless its inode is ``identity``.
 
-        ``steady`` is False if the device was renamed in the meantime, so that the caller must
-        retry.
+        The inode number is that in sysfs.  ``steady`` is False if the device was renamed in the
+        meantime, so that the caller must retry.
         """
         link = self.links.link_at(index) if index else None
         if link is None:
@@ -74,7 +74,7 @@ class NetworkNamespace:
             return None, False
 
     def _find_in_all(self, identity: int) -> tuple[Link | None, bool]:
-        """Return (device, steady): the device with this identity, None if there is none.
+        """Return (device, steady): the device whose inode number in sysfs is ``identity``, or None.
 
         ``steady`` is False if a device was renamed in the meantime, so that the caller must retry.
         """
@@ -98,7 +98,7 @@ class NetworkNamespace:
 def transit_namespace() -> tuple[NetworkNamespace, int]:
     """Return a new network namespace without processes, and a descriptor of it.
 
-    Raises OSError, HostError.
+    Raises OSError, or HostError if this process cannot return to its own namespace.
     """
     return in_new_namespace(
         lambda: (NetworkNamespace(), os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC))

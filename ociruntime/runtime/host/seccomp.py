@@ -159,7 +159,8 @@ def _unknown(where: str, kind: str, name: object, known: dict[str, int]) -> Conf
 def _action(name: str, errno: int | None, where: str, errno_where: str) -> int:
     """Return the SECCOMP_RET_* value of the action ``name``, with ``errno`` as its data.
 
-    Raises ConfigError.
+    ``where`` and ``errno_where`` are the JSON paths of both.  Raises ConfigError for an action that
+    is unknown or not supported by the kernel, and for an errno that the action does not accept.
     """
     from ociruntime._seccomp import lib
 
@@ -230,6 +231,10 @@ def _compile(
 ) -> tuple[bytes, list[tuple[int, int]]]:
     """Compile the rules with libseccomp, without the ENOSYS stub.
 
+    ``default`` is the default action as SECCOMP_RET_* value, ``listed`` the tokens of the profile's
+    architectures.  ``unknown`` is called with the quoted name of each system call that libseccomp
+    does not know.
+
     Returns (filter, [(architecture token, highest system call number in the rules)]).
     """
     from ociruntime._seccomp import ffi, lib
@@ -289,7 +294,11 @@ def _refused(
     tokens: list[int],
     rules: list[Rule],
 ) -> Exception:
-    """Return the error for a failed call of the shim's ``filter_compile``."""
+    """Return the error for a failed ``filter_compile``, the C function that calls libseccomp.
+
+    ``errno``, ``stage`` and ``index`` are its results: the cause, the step that failed, and which
+    architecture or system call this concerns.  The other parameters are its input.
+    """
     import posix
 
     from ociruntime._seccomp import lib

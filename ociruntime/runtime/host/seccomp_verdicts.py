@@ -79,7 +79,10 @@ _NOT_UNDERSTOOD = 0  # SECCOMP_RET_KILL_THREAD
 
 
 def _verdicts(program: bytes, data: dict[int, int]) -> set[int]:
-    """Return all possible SECCOMP_RET_* results; ``data``: {offset: known value} of the call."""
+    """Return all SECCOMP_RET_* values that the filter ``program`` may return for a system call.
+
+    ``data``: {offset in struct seccomp_data: value}, for the values that are known.
+    """
     code = list(iter_unpack(f"={INSTRUCTION}", program))
     results: set[int] = set()
     seen: set[tuple[int, int | None]] = set()

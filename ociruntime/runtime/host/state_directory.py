@@ -141,8 +141,8 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
     """Create and lock the ``.creating-`` directory of a new container; return (path, lock).
 
     Calls ``clear(path)`` for the directory of a killed ``create`` of the same id, to undo the
-    changes recorded there.  The caller has checked the state root.  Raises ContainerExists and
-    HostError.
+    changes recorded there.  The caller has checked the state root.  Raises ContainerExists if the
+    id is in use, and HostError.
     """
     path = f"{root}/{CREATING}{container_id}"
     while True:
@@ -204,7 +204,7 @@ def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> N
 def commit_creation(path: str, root: str, container_id: str) -> str:
     """Publish a new container: rename its ``.creating-`` directory; return the new path.
 
-    Raises ContainerExists and HostError.
+    Raises ContainerExists if another container has this id by now, and HostError.
     """
     final = f"{root}/{container_id}"
     try:

@@ -42,7 +42,7 @@ def open_relay(container: Container, main_pid: int) -> NotifyRelay | None:
     """Open the relay from the container's notify socket to the service manager's (NOTIFY_SOCKET).
 
     Returns None if this process's environment has no NOTIFY_SOCKET.  ``main_pid`` is sent as
-    MAINPID.  Raises UsageError and HostError.
+    MAINPID.  Raises UsageError if NOTIFY_SOCKET is not a socket address, and HostError.
     """
     notify_socket = posix.environ.get(VARIABLE, b"")
     if not notify_socket:

@@ -152,7 +152,7 @@ def open_context(
     """Return the context of a command, from its options and the environment; create no files.
 
     ``root`` "" selects the default; ``rootless`` is ``true``, ``false`` or ``auto``.  Raises
-    UsageError and HostError.
+    UsageError if ``root`` is "/", and HostError if the working directory was deleted.
     """
     environ, euid = posix.environ, posix.geteuid()
     user = is_rootless(environ, euid)

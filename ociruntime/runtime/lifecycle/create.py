@@ -17,8 +17,8 @@ from ociruntime.runtime.lifecycle.terminal_options import check_terminal
 def create(context: Context, options: CreateOptions) -> None:
     """Create a container; its init then waits for `start`.
 
-    Raises UsageError, ConfigError, ContainerExists, HostError, StepError, HookError; after an
-    error, nothing is left behind.
+    Raises UsageError for an invalid id or option, ConfigError, ContainerExists, HostError,
+    StepError, HookError; after an error, nothing is left behind.
     """
     creation = begin(context, options)
     if context.alone:

@@ -147,7 +147,7 @@ class Creation:
         self._after_failure()
 
     def _explain(self, interruption: KeyboardInterrupt) -> None:
-        """Add to the message of an interruption that the executor was setting up the root."""
+        """Add a note to ``interruption``: the executor was setting up the root filesystem."""
         self.executor.explain(interruption, self._prepared.bundle.rootfs)
 
     def _begin(self) -> None:
@@ -482,7 +482,8 @@ def clear_recorded(directory: str, log: Log) -> None:
 def clear_root(directory: str, log: Log) -> None:
     """Unmount the recorded root of a container that has no mount namespace.
 
-    Does nothing if no root was recorded.  Raises HostError and StepError.
+    Does nothing if no root was recorded.  Raises StepError if a mount of another program covers the
+    root, and HostError.
     """
     if exists(f"{directory}/{ROOT_MOUNT}"):
         from ociruntime.runtime.lifecycle.root_mount import clear

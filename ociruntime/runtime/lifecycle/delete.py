@@ -29,8 +29,8 @@ BUSY_SECONDS = 1.0  # wait of `delete --force` for another command's lock
 def delete(context: Context, container_id: str, force: bool) -> None:
     """Delete a container that has stopped or was never started; with ``force``, in any state.
 
-    With ``force``, an unknown id is not an error.  Raises UsageError, NoSuchContainer,
-    ContainerError, HostError.
+    With ``force``, an unknown id is not an error.  Raises UsageError for an invalid id,
+    NoSuchContainer, ContainerError, HostError.
     """
     check_id(container_id)
     clear_interrupted(context, container_id)

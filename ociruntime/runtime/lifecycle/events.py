@@ -30,7 +30,7 @@ LOOK_PAUSE = 0.02
 def stats(context: Context, container_id: str) -> dict[str, Any]:
     """Return an event of type ``stats``: the resource usage of a running container.
 
-    Raises UsageError, NoSuchContainer, NotRunning, ContainerError, HostError.
+    Raises UsageError for an invalid id, NoSuchContainer, NotRunning, ContainerError, HostError.
     """
     container = _running(context, container_id)
     return _stats(container, _cgroup(container))

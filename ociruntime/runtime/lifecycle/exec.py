@@ -76,8 +76,8 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
 
     ``caught``: signals to forward to the program once it runs. Does not lock the container: a pidfd
     pins its init instead, and each step detects whether the init has exited.  After an error,
-    nothing is left behind.  Raises UsageError, ConfigError, NoSuchContainer, ContainerError,
-    StepError and HostError.
+    nothing is left behind.  Raises UsageError for an invalid id or option, ConfigError,
+    NoSuchContainer, ContainerError, StepError and HostError.
     """
     check_id(options.id)
     if not options.process_file and not options.args:
@@ -325,7 +325,7 @@ LARGEST_ID = 0xFFFFFFFF - 1  # the kernel reads the next number, (uid_t)-1, as "
 def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Process:
     """Return the checked process object that `exec` runs; append warnings to ``warnings``.
 
-    Raises UsageError and ConfigError.
+    Raises UsageError for an invalid option, and ConfigError for an invalid process object.
     """
     own = config.get("process")
     if options.process_file:
@@ -342,7 +342,10 @@ def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Pro
 
 
 def _from_file(path: str) -> Process:
-    """Return the process object in the file given with --process.  Raises ConfigError."""
+    """Return the process object in the file given with --process.
+
+    Raises ConfigError if the file cannot be read, or is not a process object.
+    """
     from ociruntime.base.json_text import parse
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.check_shape import check
@@ -357,7 +360,10 @@ def _from_file(path: str) -> Process:
 
 
 def _from_options(own: Process | None, options: ExecOptions) -> Process:
-    """Return a copy of the process object ``own``, changed by the options.  Raises UsageError."""
+    """Return a copy of the process object ``own``, changed by the options.
+
+    Raises UsageError for an invalid option.
+    """
     process: Any = dict(own or {"cwd": "/", "user": {"uid": 0, "gid": 0}})
     process["args"] = options.args
     process["terminal"] = options.tty

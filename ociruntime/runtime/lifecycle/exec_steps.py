@@ -169,7 +169,8 @@ class Execution:
     def _receive(self, announced: bool) -> Message | None:
         """Receive a message; return None if the program runs or the executor has exited.
 
-        Raises KeyboardInterrupt for a signal that arrives before the message EXEC.
+        Raises KeyboardInterrupt for a signal that arrives before the message EXEC.  ``announced``:
+        that message has arrived.
         """
         caught = self._caught
         channel = self.executor.channel

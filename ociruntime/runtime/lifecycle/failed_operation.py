@@ -31,7 +31,10 @@ def failed_step(
 def debug_lines(
     operations: list[Operation], message: Message, root: str, options: CreateOptions
 ) -> list[str]:
-    """Return debug lines: preceding operations, the failed one, and commands to examine it."""
+    """Return debug lines: preceding operations, the failed one, and commands to examine it.
+
+    ``message`` is the FAILURE message; ``root`` is the state root for the commands.
+    """
     at = message.value
     first = max(at - SHOWN_BEFORE, 0)
     before = operation_lines(operations[first:at], first + 1)

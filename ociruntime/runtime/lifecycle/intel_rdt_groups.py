@@ -27,7 +27,8 @@ NAME = "rdt.json"
 def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
     """Return the resctrl groups to create, and the lines to write to them; create nothing.
 
-    Raises ConfigError and HostError.
+    Raises ConfigError if resctrl is not mounted, or cannot provide what ``rdt`` requests, and
+    HostError.
     """
     mount = mountpoint()
     path = group_path(rdt, container_id, mount)
@@ -39,9 +40,10 @@ def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
 def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) -> None:
     """Record and create the resctrl groups of ``placement``, and move process ``pid`` into them.
 
-    ``directory`` is the state directory; ``rollback`` removes the groups.
+    ``directory`` is the container's state directory.  Pushes the removal of the groups on
+    ``rollback``.
 
-    Raises HostError, RuntimeFailure.
+    Raises RuntimeFailure if resctrl refuses a write, and HostError.
     """
     record = {"made": placement.made, "own": placement.own, "tasks": placement.tasks}
     try:
@@ -61,7 +63,8 @@ def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) ->
 def follow(directory: str, pid: int) -> None:
     """Move the process ``pid`` of `exec` into the container's resctrl groups.
 
-    ``directory`` is the container's state directory.  Raises HostError and RuntimeFailure.
+    ``directory`` is the container's state directory.  Raises RuntimeFailure if resctrl refuses the
+    process, and HostError.
     """
     mount = mountpoint()
     for file in _record(directory)["tasks"]:
@@ -77,7 +80,8 @@ def change(
     function that restores the previous schemata, and returns a message for each line that the
     kernel refuses.
 
-    Raises UsageError, ConfigError, HostError and RuntimeFailure.
+    Raises UsageError if the container has no resctrl group, ConfigError if resctrl is not mounted,
+    RuntimeFailure if it refuses a line, and HostError.
     """
     rdt = (config.get("linux") or {}).get("intelRdt")
     if not rdt:
@@ -164,7 +168,7 @@ def find_mountpoint(mountinfo: str) -> str:
 
 
 def inspect(mount: str, path: str) -> tuple[bool, str, bool]:
-    """Return (the group ``path`` exists, its schemata, the processor can monitor groups).
+    """Return (whether the group ``path`` exists, its schemata, whether groups can be monitored).
 
     ``mount`` is the mount point of resctrl.  Raises HostError.
     """

@@ -16,7 +16,7 @@ CHILDLESS = 2  # st_nlink of a cgroup directory without child cgroups
 def stop_signal(context: Context, container_id: str) -> str:
     """Return the stop signal in a container's annotations, a name or number; default ``SIGTERM``.
 
-    Raises UsageError, NoSuchContainer and HostError.
+    Raises UsageError for an invalid id, NoSuchContainer and HostError.
     """
     check_id(container_id)
     annotations = load(context.root, container_id).annotations
@@ -28,7 +28,7 @@ def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
 
     With ``all``, a stopped container is not an error.
 
-    Raises UsageError, NoSuchContainer, NotRunning, HostError.
+    Raises UsageError for an invalid id, NoSuchContainer, NotRunning, HostError.
     """
     check_id(container_id)
     container = load(context.root, container_id)

@@ -12,7 +12,7 @@ from ociruntime.base.json_text import dump, parse
 from ociruntime.base.linux import CLONE_NEWNS
 from ociruntime.base.mountinfo import Mount as ShownMount
 from ociruntime.base.mountinfo import parse_mountinfo
-from ociruntime.base.process import end_on_signals, open_process
+from ociruntime.base.process import end_on_signals, no_longer_end_on_signals, open_process
 from ociruntime.runtime.executor.failure_messages import failure
 from ociruntime.runtime.executor.protocol import Message, go, is_complete, receive, skip, unexpected
 from ociruntime.runtime.executor.spawn import spawn
@@ -49,8 +49,8 @@ def change_mounts(context: Context, container_id: str, path: str, *, remove: boo
     """Add the mounts listed in the file ``path`` to a container; with ``remove``, unmount them.
 
     The file holds a JSON array like ``mounts`` of config.json.  If one mount fails, none is added.
-    ``remove`` unmounts the last entry first.  Raises UsageError, ConfigError, NoSuchContainer,
-    NotRunning, StepError and HostError.
+    ``remove`` unmounts the last entry first.  Raises UsageError for an invalid id, ConfigError for
+    an invalid file, NoSuchContainer, NotRunning, StepError and HostError.
     """
     check_id(container_id)
     document: Any = parse(read(path), path.rpartition("/")[2])
@@ -96,6 +96,7 @@ def _add(context: Context, container: Container, mounts: list[Mount]) -> None:
 
     try:
         carry_out(plan, container.pid, container.started, record)
+        no_longer_end_on_signals()  # all mounts are made: the command has succeeded
     except RuntimeFailure as error:
         failures = undo()
         if failures:
@@ -142,6 +143,7 @@ def _remove(container: Container, mounts: list[Mount]) -> None:
     removed: list[MountId] = []
     try:
         carry_out(plan, container.pid, container.started, is_meant)
+        no_longer_end_on_signals()
     except RuntimeFailure as error:
         raise _reason(container, error) from None
     finally:

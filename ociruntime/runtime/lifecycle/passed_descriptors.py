@@ -16,7 +16,7 @@ def take_descriptors(request: Request, alone: bool) -> None:
     The sockets are passed only if ``alone``, and must all be open.  Closed descriptors in the range
     of ``preserve_fds`` are skipped, as in runc and crun.  The close-on-exec flag distinguishes
     descriptors: those passed by the caller never have it, those opened by this process always do.
-    Raises UsageError and HostError.
+    Raises UsageError if LISTEN_FDS is invalid or one of its sockets is closed, and HostError.
     """
     sockets = 0
     if alone and b"LISTEN_FDS" in posix.environ:

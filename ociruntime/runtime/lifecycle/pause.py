@@ -15,7 +15,7 @@ from ociruntime.runtime.lifecycle.context import Context
 def pause(context: Context, container_id: str) -> None:
     """Freeze all processes of a container and wait until they are frozen; on failure, thaw them.
 
-    Raises UsageError, NoSuchContainer, NotRunning, ContainerError, HostError.
+    Raises UsageError for an invalid id, NoSuchContainer, NotRunning, ContainerError, HostError.
     """
     _change(context, container_id, freeze=True)
 

@@ -81,7 +81,8 @@ def prepare(context: Context, options: CreateOptions, filters: str = "") -> Prep
 
     ``filters`` is the directory of cached seccomp filters; "" disables the cache.
 
-    Raises ConfigError, UsageError, HostError.
+    Raises ConfigError if the bundle is invalid or needs what the host lacks, UsageError for an
+    invalid LISTEN_FDS, and HostError.
     """
     try:
         bundle = load_bundle(options.bundle, options.config, context.mark)
@@ -100,7 +101,7 @@ def prepare(context: Context, options: CreateOptions, filters: str = "") -> Prep
 def decide(
     context: Context, options: CreateOptions, bundle: Bundle, filters: str = ""
 ) -> Preparation:
-    """Return the Preparation for a bundle that is already loaded.
+    """Choose the cgroup of a loaded bundle, and compile the executor's plan.
 
     Raises the errors of ``prepare``.
     """
@@ -156,7 +157,7 @@ def _with_handler(bundle: Bundle) -> Config:
 def plan_cgroup(context: Context, layout: Layout, config: Config, container_id: str) -> Cgroup:
     """Return the cgroup to create for a container, according to ``--cgroup-manager``.
 
-    Raises ConfigError, HostError.
+    Raises ConfigError if that cgroup is not possible for ``config``, and HostError.
     """
     linux = config.get("linux") or {}
     path = linux.get("cgroupsPath")

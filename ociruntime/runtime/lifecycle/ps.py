@@ -26,7 +26,7 @@ _PID = "PID"
 def process_ids(context: Context, container_id: str) -> list[int]:
     """Return the pids of a container's processes in ascending order; [] if it has stopped.
 
-    Raises UsageError, NoSuchContainer and HostError.
+    Raises UsageError for an invalid id, NoSuchContainer and HostError.
     """
     check_id(container_id)
     return members(load(context.root, container_id))

@@ -142,7 +142,10 @@ def _is_mounted(root_mount: RootMount) -> bool:
 
 
 def _source(below: ShownMount, rootfs: str) -> str:
-    """Return the path of ``rootfs`` within its filesystem, as mountinfo will show it."""
+    """Return the path of ``rootfs`` within its filesystem, as mountinfo will show it.
+
+    ``below`` is the mount that contains ``rootfs``.
+    """
     inside = os.path.relpath(rootfs, below.target)
     return below.root if inside == "." else f"{below.root.rstrip('/')}/{inside}"
 
@@ -225,7 +228,7 @@ def _unmount_once(root_mount: RootMount, pid: int, started: int, log: Log) -> bo
 
 
 def _end_creator(root_mount: RootMount) -> None:
-    """Kill an executor left by a killed ``create``, which may be about to attach the mount.
+    """Kill the executor of a killed ``create``: it may be about to attach the mount.
 
     Raises HostError if the executor does not exit.
     """

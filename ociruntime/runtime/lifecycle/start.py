@@ -39,8 +39,8 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
     With NOTIFY_SOCKET in the environment, also wait until the program sends READY=1 or exits.
 
     ``failure_fd``: a file with a FAILURE message, which the fast path (csrc/fast_path/start.c) has
-    received from the executor and this function reports.  Raises UsageError, NoSuchContainer,
-    ContainerError, StepError, HookError and HostError.
+    received from the executor and this function reports.  Raises UsageError for an invalid id or
+    NOTIFY_SOCKET, NoSuchContainer, ContainerError, StepError, HookError and HostError.
     """
     check_id(container_id)
     container, held = lock(context.root, container_id)
@@ -130,7 +130,7 @@ def _await_exec(
     Returns None if the program runs.  End of file may never arrive: a process that has traced the
     init may hold a duplicate of the init's end of the connection.  Therefore the init's exit counts
     as end of file, and so does a timeout after the message EXEC (csrc/fast_path/start.c does the
-    same).  Raises StepError and HostError.
+    same).  Raises StepError if the init exits without a message, and HostError.
     """
     message = _next(container, connection, pidfd, None)
     if message is not None and message.kind == MESSAGE_LISTENER and agent is not None:
@@ -192,7 +192,10 @@ def _close_descriptor(message: Message) -> None:
 
 
 def _ended_silently(container: Container) -> StepError:
-    """Wait for the death of an init that has exited without a message; return the error."""
+    """Return the error for an init that was killed without a message.
+
+    Waits first until the init has become a zombie.
+    """
     # Wait, because a dying process closes its files before it becomes a zombie: after this error,
     # `state` must not report a running container.
     pidfd = open_process(container.pid, container.started)

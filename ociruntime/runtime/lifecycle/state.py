@@ -14,14 +14,17 @@ from ociruntime.runtime.spec.state_document import state_output
 def state(context: Context, container_id: str) -> dict[str, Any]:
     """Return the container's state (runtime.md#query-state) with runc's members, in runc's order.
 
-    Raises UsageError, NoSuchContainer and HostError.
+    Raises UsageError for an invalid id, NoSuchContainer and HostError.
     """
     check_id(container_id)
     return describe_container(load(context.root, container_id))
 
 
 def describe_container(container: Container) -> dict[str, Any]:
-    """Return the state document of a loaded container.  Raises NoSuchContainer, HostError."""
+    """Return the state document of a loaded container.
+
+    Raises NoSuchContainer if it was deleted in the meantime, and HostError.
+    """
     status = container.status()
     pid = 0 if status == STOPPED else container.pid
     try:

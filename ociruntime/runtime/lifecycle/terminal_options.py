@@ -9,7 +9,9 @@ from ociruntime.runtime.spec.config_types import Process
 def check_terminal(process: Process | None, console_socket: str, detach: bool) -> None:
     """Check that process.terminal, --console-socket and --detach are consistent.
 
-    Raises UsageError, and ConfigError, also if a foreground command has no terminal.
+    Raises ConfigError if a detached container needs a terminal and ``console_socket`` is "", or if
+    a container in the foreground needs one and this process has none.  Raises UsageError if
+    ``console_socket`` is set for a container that is not detached or needs no terminal.
     """
     terminal = bool(process and process.get("terminal"))
     if terminal and detach and not console_socket:

@@ -206,7 +206,10 @@ LANES = {RUNTIME: 1, EXECUTOR: 2}
 
 
 def trace_events(command: str, spans: Sequence[Span]) -> str:
-    """Return a trace for Perfetto (JSON): an event per span; each lane is shown as a thread."""
+    """Return a trace for Perfetto (JSON), with an event for each span.
+
+    Runtime and executor are shown as two threads.
+    """
     events: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": command}}
     ]
@@ -299,9 +302,9 @@ def duration(nanoseconds: int) -> str:
 
 
 def ticks(length: int, most: int = 10) -> list[int]:
-    """Return the times (ns) of an axis's grid lines, at most ``most``.
+    """Return the times (ns) of the grid lines of a time axis, whose length is ``length`` ns.
 
-    They are multiples of 1, 2 or 5 times a power of ten.
+    Their distance is 1, 2 or 5 times a power of ten; the axis has at most ``most`` intervals.
     """
     step = 1000
     while length / step > most:
@@ -344,7 +347,10 @@ class Drawing:
             x += 24 + LETTER * len(meaning)
 
     def scale(self, span: tuple[int, int], left: int, right: int, height: int) -> None:
-        """Add a time axis, and its grid lines over the next ``height`` pixels."""
+        """Add a time axis, and its grid lines over the next ``height`` pixels.
+
+        ``span`` is (first time, last time) in ns; ``left`` and ``right`` are their x coordinates.
+        """
         length = max(span[1] - span[0], 1)
         for tick in ticks(length):
             x = left + (right - left) * tick / length
@@ -370,7 +376,10 @@ class Drawing:
     def section(
         self, name: str, remark: str, spans: Sequence[Span], scale: tuple[int, int]
     ) -> None:
-        """Add a heading, a scale, and a row per span."""
+        """Add a heading of ``name`` and ``remark``, a time axis, and a row for each span.
+
+        ``scale`` is (first time, last time) of the axis in ns.
+        """
         self.text(MARGIN, self.y + 11, name, "head")
         self.text(MARGIN + 70, self.y + 11, remark, "soft")
         self.scale(scale, LEFT, RIGHT, len(spans) * ROW)

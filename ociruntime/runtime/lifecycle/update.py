@@ -31,8 +31,9 @@ def update(
     ``l3_cache`` and ``bandwidth`` are schemata lines, "" to leave them unchanged.  After an error,
     all limits are unchanged.  Device rules in ``document`` are ignored.
 
-    Raises UsageError, ConfigError with a JSON path below ``resources``, NoSuchContainer,
-    NotRunning, ContainerError and HostError.
+    Raises UsageError for an invalid id, and for schemata if the container has no resctrl group;
+    ConfigError with a JSON path below ``resources``, NoSuchContainer, NotRunning, ContainerError
+    and HostError.
     """
     check_id(container_id)
     change = _checked(document)
@@ -75,7 +76,10 @@ def resources_of(container: Container) -> dict[str, Any]:
 
 
 def _checked(document: object) -> dict[str, Any]:
-    """Check ``document`` and return the limits that it changes.  Raises ConfigError."""
+    """Check ``document`` and return the limits that it changes.
+
+    Raises ConfigError if it is not a valid LinuxResources object.
+    """
     check(document, "object", shape.RESOURCES, WHERE)
     resources: Any = document
     change = requested_changes(resources)
@@ -134,7 +138,10 @@ def requested_changes(document: Resources) -> Resources:
 
 
 def merged(present: Resources, change: Resources) -> Resources:
-    """Return the limits ``present``, overridden by the limits in ``change``."""
+    """Return the limits ``present``, overridden by the limits in ``change``.
+
+    A memory limit of -1 also removes the swap limit, unless ``change`` sets one.
+    """
     after = dict(present)
     for section, value in change.items():
         if isinstance(value, dict):
@@ -150,8 +157,8 @@ def merged(present: Resources, change: Resources) -> Resources:
 def to_write(change: Resources, after: Resources) -> Resources:
     """Return the limits to write: ``change``, and related limits from ``after``.
 
-    The swap limit includes memory, so if one of them changes, both are written. checkBeforeUpdate
-    is included if it is set.
+    ``swap`` limits memory and swap together, so if ``limit`` or ``swap`` changes, both are written.
+    checkBeforeUpdate is included if it is set.
     """
     memory = change.get("memory") or {}
     if not ("limit" in memory or "swap" in memory):

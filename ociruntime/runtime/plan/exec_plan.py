@@ -38,7 +38,8 @@ def compile_exec_plan(
     """Return the plan that runs the process of ``config`` in a running container.
 
     ``pid`` is the container's init. ``apart``: the CLONE_NEW* flags of the namespaces that the init
-    does not share with the runtime.  Raises ConfigError.
+    does not share with the runtime.  Raises ConfigError for a setting of the process that this host
+    cannot apply.
     """
     job = Compilation(config, facts, request)
     job.joined = apart

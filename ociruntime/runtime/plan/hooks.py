@@ -1,4 +1,4 @@
-"""Plan the hooks: run those of the container's namespaces, and wait for those of the runtime's.
+"""Plan the hooks: run those in the container's namespaces, wait for those in the runtime's.
 
 The runtime runs prestart and createRuntime hooks: the plan only waits for them. createContainer and
 startContainer hooks are operations of the plan. poststart and poststop hooks are not in the plan.

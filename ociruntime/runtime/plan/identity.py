@@ -73,7 +73,10 @@ def _names(mask: int) -> str:
 def _restrict(
     job: Compilation, masks: dict[str, int], kind: str, limit: int, superset: str
 ) -> None:
-    """Remove from ``masks[kind]`` all capabilities that are not in ``limit``, with a warning."""
+    """Remove from ``masks[kind]`` all capabilities that are not in ``limit``, with a warning.
+
+    ``superset`` is the name of the set ``limit``, for the warning.
+    """
     lost = masks[kind] & ~limit
     if lost:
         job.warn(f"process.capabilities.{kind}: {_names(lost)} left out: not in the {superset} set")
@@ -81,7 +84,7 @@ def _restrict(
 
 
 def compile_user(job: Compilation, process: Process, late_policy: bool = False) -> None:
-    """Append operations that set the bounding set, then the user, then the other sets.
+    """Append operations for the bounding set, then the user, then the other capability sets.
 
     ``late_policy``: keep CAP_SYS_NICE until the next ``add_capabilities``, for a scheduling policy
     that is set in between.

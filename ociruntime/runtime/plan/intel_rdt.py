@@ -51,9 +51,10 @@ class Placement:
 
 
 def group_path(rdt: IntelRdt, container_id: str, mountpoint: str) -> str:
-    """Return the directory of the container's resctrl group.  Raises ConfigError.
+    """Return the directory of the container's resctrl group.
 
-    The group's name is ``closID`` or, without closID, ``container_id``.
+    The group's name is ``closID`` or, without closID, ``container_id``.  Raises ConfigError if that
+    id is a name reserved by the kernel.
     """
     name = rdt.get("closID") or ""
     if name == "/":  # LNX-RDT-04

@@ -52,7 +52,10 @@ class RunningContainer:
 def compile_adding(
     config: Config, facts: HostFacts, request: Request, container: RunningContainer
 ) -> Plan:
-    """Return the plan that adds ``mounts`` to a running container.  Raises ConfigError."""
+    """Return the plan that adds ``mounts`` to a running container.
+
+    Raises ConfigError for a mount that cannot be added to a running container.
+    """
     job = Compilation(config, facts, request)
     job.joined = container.apart
     mounts = config.get("mounts") or []
@@ -81,10 +84,11 @@ def compile_removing(
     container: RunningContainer,
     recorded: Collection[str],
 ) -> Plan:
-    """Return the plan that unmounts ``mounts``, the last one first.  Raises ConfigError.
+    """Return the plan that unmounts ``mounts``, the last one first.
 
     ``recorded``: destinations of mounts that `mounts add` has recorded with their mount ids.  The
     executor follows symbolic links only in these; any other destination must be a mount point.
+    Raises ConfigError for the destinations /, /proc and files in /proc.
     """
     mounts = config.get("mounts") or []
     job = Compilation(config, facts, request)
@@ -118,10 +122,11 @@ def compile_uncovering(
     request: Request,
     joins: bool,
 ) -> Plan:
-    """Return the plan that unmounts a root filesystem from the host, at most ``depth`` mounts.
+    """Return the plan that unmounts a root filesystem at ``target`` on the host.
 
-    ``kept``: mounts inside the root to preserve, as (path on the host, path below the root).
-    ``joins``: first enter the mount namespace of another process.
+    ``depth``: the most mounts to unmount, as others may cover it.  ``kept``: mounts inside the root
+    to preserve, as (path on the host, path below the root).  ``joins``: first enter the mount
+    namespace of another process.
     """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)

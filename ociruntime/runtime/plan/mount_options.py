@@ -185,14 +185,20 @@ def _split(data: str) -> list[str]:
 
 
 def _whole_access_time(on: int, off: int) -> int:
-    """Return ``off``, extended to all access time bits if one changes (mount_setattr(2))."""
+    """Return the mask ``off``, with all access time bits if ``on`` or ``off`` has any of them.
+
+    mount_setattr(2) requires that.
+    """
     if (on | off) & MOUNT_ATTR__ATIME:
         return off | MOUNT_ATTR__ATIME
     return off
 
 
 def suggestion(word: str, extra: Sequence[str] = ()) -> str:
-    """Return a hint for an unknown mount option, ``did you mean "ro"?``; "" without a guess."""
+    """Return a hint for an unknown mount option, ``did you mean "ro"?``; "" without a guess.
+
+    ``extra`` are further names that the hint may suggest.
+    """
     from difflib import get_close_matches  # only when an error is certain
 
     key = word.partition("=")[0]

@@ -146,8 +146,9 @@ def compile_read_only_mounts(job: Compilation) -> None:
 def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) -> bool:
     """Return whether the runtime itself may create files in this mount after mounting it.
 
-    Symbolic links in the image hide which mount contains a mount point.  Therefore any later mount
-    counts, unless one covers this mount.
+    That is so for /dev, and for a tmpfs before other mounts, whose mount points may be in it.
+    Symbolic links in the image hide whether they are.  A tmpfs that a later mount covers does not
+    count.
     """
     if target == "/dev":
         return True
@@ -242,7 +243,7 @@ def _fallback(job: Compilation, fstype: str) -> int:
 
 
 def _without_unmapped_group(job: Compilation, data: list[str], where: str) -> list[str]:
-    """Return the devpts options ``data``, without a ``gid=`` that the user namespace lacks.
+    """Return the devpts options ``data``, without a ``gid=`` that the user namespace does not map.
 
     The gid is usually that of the group tty.  Adds a warning if it is left out.
     """

@@ -102,7 +102,10 @@ def _where(job: Compilation, kind: str) -> str:
 
 
 def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]:
-    """Append operations that open the namespaces to join; return {CLONE_NEW* flag: slot}."""
+    """Append operations that open the namespaces to join; return {CLONE_NEW* flag: slot}.
+
+    ``joins``: {CLONE_NEW* flag: (path, JSON path)}.
+    """
     slots: dict[int, int] = {}
     for kind, (path, where) in joins.items():
         slots[kind] = job.take_slot()

@@ -10,9 +10,9 @@ from ociruntime.runtime.plan.plan import Operation
 def open_namespace(*, slot: int, source: str, where: str = "") -> Operation:
     """Return an operation to open a namespace file of the host.
 
-    Keep the descriptor in a slot.
+    The descriptor is kept in a slot.
 
-    ``slot``: slot number. ``source``: namespace file.
+    ``slot``: number of the slot. ``source``: namespace file.
     """
     return Operation(1, (slot, source), where)
 
@@ -20,7 +20,7 @@ def open_namespace(*, slot: int, source: str, where: str = "") -> Operation:
 def join_namespace(*, slot: int, kind: int, where: str = "") -> Operation:
     """Return an operation to enter the namespace whose descriptor is in a slot.
 
-    ``slot``: slot number. ``kind``: CLONE_NEW* flag of the expected namespace type.
+    ``slot``: number of the slot. ``kind``: CLONE_NEW* flag of the expected namespace type.
     """
     return Operation(2, (slot, kind), where)
 
@@ -36,7 +36,7 @@ def unshare(*, flags: int, where: str = "") -> Operation:
 def sync(*, stage: int, where: str = "") -> Operation:
     """Return an operation to report a stage to the runtime.
 
-    Wait until the runtime has carried out its steps.
+    The executor waits until the runtime has handled it.
 
     ``stage``: STAGE_* number.
     """
@@ -101,9 +101,9 @@ def propagation(*, flags: int, where: str = "") -> Operation:
 def id_map(*, slot: int, uid_map: str, gid_map: str, where: str = "") -> Operation:
     """Return an operation to create a user namespace that only holds id maps.
 
-    Keep its descriptor in a slot.
+    Its descriptor is kept in a slot.
 
-    ``slot``: slot number. ``uid_map``: lines of a uid_map. ``gid_map``: lines of a gid_map.
+    ``slot``: number of the slot. ``uid_map``: lines of a uid_map. ``gid_map``: lines of a gid_map.
     """
     return Operation(12, (slot, uid_map, gid_map), where)
 
@@ -120,12 +120,12 @@ def open_tree(
 ) -> Operation:
     """Return an operation to copy a mount tree of the host without attaching it.
 
-    Keep its descriptor in a slot.
+    Its descriptor is kept in a slot.
 
-    ``slot``: slot number. ``source``: path on the host. ``follow``: 1: follow symbolic links; 0:
-    refuse them and stay below the shared root. ``recursive``: 1: with all submounts. ``id_map``:
-    slot of the user namespace whose id maps the mount gets, or NO_SLOT. ``id_map_recursive``: 1:
-    id-map submounts, too.
+    ``slot``: number of the slot. ``source``: path on the host. ``follow``: 1: follow symbolic
+    links; 0: refuse them and stay below the shared root. ``recursive``: 1: with all submounts.
+    ``id_map``: slot of the user namespace whose id maps the mount gets, or NO_SLOT.
+    ``id_map_recursive``: 1: id-map submounts, too.
     """
     return Operation(13, (slot, source, follow, recursive, id_map, id_map_recursive), where)
 
@@ -273,7 +273,7 @@ def reconfigure(*, target: str, options: list[str], where: str = "") -> Operatio
 def mkdir(*, target: str, mode: int, where: str = "") -> Operation:
     """Return an operation to create a directory and its parents, if missing.
 
-    ``target``: directory. ``mode``: permission bits of new directories.
+    ``target``: path of the directory. ``mode``: permission bits of new directories.
     """
     return Operation(21, (target, mode), where)
 
@@ -293,9 +293,9 @@ def device(
 
     An existing node must be the same device.
 
-    ``target``: path. ``mode``: S_IF* type and permission bits. ``major``: major number. ``minor``:
-    minor number. ``uid``: owner. ``gid``: group. ``source``: node of the host to bind-mount if
-    mknod is not permitted.
+    ``target``: path of the node. ``mode``: S_IF* type and permission bits. ``major``: major number.
+    ``minor``: minor number. ``uid``: user id of the owner. ``gid``: group id of the owner.
+    ``source``: node of the host to bind-mount if mknod is not permitted.
     """
     return Operation(22, (target, mode, major, minor, uid, gid, source), where)
 
@@ -314,9 +314,9 @@ def symlink(*, target: str, text: str, requires: str, replace: int, where: str =
 def console(*, rows: int, columns: int, uid: int, flags: int, where: str = "") -> Operation:
     """Return an operation to open a terminal of the container's devpts.
 
-    Send its master to the runtime.
+    Its master is sent to the runtime.
 
-    ``rows``: height, 0: unset. ``columns``: width, 0: unset. ``uid``: owner of the slave.
+    ``rows``: height, 0: unset. ``columns``: width, 0: unset. ``uid``: user id of the slave's owner.
     ``flags``: CONSOLE_BIND, CONSOLE_CONTROL.
     """
     return Operation(24, (rows, columns, uid, flags), where)
@@ -327,7 +327,7 @@ def mask(*, target: str, context: str, where: str = "") -> Operation:
 
     A missing path is skipped.
 
-    ``target``: path. ``context``: SELinux context of the empty directory, empty: none.
+    ``target``: path to hide. ``context``: SELinux context of the empty directory, empty: none.
     """
     return Operation(25, (target, context), where)
 
@@ -337,7 +337,7 @@ def readonly(*, target: str, where: str = "") -> Operation:
 
     A missing path is skipped.
 
-    ``target``: path.
+    ``target``: path to make read-only.
     """
     return Operation(26, (target,), where)
 
@@ -357,10 +357,10 @@ def hook(
 
     Its standard input is the container's state.
 
-    ``source``: program. ``args``: its argv. ``env``: environment of the hook. ``with_home``: 1: add
-    the variable HOME that the operation home has found. ``timeout``: seconds, 0: none.
-    ``state_before``: state document (JSON) up to the pid. ``state_after``: state document (JSON)
-    after the pid.
+    ``source``: path of the program. ``args``: argv of the program. ``env``: environment of the
+    hook. ``with_home``: 1: add the variable HOME that the operation home has found. ``timeout``:
+    timeout in seconds, 0: none. ``state_before``: state document (JSON) up to the pid.
+    ``state_after``: state document (JSON) after the pid.
     """
     return Operation(27, (source, args, env, with_home, timeout, state_before, state_after), where)
 
@@ -401,7 +401,7 @@ def chroot(*, where: str = "") -> Operation:
 def hostname(*, name: str, where: str = "") -> Operation:
     """Return an operation to set the host name.
 
-    ``name``: name.
+    ``name``: host name.
     """
     return Operation(32, (name,), where)
 
@@ -409,7 +409,7 @@ def hostname(*, name: str, where: str = "") -> Operation:
 def domainname(*, name: str, where: str = "") -> Operation:
     """Return an operation to set the NIS domain name.
 
-    ``name``: name.
+    ``name``: NIS domain name.
     """
     return Operation(33, (name,), where)
 
@@ -467,8 +467,9 @@ def scheduler(
     """Return an operation to set the scheduling policy.
 
     ``policy``: SCHED_* number. ``flags``: SCHED_FLAG_* bits. ``nice``: nice value as two's
-    complement. ``priority``: static priority. ``runtime``: nanoseconds. ``deadline``: nanoseconds.
-    ``period``: nanoseconds.
+    complement. ``priority``: static priority. ``runtime``: SCHED_DEADLINE runtime in nanoseconds.
+    ``deadline``: SCHED_DEADLINE deadline in nanoseconds. ``period``: SCHED_DEADLINE period in
+    nanoseconds.
     """
     return Operation(39, (policy, flags, nice, priority, runtime, deadline, period), where)
 
@@ -494,7 +495,7 @@ def stdio_owner(*, uid: int, where: str = "") -> Operation:
 
     Devices and read-only files are skipped.
 
-    ``uid``: user.
+    ``uid``: user id of the new owner.
     """
     return Operation(42, (uid,), where)
 
@@ -512,8 +513,8 @@ def user(*, uid: int, gid: int, groups: list[int], set_groups: int, where: str =
 
     Root's capabilities are kept until the capability sets are set.
 
-    ``uid``: user. ``gid``: group. ``groups``: supplementary groups. ``set_groups``: 0: the user
-    namespace denies setgroups.
+    ``uid``: user id. ``gid``: group id. ``groups``: supplementary groups. ``set_groups``: 0: the
+    user namespace denies setgroups.
     """
     return Operation(44, (uid, gid, groups, set_groups), where)
 
@@ -523,7 +524,8 @@ def capabilities(
 ) -> Operation:
     """Return an operation to set the capability sets.
 
-    ``effective``: mask. ``permitted``: mask. ``inheritable``: mask. ``ambient``: mask.
+    ``effective``: capability mask. ``permitted``: capability mask. ``inheritable``: capability
+    mask. ``ambient``: capability mask.
     """
     return Operation(45, (effective, permitted, inheritable, ambient), where)
 
@@ -531,9 +533,10 @@ def capabilities(
 def drop_extra(*, effective: int, permitted: int, inheritable: int, where: str = "") -> Operation:
     """Return an operation to drop the capabilities that were kept only to load the filter.
 
-    Use only capset(2).
+    It uses only capset(2).
 
-    ``effective``: set. ``permitted``: set. ``inheritable``: set.
+    ``effective``: capability mask. ``permitted``: capability mask. ``inheritable``: capability
+    mask.
     """
     return Operation(46, (effective, permitted, inheritable), where)
 
@@ -546,7 +549,7 @@ def no_new_privs(*, where: str = "") -> Operation:
 def umask(*, mask: int, where: str = "") -> Operation:
     """Return an operation to set the file mode creation mask.
 
-    ``mask``: mask.
+    ``mask``: permission bits to clear.
     """
     return Operation(48, (mask,), where)
 
@@ -559,7 +562,7 @@ def close_host(*, where: str = "") -> Operation:
 def home(*, uid: int, where: str = "") -> Operation:
     """Return an operation to add HOME from /etc/passwd to the environment.
 
-    ``uid``: user.
+    ``uid``: user id.
     """
     return Operation(50, (uid,), where)
 
@@ -580,7 +583,7 @@ def find_executable(*, file: str, path: str, where: str = "") -> Operation:
 
 
 def wait_start(*, where: str = "") -> Operation:
-    """Return an operation to wait for `start`."""
+    """Return an operation to wait at the start gate for `start`."""
     return Operation(53, (), where)
 
 

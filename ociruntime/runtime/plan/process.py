@@ -147,9 +147,10 @@ def add_oom_score(job: Compilation) -> None:
 
 
 def add_hard_limits(job: Compilation) -> None:
-    """Append operations that set hard limits, before the user namespace, where none can be raised.
+    """Append operations that set the hard limits, before the process enters its user namespace.
 
-    The soft limits are set just before exec, so that low limits do not hinder the setup.
+    Inside a user namespace, a hard limit cannot be raised.  The soft limits are set just before
+    exec, so that low limits do not hinder the setup.
     """
     process = job.config.get("process")
     for index, limit in enumerate((process and process.get("rlimits")) or ()):

@@ -18,7 +18,8 @@ from ociruntime.runtime.plan.security_labels import add_keyring
 def compile_root(job: Compilation) -> None:
     """Append operations for the session keyring, mount propagation and the root filesystem.
 
-    Raises ConfigError.
+    Raises ConfigError if the root is ``/`` and the container has no mount namespace, or if it has a
+    SELinux label and SELinux is disabled.
     """
     if job.request.new_keyring:
         add_keyring(job, job.config.get("process"))
@@ -104,7 +105,10 @@ def _below_root(path: str, where: str, hint: str) -> str:
 
 
 def compile_entry(job: Compilation) -> None:
-    """Append pivot_root(2) or chroot(2) into the root filesystem; no later operation changes it."""
+    """Append operations that enter the root filesystem: pivot_root(2), MS_MOVE or chroot(2).
+
+    They also make it read-only and set its propagation, if config.json says so.
+    """
     if not job.request.console:
         job.add(operations.null_streams(root_of=0))
     if job.config["root"].get("readonly"):

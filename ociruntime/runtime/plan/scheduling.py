@@ -58,7 +58,10 @@ def ends_by_fork(scheduler: Scheduler | None) -> bool:
 
 
 def add_scheduler(job: Compilation, process: Process) -> None:
-    """Append the operation for ``process.scheduler``, which must exist.  Raises ConfigError."""
+    """Append the operation for ``process.scheduler``, which must exist.
+
+    Raises ConfigError for SCHED_ISO, which Linux does not have.
+    """
     scheduler = process["scheduler"]
     policy = scheduler["policy"]
     if policy == "SCHED_ISO":

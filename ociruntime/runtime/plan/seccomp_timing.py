@@ -33,6 +33,7 @@ def loads_early(
 ) -> bool:
     """Return whether the filter can be loaded before the fork and the wait for `start`.
 
+    ``waits``: the process waits for `start`.  ``forks``: it forks into a joined pid namespace.
     ``late_policy``: the scheduling policy can be set only after the fork.  Appends a warning if the
     filter is loaded late and the process must keep a capability until then.
     """

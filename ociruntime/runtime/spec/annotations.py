@@ -62,5 +62,8 @@ def host_path(annotations: Mapping[str, str], name: str) -> str:
 
 
 def hook_outputs(annotations: Mapping[str, str]) -> tuple[str, str]:
-    """Return (stdout file, stderr file) of the hooks, each "" if not set.  Raises ConfigError."""
+    """Return (stdout file, stderr file) of the hooks, each "" if not set.
+
+    Raises ConfigError for a relative path.
+    """
     return host_path(annotations, HOOKS_STDOUT), host_path(annotations, HOOKS_STDERR)

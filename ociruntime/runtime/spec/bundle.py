@@ -74,7 +74,10 @@ def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
 
 
 def find_rootfs(root: str, bundle: str) -> str:
-    """Return the real path of ``root.path``, relative to ``bundle``.  Raises ConfigError."""
+    """Return the real path of ``root`` (root.path); a relative path starts at ``bundle``.
+
+    Raises ConfigError if it is not an existing directory.
+    """
     resolved = root if root.startswith("/") else f"{bundle}/{root}"
     try:
         return _directory(resolved)

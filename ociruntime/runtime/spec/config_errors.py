@@ -53,7 +53,11 @@ def refusal(mismatch: MismatchError, path: str) -> ConfigError:
 def missing(
     path: str, siblings: dict[str, object], table: Iterable[tuple[object, ...]]
 ) -> ConfigError:
-    """Return the error for a missing member; its hint names a similar key in ``siblings``."""
+    """Return the error for a missing member; its hint names a similar key in ``siblings``.
+
+    ``path`` is the member's JSON path, ``siblings`` the object that lacks it, and ``table`` lists
+    the object's valid members.
+    """
     name = path.rpartition(".")[2]
     known = {member[0] for member in table}
     typo = nearest(name, [key for key in siblings if key not in known])

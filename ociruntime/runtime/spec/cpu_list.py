@@ -29,7 +29,7 @@ def check_list(where: str, text: str) -> None:
 def listed_numbers(where: str, text: str) -> set[int]:
     """Return the numbers in a CPU or node list: ``0-2,7`` gives {0, 1, 2, 7}.
 
-    Raises ConfigError.
+    ``where`` is the list's JSON path.  Raises ConfigError if the list is malformed.
     """
     check_list(where, text)
     result: set[int] = set()

@@ -58,7 +58,8 @@ def owner(path: str) -> str:
 def validate_sysctl(sysctl: dict[str, str], namespaces: dict[str, str]) -> None:
     """Check the keys and values of linux.sysctl against the container's namespaces.
 
-    Raises ConfigError.
+    ``namespaces``: {type: path} of ``linux.namespaces``.  Raises ConfigError for a parameter that
+    belongs to none of them, or an invalid value.
     """
     for key, value in sysctl.items():
         where = f'linux.sysctl["{key}"]'

@@ -173,7 +173,7 @@ def _is_word(text: str) -> bool:
 def validate_mounts(mounts: list[Mount], namespaces: dict[str, str], warnings: list[str]) -> None:
     """Check the rules for ``mounts``; append to ``warnings``.  Raises ConfigError.
 
-    ``namespaces`` is the result of ``namespace_paths``.
+    ``namespaces``: {type: path} of ``linux.namespaces``.
     """
     for index, mount in enumerate(mounts):
         where = f"mounts[{index}]"

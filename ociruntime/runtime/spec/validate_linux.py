@@ -29,7 +29,10 @@ _WITH_NODES = ("MPOL_BIND", "MPOL_INTERLEAVE", "MPOL_PREFERRED_MANY", "MPOL_WEIG
 
 
 def validate_linux(linux: Linux, namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check the rules for the object ``linux``; append to ``warnings``.  Raises ConfigError."""
+    """Check the rules for the object ``linux``; append to ``warnings``.  Raises ConfigError.
+
+    ``namespaces``: {type: path} of ``linux.namespaces``.
+    """
     for index, device in enumerate(linux.get("devices", [])):
         _device(device, f"linux.devices[{index}]")
     if ".." in linux.get("cgroupsPath", "").split("/"):  # LNX-CGPATH-04
@@ -235,7 +238,10 @@ def namespace_paths(namespaces: list[Namespace]) -> dict[str, str]:
 
 
 def validate_namespaces(linux: Linux, namespaces: dict[str, str]) -> None:
-    """Check id mappings, time offsets and network devices of ``linux``.  Raises ConfigError."""
+    """Check id mappings, time offsets and network devices of ``linux``.  Raises ConfigError.
+
+    ``namespaces``: {type: path} of ``linux.namespaces``.
+    """
     _user(linux, namespaces)
     if linux.get("timeOffsets"):
         _time(linux["timeOffsets"], namespaces)

@@ -230,7 +230,7 @@ def test_what_is_caught() -> None:
 
 
 def test_no_descriptor_for_signals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No handler is installed then."""
+    """An error leaves all signal handlers as they were."""
 
     def fail(flags: int) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

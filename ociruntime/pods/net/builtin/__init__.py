@@ -1,1 +1,1 @@
-"""Built-in network plugins: for the default networks, and if a CNI plugin is not installed."""
+"""Built-in network plugins, for the default networks and in place of missing CNI plugins."""

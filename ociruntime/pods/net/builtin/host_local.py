@@ -207,7 +207,8 @@ def _free(
 ) -> tuple[Range, Address] | None:
     """Return (range, address) of the next free address after the last one that was assigned.
 
-    Returns None if no address in ``ranges`` is free.
+    ``ranges`` is the set of ranges with the number ``number``.  Returns None if it has no free
+    address.
     """
     last = _last(directory, number)
     begin = next((i for i, one in enumerate(ranges) if last is not None and last in one), None)

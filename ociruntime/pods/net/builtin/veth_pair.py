@@ -27,7 +27,8 @@ COMMON = {"cniVersion", "name", "type", "args", "capabilities", "runtimeConfig",
 def refuse_unknown(call: PluginCall, known: set[str]) -> None:
     """Check that the configuration has only the members ``known``, with values of the right type.
 
-    Raises NetworkError for a member that the built-in plugin does not support.
+    Raises NetworkError for a member that the built-in plugin does not support, or an invalid
+    value.
     """
     unknown = sorted(call.configuration.keys() - known - COMMON)
     kind = call.configuration["type"]
@@ -186,7 +187,7 @@ AF_INET = 2
 
 
 def add_rules(call: PluginCall, networks: list[Network], bridge: str = "") -> None:
-    """Add packet filter rules to ``call.rules`` that masquerade and isolate the pod.
+    """Add rules to ``call.rules`` that masquerade the pod's packets and isolate its network.
 
     ``networks`` are the pod's addresses, ``bridge`` is the host's bridge of an isolated network.
     Isolation covers both IP families even if the pod has only IPv4 addresses, because a pod can use
@@ -224,7 +225,7 @@ def _needs_rules(call: PluginCall) -> bool:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return the (tag, IP family 4 or 6) of each ruleset that ``add_rules`` may have added."""
+    """Return the rulesets that ``add_rules`` may have added as [(tag, IP family 4 or 6)]."""
     if not _needs_rules(call):
         return []
     name = tag(call.container, call.interface, PURPOSE)

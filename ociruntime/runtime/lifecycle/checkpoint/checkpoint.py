@@ -42,7 +42,8 @@ def checkpoint(context: Context, container_id: str, options: CriuOptions) -> Non
 
     With ``leave_running`` or ``pre_dump``, and after an error, the container keeps running.
 
-    Raises UsageError, NoSuchContainer, ContainerError, CriuError and HostError.
+    Raises UsageError for an invalid id or ``parent_path``, NoSuchContainer, ContainerError,
+    CriuError and HostError.
     """
     check_id(container_id)
     container, held = lock(context.root, container_id)
@@ -116,7 +117,10 @@ def _check_features(program: str, options: CriuOptions) -> None:
 
 
 def _dump(program: str, container: Container, options: CriuOptions) -> None:
-    """Make CRIU write the images, then write ociruntime.json.  Raises CriuError, HostError."""
+    """Make CRIU write the images, then write ociruntime.json.
+
+    Raises CriuError if CRIU fails, and HostError.
+    """
     config = container.config()
     record, external = _record(container, config)
     fields = dump_options(

@@ -85,7 +85,10 @@ class CriuOptions:
 
 
 def common_options(options: CriuOptions, annotations: Mapping[str, str]) -> dict[str, Any]:
-    """Return the criu_opts common to a dump and a restore.  Raises ConfigError."""
+    """Return the criu_opts common to a dump and a restore.
+
+    Raises ConfigError for an invalid annotation.
+    """
     fields: dict[str, Any] = {
         "log_level": LOG_LEVEL,
         "notify_scripts": True,
@@ -122,7 +125,7 @@ def dump_options(
 
     ``pid`` is the container's init, ``root`` its root filesystem.  ``freezer`` is the container's
     cgroup directory in the freezer hierarchy, or "".  ``external`` lists the keys of objects that
-    belong to the host.  Raises ConfigError.
+    belong to the host.  Raises ConfigError for an invalid annotation.
     """
     fields = common_options(options, annotations) | {
         "pid": pid,
@@ -157,7 +160,7 @@ def restore_options(
     """Return the criu_opts for a RESTORE request.
 
     ``cgroups``, ``inherited`` and ``joined`` are lists of the messages cgroup_root, inherit_fd and
-    join_namespace of rpc.proto.  Raises ConfigError.
+    join_namespace of rpc.proto.  Raises ConfigError for an invalid annotation.
     """
     fields = common_options(options, annotations) | {
         "root": root,

@@ -206,7 +206,7 @@ def wanted_flags(
     file there, ``sources`` maps the destination of each bind mount in config.json to the identity
     of its source.  ``nodes`` are the host's own device nodes, with which CRIU covers masked paths
     and devices.  They get flags that prevent changes through the mount, unless config.json
-    bind-mounts one.
+    bind-mounts such a node.
     """
     configured = {}
     for index, mount in enumerate(config.get("mounts") or []):

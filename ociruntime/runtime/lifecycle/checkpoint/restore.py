@@ -324,8 +324,8 @@ class Restoration(Creation):
     def _restored(self) -> set[int]:
         """Return the pids of all restored processes.
 
-        These are the init's descendants, because the images may put processes into other cgroups,
-        and the members of the container's cgroup.
+        These are the members of the container's cgroup, and the init's descendants: the images may
+        put processes into other cgroups.
         """
         pids = descendants(self._first, with_namespace=False) if self._first else []
         return {*pids, *self._prepared.cgroup.processes()} - {self._session.pid}
@@ -343,7 +343,11 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_mount_point(root: str, target: str, *, is_file: bool) -> None:
-    """Create ``target``, a normalized absolute path in ``root``, if missing.  Raises HostError."""
+    """Create ``target``, a normalized absolute path in ``root``, if missing.
+
+    ``is_file``: create an empty file, else a directory.  Does nothing if the path contains a
+    symbolic link.  Raises HostError.
+    """
     *parents, name = target.strip("/").split("/")
     try:
         directory = os.open(root, DIRECTORY & ~os.O_NOFOLLOW)
@@ -442,8 +446,8 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     """Restore a container from CRIU images; return its init's exit status, or 0 with ``detach``.
 
     The images define the processes, config.json everything else.  After an error, nothing is left
-    behind.  Raises UsageError, ConfigError, ContainerExists, ContainerError, CriuError, HookError
-    and HostError.
+    behind.  Raises UsageError for an invalid id or option, ConfigError, ContainerExists,
+    ContainerError, CriuError, HookError and HostError.
     """
     check_id(options.id)
     program = find_criu(criu.program)

@@ -11,7 +11,7 @@ import pytest
 
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.runtime.cli import setup, snapshot, spec
-from ociruntime.startup.snapshot import Unusable as UnusableSnapshot
+from ociruntime.startup.snapshot import Unusable
 from ociruntime.startup.snapshot_modules import PROGRAMS
 
 CONTEXT: Any = None
@@ -80,7 +80,7 @@ def test_failed_test_container(engine: SimpleNamespace) -> None:
 class Snapshots:
     """The snapshots of the programs: made, refreshed, inspected and removed."""
 
-    Unusable = UnusableSnapshot
+    Unusable = Unusable
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}

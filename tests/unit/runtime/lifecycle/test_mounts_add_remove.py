@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepError
 from ociruntime.base.mountinfo import parse_mountinfo
-from ociruntime.base.process import start_time
+from ociruntime.base.process import end_on_signals, start_time
 from ociruntime.runtime.executor.protocol import SHORT
 from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
 from ociruntime.runtime.lifecycle import mounts_add_remove as module
@@ -26,6 +27,7 @@ from ociruntime.runtime.plan.plan import Plan
 PLAN = Plan()
 PLAN.operations = [o.unmount(target="/data", follow=0, where="mounts[0]")]
 OWN = os.getpid()
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Fake = Any
 
 
@@ -189,9 +191,9 @@ def test_undo(container: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Adding:
-    """`mounts add` of two mounts, of which the second ends with an exception."""
+    """`mounts add` of two mounts, of which the second ends with an exception, if any."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: BaseException | None) -> None:
         self.undone: list[str] = []
         self.failures: list[str] = []
         self.warnings: list[str] = []
@@ -209,7 +211,8 @@ class Adding:
             if number != 1:
                 operation = o.unmount(target=mount.target, follow=0)
                 assert record(operation, MountId(number, 0), list(SHOWN.values()))
-        raise self.error
+        if self.error:
+            raise self.error
 
     def undo(self, container: object, plan: Plan, added: AddedMount) -> list[str]:
         self.undone.append(added.destination)
@@ -241,3 +244,17 @@ def test_interrupted_add(container: Fake, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(KeyboardInterrupt):
         adding(container)
     assert adding.undone == ["/moved", "/data"]
+
+
+def test_interrupted_when_all_is_added(container: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mounts stay, so the command must not fail."""
+    adding = Adding(monkeypatch, None)
+    before = {each: signal.getsignal(each) for each in ENDING}
+    try:
+        end_on_signals()
+        adding(container)
+        os.kill(OWN, signal.SIGINT)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert adding.undone == []
