@@ -201,8 +201,8 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
             answer(executor.channel)
             message = receive(executor.channel)
     finally:
+        executor.channel.close()  # first: at its end, an executor that cannot be killed exits
         executor.kill()
-        executor.channel.close()
         os.close(executor.pidfd)
     if message is None:
         raise StepError(

@@ -45,6 +45,7 @@ class FakeExecutor:
         self.theirs.sendmsg([SHORT.pack(kind, value, 0, 0)], rights if fd >= 0 else [])
 
     def kill(self) -> None:
+        assert self.channel.fileno() < 0, "at its end, an executor that cannot be killed exits"
         self.killed = True
 
 
