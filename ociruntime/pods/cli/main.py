@@ -7,6 +7,8 @@ the program.
 
 from __future__ import annotations
 
+import _signal
+
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.parser import Arguments
@@ -24,6 +26,8 @@ def main(argv: list[str]) -> int:
 
 
 def _run(command: Command, parsed: Arguments | PodArguments, arguments: Arguments) -> int:
+    # If the caller ignores SIGCHLD, the kernel reaps our children before waitpid(2) can.
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     context = Context(arguments)
     context.tie_to_parent()
     if context.debug:
