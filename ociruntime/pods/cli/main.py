@@ -7,7 +7,7 @@ the program.
 
 from __future__ import annotations
 
-import _signal
+from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.options import Command
@@ -16,6 +16,11 @@ from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import PROGRAM
 from ociruntime.pods.manifest.app_arguments import PodArguments
 from ociruntime.startup.snapshot import how_started, make_in_background
+
+if TYPE_CHECKING:
+    import signal as _signal
+else:
+    import _signal
 
 FAILED = 254
 
