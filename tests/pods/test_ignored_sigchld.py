@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.pods.sandbox import Sandbox
+from tests.support import processes
 from tests.support.ocipod import Ocipod
 from tests.support.pod_images import busybox
 
@@ -22,7 +23,9 @@ def run(ocipod: Ocipod, *argv: str) -> subprocess.CompletedProcess[str]:
     """Run a command of ocipod with SIGCHLD ignored."""
     assert signal.getsignal(signal.SIGCHLD) != signal.SIG_IGN
     command = [sys.executable, "-c", IGNORE, *ocipod.command(), *argv]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="replace", check=False, timeout=120
+    )
 
 
 def test_commands_that_wait_for_a_child(ocipod: Ocipod, work: Path) -> None:
@@ -30,11 +33,17 @@ def test_commands_that_wait_for_a_child(ocipod: Ocipod, work: Path) -> None:
     sandbox.add("one", "sleep 600")
     ocipod("app", "start", sandbox.uuid, "--app=one").ok()
     target = (sandbox.uuid, "--app=one")
-    done = run(ocipod, "app", "exec", "--detach", *target, "--", "touch", "/made")
+    done = run(ocipod, "app", "exec", "--detach", *target, "--", "true")
     assert (done.returncode, done.stderr) == (0, "")
-    done = run(ocipod, "app", "copy-out", *target, "/made")
-    assert (done.returncode, done.stderr, done.stdout[:5]) == (0, "", "made\0")
-    ocipod("stop", "--force", sandbox.uuid).ok()
+    done = run(ocipod, "app", "copy-out", *target, "/bin/busybox")
+    assert (done.returncode, done.stderr, done.stdout[:8]) == (0, "", "busybox\0")
+    stopping = ocipod.popen("stop", "--force", "--wait", sandbox.uuid)
+
+    def has_stopped() -> bool:
+        processes.reap_orphans()  # the executed program is our child, and keeps its PID namespace
+        return stopping.poll() is not None
+
+    assert processes.until(has_stopped, 20)
     done = run(ocipod, "export", *target, str(work / "exported"))
     assert (done.returncode, done.stderr) == (0, "")
 

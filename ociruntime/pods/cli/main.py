@@ -7,7 +7,7 @@ the program.
 
 from __future__ import annotations
 
-import signal
+from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.options import Command
@@ -16,6 +16,11 @@ from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import PROGRAM
 from ociruntime.pods.manifest.app_arguments import PodArguments
 from ociruntime.startup.snapshot import how_started, make_in_background
+
+if TYPE_CHECKING:
+    import signal as _signal
+else:
+    import _signal
 
 FAILED = 254
 
@@ -27,7 +32,7 @@ def main(argv: list[str]) -> int:
 
 def _run(command: Command, parsed: Arguments | PodArguments, arguments: Arguments) -> int:
     # If the caller ignores SIGCHLD, the kernel reaps our children before waitpid(2) can.
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     context = Context(arguments)
     context.tie_to_parent()
     if context.debug:

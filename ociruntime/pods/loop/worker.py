@@ -40,11 +40,17 @@ class Outcome:
         self.error = str(value.get("error", "")) if status else ""
         self.value = value
 
+    @property
+    def problem(self) -> str:
+        """The error message if the function or its process failed, otherwise ""."""
+        if not self.status:
+            return ""
+        return self.error or f"{self.action}: the child process exited with status {self.status}"
+
     def check(self) -> None:
         """Raise PodError if the function or its process failed."""
         if self.status:
-            message = f"{self.action}: the child process exited with status {self.status}"
-            raise PodError(self.error or message)
+            raise PodError(self.problem)
 
 
 def start(loop: Loop, private: tuple[int, ...], action: str, work: Work, done: Done) -> int:

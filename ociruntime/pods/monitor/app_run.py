@@ -420,7 +420,7 @@ class AppRun:
         self.record["state"] = "exited" if outcome.status else "deleting"
         if not outcome.status:
             self._file.give_up()  # the client removes the app's directory
-        done(PodError(outcome.error) if outcome.status else None)
+        done(PodError(outcome.problem) if outcome.status else None)
         self._run_queue()
 
     def kill(self) -> None:

@@ -357,7 +357,7 @@ class Monitor:
         )
 
     def _network_down(self, outcome: Outcome) -> None:
-        for problem in outcome.value.get("problems") or [outcome.error]:
+        for problem in outcome.value.get("problems") or [outcome.problem]:
             if problem:
                 self.context.is_clean = False
                 self.warn(problem)
