@@ -448,7 +448,7 @@ def _is_local(image: str) -> bool:
 def global_args(
     spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
 ) -> list[str]:
-    """Return the option that disables the checks of ``disabled_checks`` in ``ocipod``."""
+    """Return ``["--insecure-options=..."]`` to disable ``disabled_checks``; [] if none."""
     checks = sorted(disabled_checks(spec, insecure, allowed))
     return [f"--insecure-options={','.join(checks)}"] if checks else []
 

@@ -84,8 +84,8 @@ class Restarts:
 def next_delay(before: float, uptime: float) -> float:
     """Return the next backoff in seconds: twice ``before``, at most ``LONGEST_DELAY``.
 
-    ``before`` is the previous backoff.  Returns ``FIRST_DELAY`` if it is 0, or if the last run
-    lasted (``uptime``) at least ``STABLE`` seconds.
+    ``before`` is the previous backoff.  Returns ``FIRST_DELAY`` if it is 0, or if
+    ``uptime``, the seconds that the last run lasted, is at least ``STABLE``.
     """
     if before <= 0 or uptime >= STABLE:
         return FIRST_DELAY
