@@ -43,7 +43,7 @@ def fixed_table(records: Sequence[Record]) -> str:
 
 
 def cells(record: Record) -> tuple[str, ...]:
-    """Return a container's row in the fixed table: the cells for ``TITLES``."""
+    """Return a container's row in the fixed table: the cells in the order of ``TITLES``."""
     program, *args = record["command"] or [""]
     exit_code = record["exit_code"]
     return (

@@ -115,7 +115,7 @@ def formatted_event(event: dict[str, Any], form: str) -> str:
 
 
 def shape(event: dict[str, Any]) -> Shape:
-    """Return an event as data for templates, with the field names of docker and of ocid."""
+    """Return an event as data for ``--format``, with the field names of docker and of ocid."""
     from datetime import datetime
 
     attributes = event["attributes"]

@@ -127,7 +127,10 @@ _FIELD_TITLES = {"ID": "IMAGE ID", "CreatedSince": "CREATED", "CreatedAt": "CREA
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return an image as data for templates, with the field names of docker and of ocid."""
+    """Return an image as data for ``--format``, with the field names of docker and of ocid.
+
+    ``shown`` is the image's JSON with values formatted for ``images``.
+    """
     name = shown["name"]
     members = {
         "CreatedAt": date(shown["import_time"]),
@@ -247,7 +250,11 @@ def save_stream(command: str, connection: Connection, path: str, output: str) ->
 
 
 def _write_file(path: str, pieces: Iterator[bytes]) -> None:
-    """Write ``pieces`` to a temporary file, then rename it to ``path``.  Raises OSError."""
+    """Write ``pieces`` to a temporary file, then rename it to ``path``.
+
+    Removes the temporary file after an error.  Raises OSError if it cannot be written or renamed,
+    and the errors of ``pieces``.
+    """
     partial = f"{path}.partial-{os.getpid()}"
     try:
         with open(partial, "xb") as file:

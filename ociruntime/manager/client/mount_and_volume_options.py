@@ -174,7 +174,7 @@ def _boolean(key: str, value: str) -> bool:
 
 
 def _origin(source: str, directory: str) -> Mount:
-    """Return a writable mount, without a target, of ``source``.
+    """Return the mount of ``source``: it is writable, and its target is still missing.
 
     ``source`` is a path on the host, the name of a volume, or "" for an anonymous volume.
     """

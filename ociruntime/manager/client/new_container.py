@@ -273,8 +273,8 @@ def restart_policy(text: str) -> dict[str, Any]:
 def absolute_image(image: str, directory: str) -> str:
     """Return the image reference ``image`` with a relative path resolved in ``directory``.
 
-    ocid runs in another directory, so it needs absolute paths.  Raises UsageError if the path would
-    be ambiguous.
+    ocid runs in another directory, so it needs absolute paths.  Raises UsageError if
+    ``directory`` contains a colon that would begin the tag.
     """
     form, colon, path = image.partition(":")
     if not colon:
@@ -324,7 +324,8 @@ _FLAGS = {"read-only": "read_only", "tty": "tty", "interactive": "stdin", "rm": 
 def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
     """Create a container from the options of ``run``; return ocid's answer.
 
-    Raises UsageError, HostError if the file of ``--cidfile`` cannot be written.
+    Raises UsageError for an invalid option, HostError if the file of ``--cidfile`` cannot be
+    written, and the errors of ``Connection``.
     """
     command = list(arguments.positional)
     rootfs = arguments.text("rootfs")

@@ -25,9 +25,10 @@ _RENAMED = {"ancestor": "image"}
 
 
 def as_query(filters: Sequence[str], known: Sequence[str]) -> str | None:
-    """Convert values ``KEY=VALUE`` of ``--filter`` to a JSON object of lists; None if empty.
+    """Convert values ``KEY=VALUE`` of ``--filter`` to JSON text, ``{"KEY": ["VALUE"]}``.
 
-    ``known`` lists the valid keys.  Raises UsageError for an unknown key or a missing value.
+    Returns None if ``filters`` is empty.  ``known`` lists the valid keys.  Raises UsageError for an
+    unknown key or a missing value.
     """
     import json
 
@@ -88,7 +89,7 @@ _STATES = {"stopped": "exited", "unknown": "dead", "corrupt": "dead"}  # ocid ->
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return a container as data for templates, with the field names of docker and of ocid.
+    """Return a container as data for ``--format``, with the field names of docker and of ocid.
 
     ``shown`` is the result of ``row``.
     """
@@ -120,7 +121,10 @@ def networks(spec: dict[str, Any]) -> str:
 
 
 def cells(shown: dict[str, Any]) -> list[str]:
-    """Return a container's row in the table: the cells for ``TITLES``."""
+    """Return a container's row in the table: the cells in the order of ``TITLES``.
+
+    ``shown`` is the result of ``row``.
+    """
     names = ("id", "image", "command", "created", "status", "ports", "names")
     return [plain(shown[name]) for name in names]
 

@@ -75,7 +75,7 @@ def run_info(connection: Connection, arguments: Arguments) -> int:
 
 
 def _info_shape(facts: dict[str, Any]) -> Shape:
-    """Return the daemon's properties as data for templates, with the field names of docker."""
+    """Return the daemon's properties as data for ``--format``, with docker's field names."""
     members = {
         "ServerVersion": facts["version"],
         "Containers": facts["containers"],
@@ -93,7 +93,10 @@ def _info_shape(facts: dict[str, Any]) -> Shape:
 
 
 def _version_shape(facts: dict[str, str]) -> Shape:
-    """Return the versions as data for templates; ``Server`` is None if ocid is not running."""
+    """Return the versions of ocictl and ocid as data for ``--format``, with docker's field names.
+
+    ``Server`` is None if ocid is not running.
+    """
     members: dict[str, Any] = {"Client": {"Version": facts["ocictl"], "Os": "linux"}}
     members["Server"] = None
     if "ocid" in facts:

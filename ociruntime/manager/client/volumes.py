@@ -62,7 +62,10 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def _listed(record: dict[str, Any]) -> Shape:
-    """Return a volume as data for templates of ``volume ls``; labels print as ``a=1,b=2``."""
+    """Return a volume as data for templates of ``volume ls --format``.
+
+    Its labels print as ``a=1,b=2``.
+    """
     shape = volume(record)
     shape["Labels"] = Pairs(record["labels"])
     return shape
