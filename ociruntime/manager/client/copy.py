@@ -288,7 +288,7 @@ def _copy_in(
 
 
 def _kind_in_container(connection: Connection, ref: str, path: str) -> str:
-    """Return the kind of the file ``path`` in a container; "" if the file does not exist.
+    """Return the kind, such as "directory", of the file ``path`` in a container; "" if not found.
 
     Raises DaemonError if the container does not exist.
     """

@@ -255,7 +255,7 @@ def capability(word: str) -> str:
 
 
 def check_signal(where: str, signal: str) -> str:
-    """Return the full name of a signal, such as ``SIGTERM`` for ``15``.  Raises BadRequest."""
+    """Return the full name of a signal: ``SIGTERM`` for ``15``.  BadRequest if it is unknown."""
     requests.signal(where, signal)
     return signal_name(signal)
 

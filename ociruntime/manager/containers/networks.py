@@ -96,7 +96,7 @@ class User:
 
 
 class Networks:
-    """The networks of this host; ``users()`` yields all containers."""
+    """The networks of this host; ``users()`` yields a ``User`` for each container."""
 
     def __init__(self, settings: Settings, users: Callable[[], Iterable[User]]) -> None:
         self._settings = settings

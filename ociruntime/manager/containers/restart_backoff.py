@@ -16,9 +16,9 @@ Begin = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 class Restarts:
     """Schedule the restarts of one container; at most one restart is pending at a time.
 
-    ``begin`` starts a background task.  ``lock`` is the container's lock.  ``restart(at_reload)``
-    restarts the container; it is called with the lock held.  ``at_reload`` is True when the daemon
-    has just started.
+    ``begin(action, coroutine)`` starts a background task.  ``lock`` is the container's lock.
+    ``restart(at_reload)`` restarts the container; it is called with the lock held.  ``at_reload``
+    is True when the daemon has just started.
     """
 
     def __init__(
