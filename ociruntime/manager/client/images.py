@@ -18,6 +18,7 @@ from ociruntime.commandline.progress import amount
 from ociruntime.manager.client import docker_inspect
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import FAILED, each, is_confirmed
+from ociruntime.manager.client.filter_option import as_lists
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.inspect import show_each
 from ociruntime.manager.client.new_container import absolute_image
@@ -29,7 +30,7 @@ from ociruntime.manager.client.options import (
     NO_LEGEND,
     QUIET,
 )
-from ociruntime.manager.client.ps import SHORT_ID, as_lists, seconds
+from ociruntime.manager.client.ps import SHORT_ID, seconds
 from ociruntime.manager.client.pull_progress import pulled
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape
