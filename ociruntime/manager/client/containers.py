@@ -8,12 +8,12 @@ from typing import Any
 
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.commandline.signal_names import signal_number
+from ociruntime.commandline.tables_and_times import tabbed
 from ociruntime.manager.client.connection import Connection, DaemonError, container, resource
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import SPEC_OPTIONS, spec_of

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ociruntime.base.errors import UsageError
-from ociruntime.commandline.formats import aligned, tabbed
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.tables_and_times import aligned, tabbed
 from ociruntime.manager.client.template_functions import HEADER_FUNCTIONS, Keys, Shape
 
 Row: TypeAlias = dict[str, Any]

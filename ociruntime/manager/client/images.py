@@ -10,11 +10,11 @@ from typing import Any
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import ago, aligned, date
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.commandline.tables_and_times import ago, aligned, date
 from ociruntime.manager.client import docker_inspect
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import FAILED, each, is_confirmed

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
-from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.tables_and_times import tabbed
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import is_confirmed, remove_each
 from ociruntime.manager.client.docker_inspect import network

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import ago, aligned, brief, date, fitted, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.commandline.tables_and_times import ago, aligned, brief, date, fitted, tabbed
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.filter_option import as_query
 from ociruntime.manager.client.format_option import chosen, formatted

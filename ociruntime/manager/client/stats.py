@@ -6,11 +6,11 @@ import os
 import time
 from typing import Any, TypeAlias
 
-from ociruntime.commandline.formats import aligned
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.commandline.tables_and_times import aligned
 from ociruntime.manager.client.connection import Connection, DaemonError, container, resource
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.options import FORMAT

@@ -7,11 +7,11 @@ from typing import Any
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import ago, aligned, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.commandline.tables_and_times import ago, aligned, tabbed
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import (
     FAILED,
