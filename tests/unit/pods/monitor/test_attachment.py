@@ -137,13 +137,13 @@ def test_a_client_that_waits_for_the_start(loop: Loop) -> None:
     app = app_with(loop, stdout="stream", stderr="null", stdin="stream")
     waiting, leaving = attach(app, wait=True), attach(app, wait=True)
     assert waiting.answers == [{"tty": False, "streams": ["stdin", "stdout"]}]
-    assert waiting.paused
+    assert is_paused(waiting)
     waiting.on_frame(b"itoo early")
     leaving.on_close()
     assert len(app.on_streams) == len(app.watchers) == 1
     streams = AppStreams(loop)
     app.on_streams.pop()(streams)
-    assert not waiting.paused
+    assert not is_paused(waiting)
     waiting.on_close()
     assert (streams.sinks, app.watchers) == ([], [])
 
