@@ -68,6 +68,8 @@ class Download:
             if self._size > self.blob.size:
                 self._truncate()
         except OSError as error:
+            if self._file >= 0:
+                os.close(self._file)
             raise HostError(f'open download "{self.path}"', error) from None
         self.resumed = self._size
         return self

@@ -7,8 +7,6 @@ the program.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.parser import Arguments
@@ -17,6 +15,7 @@ from ociruntime.pods.cli.options import PROGRAM
 from ociruntime.pods.manifest.app_arguments import PodArguments
 from ociruntime.startup.snapshot import how_started, make_in_background
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
 else:

@@ -45,13 +45,14 @@ def ranges_of(configuration: Configuration) -> list[tuple[Network, str]]:
     for plugin in configuration.plugins:
         ipam = plugin.get("ipam") or {}
         sets = ipam.get("ranges")
-        ranges = [one for each in sets if isinstance(each, list) for one in each] if sets else []
+        sets = sets if isinstance(sets, list) else []
+        ranges = [one for each in sets if isinstance(each, list) for one in each]
         for one in [ipam, *ranges]:
             try:
                 subnet = parse_network(one["subnet"]).subnet
-            except (ValueError, KeyError, TypeError, AttributeError):
+                gateway = one.get("gateway") or str(subnet.first.offset(1))
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
                 continue
-            gateway = one.get("gateway") or str(subnet.first.offset(1))
             result.append((subnet, str(gateway)))
     return result
 

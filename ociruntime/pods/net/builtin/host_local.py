@@ -235,10 +235,13 @@ def _take(directory: str, number: int, address: Address, call: PluginCall) -> No
         fd = os.open(f"{directory}/{address}", flags, 0o600)
         try:
             os.write(fd, "\r\n".join(_owner(call)).encode())
+            with open(f"{directory}/{LAST}{number}", "w", encoding="ascii") as file:
+                file.write(str(address))
+        except OSError:
+            os.unlink(f"{directory}/{address}")
+            raise
         finally:
             os.close(fd)
-        with open(f"{directory}/{LAST}{number}", "w", encoding="ascii") as file:
-            file.write(str(address))
     except OSError as error:
         raise NetworkError(
             f'network "{call.network}": assign address {address}: '
@@ -249,18 +252,24 @@ def _take(directory: str, number: int, address: Address, call: PluginCall) -> No
 def _leases(directory: str) -> dict[str, tuple[str, str]]:
     """Return the assigned addresses as {address: (container, interface)}.
 
-    Reads the files in ``directory``, and removes empty files, which a crash has left.
+    Reads the files in ``directory``, and removes empty files, which a crash has left.  Raises
+    NetworkError if one cannot be read or removed.
     """
     leases = {}
-    for name in os.listdir(directory):
-        if name == LOCK or name.startswith(LAST):
-            continue
-        with open(f"{directory}/{name}", encoding="utf-8", errors="replace") as file:
-            owner = file.read().split()
-        if owner:
-            leases[name] = (owner[0], owner[1] if len(owner) > 1 else "")
-        else:
-            os.unlink(f"{directory}/{name}")
+    path = directory
+    try:
+        for name in os.listdir(directory):
+            if name == LOCK or name.startswith(LAST):
+                continue
+            path = f"{directory}/{name}"
+            with open(path, encoding="utf-8", errors="replace") as file:
+                owner = file.read().split()
+            if owner:
+                leases[name] = (owner[0], owner[1] if len(owner) > 1 else "")
+            else:
+                os.unlink(path)
+    except OSError as error:
+        raise NetworkError(f'read the assigned address "{path}": {reason(error)}') from None
     return leases
 
 

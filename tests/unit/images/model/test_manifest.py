@@ -41,6 +41,14 @@ def test_docker_and_oci_mean_the_same() -> None:
         (manifest(mediaType="text/plain"), 'manifest: unsupported mediaType "text/plain"'),
         (manifest(config=None), "manifest: config "),
         (manifest(config={"mediaType": "x", "digest": "../../x", "size": 1}), "invalid digest"),
+        (
+            manifest(config={"mediaType": "text/x", "digest": images.digest(b""), "size": 1}),
+            'config: unsupported mediaType "text/x" .the artifact may not be a container image',
+        ),
+        (
+            manifest(config=BUILT.manifest_document["config"] | {"size": 1 << 40}),
+            "config is too large: 1099511627776 bytes .the limit is",
+        ),
         (manifest(layers=None), "layers must"),
         (manifest(layers=[{"mediaType": "x", "size": -1}]), r"layers\[0\]: size must be"),
         (manifest(layers=[{"digest": "x", "size": 1}]), r"layers\[0\]: mediaType must be"),

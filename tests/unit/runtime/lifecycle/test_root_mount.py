@@ -77,7 +77,7 @@ def test_mount_that_the_executor_has_not_made(tmp_path: Path) -> None:
 def test_roots_of_other_containers(
     tmp_path: Path, name: str, other: dict[str, Any], refused: bool
 ) -> None:
-    """Those at, above or below this one, which are mounted or about to be."""
+    """Mounts at, above or below this one count, mounted already or about to be."""
     for each in ("one", "empty", name):
         (tmp_path / each).mkdir(exist_ok=True)
     made = recorded(**{"inside": None, "number": NUMBER, **other})

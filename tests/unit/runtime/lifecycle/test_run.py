@@ -132,7 +132,7 @@ def test_removed_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("unit", "hint"), [("", ""), ("c1.scope", "memory.limit")])
 def test_killed_executor(unit: str, hint: str) -> None:
-    """Of a systemd unit, the count of OOM kills is gone with the last process."""
+    """The count of OOM kills of a systemd unit is gone with its last process."""
     cgroup = SimpleNamespace(oom_killed=lambda: False, unit=unit)
     prepared: Any = SimpleNamespace(cgroup=cgroup, resources={"memory": {"limit": 4096}})
     creation = Creation(CONTEXT, CreateOptions("c1", "/nowhere"), prepared)

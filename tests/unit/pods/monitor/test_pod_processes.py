@@ -1,0 +1,146 @@
+"""A pod's init that fails to start, and processes of the pod that exit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ociruntime.base.errors import HostError, PodError
+from ociruntime.pods.loop.event_loop import Loop
+from ociruntime.pods.monitor import pod_processes
+from ociruntime.pods.monitor.pod_processes import PodProcesses
+
+
+@pytest.fixture
+def pod() -> Iterator[PodProcesses]:
+    loop = Loop()
+    lock = os.open("/", os.O_RDONLY)
+    yield PodProcesses(loop, lock, [])
+    os.close(lock)
+    loop.close()
+
+
+@pytest.fixture
+def init() -> Iterator[subprocess.Popen[bytes]]:
+    """A process in the place of the pod's init."""
+    with subprocess.Popen(["/bin/sleep", "600"]) as process:
+        yield process
+        process.kill()
+
+
+def holder_that_reports(monkeypatch: pytest.MonkeyPatch, report: bytes) -> None:
+    """Replace the start of the lock holder: it has written ``report``, and exited."""
+
+    def spawn(pod: PodProcesses, arguments: list[str], descriptors: tuple[int, ...]) -> None:
+        assert arguments[0] == "pod"
+        os.write(descriptors[-1], report)
+        pod._lock_holder = 0
+
+    monkeypatch.setattr(PodProcesses, "_spawn", spawn)
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        (b"", "start the pod's init: it exited before it reported its pid"),
+        (b"12", "start the pod's init: it exited before it reported its pid"),
+        (b"0\n", r"create the pod's namespaces: clone\(2\) failed \(dmesg may tell why"),
+    ],
+)
+def test_an_init_that_is_not_there(
+    pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, report: bytes, message: str
+) -> None:
+    holder_that_reports(monkeypatch, report)
+    with pytest.raises(PodError, match=message):
+        pod.start(("pid",), "", "")
+    assert pod.is_over
+    pod.end()
+    assert pod._control == -1
+
+
+def test_a_system_call_of_the_init_that_fails(
+    pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, init: subprocess.Popen[bytes]
+) -> None:
+    """The init is known by then, and ends with the pod."""
+    holder_that_reports(monkeypatch, b"%d\nset the hostname: sethostname(2) 13\n" % init.pid)
+    message = r"start the pod's init: set the hostname: sethostname\(2\): permission denied"
+    with pytest.raises(HostError, match=message):
+        pod.start(("pid",), "name", "")
+    assert pod.pids == {init.pid}
+    pod.end()
+    assert init.wait(10) == -9
+    ended: list[str] = []
+    pod.on_init_exit = lambda: ended.append("init")
+    pod.on_end = lambda: ended.append("pod")
+    pod._init_ended(9)
+    assert ended == ["init", "pod"]
+    assert pod.is_over
+    assert (pod._control, pod._alive, pod._pidfd) == (-1, -1, -1)
+
+
+def test_id_maps_that_are_refused(
+    pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, init: subprocess.Popen[bytes]
+) -> None:
+    """The process has no user namespace of its own, whose map we could write."""
+    holder_that_reports(monkeypatch, b"%d\n" % init.pid)
+    path = f"/proc/{init.pid}/uid_map"
+    with pytest.raises(HostError, match=f'write "{path}" of the pod\'s init: operation not perm'):
+        pod.start(("pid", "user"), "", "0 100000 65536\n")
+    pod.end()
+    assert init.wait(10) == -9
+
+
+def refuse(*_: object, **__: object) -> int:
+    raise OSError(11, os.strerror(11))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("pipe2", "start the pod's init: resource temporarily unavailable"),
+        ("posix_spawn", f'start "{pod_processes.PROGRAM}": resource temporarily unavailable'),
+    ],
+)
+def test_a_lock_holder_that_cannot_be_started(
+    pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, call: str, message: str
+) -> None:
+    monkeypatch.setattr(os, call, refuse)
+    with pytest.raises(HostError, match=message):
+        pod.start((), "", "")
+    assert pod.is_over
+
+
+def test_a_lock_holder_that_was_killed(
+    pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, init: subprocess.Popen[bytes]
+) -> None:
+    """Another takes its place while the init runs; without an init, the pod has ended."""
+    holder_that_reports(monkeypatch, b"%d\n" % init.pid)
+    pod.start((), "", "")
+    started: list[list[str]] = []
+    ended: list[str] = []
+    pod.on_end = lambda: ended.append("pod")
+
+    def spawn(_: PodProcesses, arguments: list[str], descriptors: tuple[int, ...]) -> None:
+        assert descriptors == (pod._lock, pod._pidfd, pod._alive)
+        assert min(descriptors) >= 0
+        started.append(arguments)
+
+    monkeypatch.setattr(PodProcesses, "_spawn", spawn)
+    pod._lock_holder_ended(9)
+    assert [arguments[0] for arguments in started] == ["keep"]
+    assert ended == []
+    _end(pod, init)
+    assert ended == ["pod"]
+    pod._lock_holder_ended(0)
+    assert len(started) == 1
+    assert ended == ["pod", "pod"]
+
+
+def _end(pod: PodProcesses, init: subprocess.Popen[bytes]) -> None:
+    pod.end()
+    init.wait(10)
+    report: Callable[[int], None] = pod._init_ended
+    report(9)
