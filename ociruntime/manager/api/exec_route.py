@@ -134,7 +134,8 @@ async def _in_background(client: web.WebSocketResponse, command: list[str]) -> i
 def _argument(where: str, value: object) -> None:
     """Raise BadRequest if ``value`` is not a string that can be an argument of a program.
 
-    Bytes that are not UTF-8 arrive as lone surrogates (PEP 383).
+    Lone surrogates from U+DC80 to U+DCFF are permitted: they stand for bytes that are not UTF-8
+    (PEP 383).
     """
     try:
         if isinstance(value, str) and b"\0" not in os.fsencode(value):

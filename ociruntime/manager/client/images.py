@@ -225,7 +225,8 @@ def save_stream(command: str, connection: Connection, path: str, output: str) ->
     """Send GET ``path`` to ocid; write the answer's body to the file ``output``.
 
     If ``output`` is "", writes to standard output.  After a failure, no partial file remains.
-    Returns the exit status of ``command``.  Raises UsageError if standard output is a terminal,
+    Returns the exit status: 0, or 1 if standard output is closed.  Error messages begin with
+    ``command``, the name of the command.  Raises UsageError if standard output is a terminal,
     HostError if the file cannot be written, RuntimeFailure if ocid fails.
     """
     if not output and sys.stdout.isatty():

@@ -207,7 +207,7 @@ def _invalid_port(text: str) -> UsageError:
 def extra_host(text: str) -> dict[str, str]:
     """Parse a value of ``--add-host`` like ``db:10.0.0.2`` or ``db:::1``.
 
-    Raises UsageError if it is invalid.
+    Returns ``{"name", "address"}``.  Raises UsageError if it is invalid.
     """
     name, colon, address = text.partition(":")
     if not (name and colon and address):
@@ -255,7 +255,8 @@ def group(text: str) -> int:
 def restart_policy(text: str) -> dict[str, Any]:
     """Parse a value of ``--restart`` like ``on-failure:3``.
 
-    Raises UsageError if it is invalid.
+    Returns ``{"name", "maximum"}``; ``maximum`` is the maximum number of restarts, or 0 for no
+    limit.  Raises UsageError if it is invalid.
     """
     name, colon, digits = text.partition(":")
     counted = name == "on-failure" and digits.isascii() and digits.isdigit() and len(digits) < 10

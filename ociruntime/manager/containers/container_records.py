@@ -344,9 +344,9 @@ class RecordStore:
         self._sync(self.path(container_id))
 
     def remove(self, container_id: str) -> None:
-        """Remove the container's directory, the markers ``creating`` and ``removing`` last.
+        """Remove the container's directory; remove the markers ``creating`` and ``removing`` last.
 
-        If the daemon is killed meanwhile, the marker makes the next daemon complete the removal.
+        If the daemon is killed during the removal, the marker makes the next daemon complete the removal.
         """
         path = self.path(container_id)
         last = (CREATING, REMOVING)

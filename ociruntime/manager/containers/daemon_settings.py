@@ -44,7 +44,7 @@ class Settings:
         return net_directories("", local, system, self.directory)
 
     def check_insecure(self, checks: Sequence[str]) -> None:
-        """Raise Forbidden if clients may not disable one of the security checks in ``checks``."""
+        """Raise Forbidden if ``checks`` has a security check that clients may not disable."""
         for check in checks:
             if check not in self.insecure and check not in self.client_insecure:
                 raise Forbidden(

@@ -193,7 +193,10 @@ class Networks:
         )
 
     def inspect(self, name: str) -> Answer:
-        """Return a network as JSON, with its containers' IP addresses.  Raises NotFound."""
+        """Return a network as JSON, with its containers' IP addresses.
+
+        Raises NotFound if there is no such network.
+        """
         users = [one for one in self._users() if one.uses(name)]
         if name in _SPECIAL:
             return _special(name, users)

@@ -51,7 +51,7 @@ _MEANING: tuple[tuple[str, type[ManagerError]], ...] = (
 
 
 class Programs:
-    """Run ``ocipod`` with the manager's directories, and OCI runtimes."""
+    """Run ``ocipod``, with the manager's directories as options, and run OCI runtimes."""
 
     def __init__(self, settings: Settings) -> None:
         self._command = [*_ocipod(), *_options(settings)]
@@ -215,9 +215,9 @@ def _content_of(request: BaseRequest | None) -> bytes:
 def _standard_input(content: bytes) -> IO[bytes]:
     """Return an open file with ``content``, to be a program's stdin; /dev/null if it is b"".
 
-    Raises OSError if the file cannot be created.
     The file is a memfd.  Unlike writing to a pipe, writing to a memfd never blocks.  Unlike
-    arguments, its content is not visible to other users, and its size is not limited.
+    arguments, its content is not visible to other users, and its size is not limited.  Raises
+    OSError if the file cannot be created.
     """
     if not content:
         return open(os.devnull, "rb")
