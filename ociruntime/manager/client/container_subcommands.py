@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import aligned
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.tables_and_times import aligned
 from ociruntime.manager.client.connection import Connection, container, resource
 from ociruntime.manager.client.containers import stop_timeout
 from ociruntime.manager.client.format_option import chosen, formatted
@@ -43,7 +43,7 @@ def fixed_table(records: Sequence[Record]) -> str:
 
 
 def cells(record: Record) -> tuple[str, ...]:
-    """Return a container's row in the fixed table: the cells for ``TITLES``."""
+    """Return a container's row in the fixed table: the cells in the order of ``TITLES``."""
     program, *args = record["command"] or [""]
     exit_code = record["exit_code"]
     return (

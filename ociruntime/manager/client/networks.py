@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
-from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.tables_and_times import tabbed
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import is_confirmed, remove_each
 from ociruntime.manager.client.docker_inspect import network
+from ociruntime.manager.client.filter_option import as_query
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.inspect import show_each
 from ociruntime.manager.client.new_container import labels_of
 from ociruntime.manager.client.options import FILTER, FORCE, FORMAT, INSPECT_FORMAT, NO_LEGEND
-from ociruntime.manager.client.ps import as_query
 from ociruntime.manager.client.refused_options import refused
 
 _TITLES = ["NAME", "DRIVER", "SUBNET", "CONTAINERS"]

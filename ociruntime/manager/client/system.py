@@ -7,11 +7,11 @@ from typing import Any
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import ago, aligned, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.commandline.tables_and_times import ago, aligned, tabbed
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import (
     FAILED,
@@ -75,7 +75,7 @@ def run_info(connection: Connection, arguments: Arguments) -> int:
 
 
 def _info_shape(facts: dict[str, Any]) -> Shape:
-    """Return the daemon's properties as data for templates, with the field names of docker."""
+    """Return the daemon's properties as data for ``--format``, with docker's field names."""
     members = {
         "ServerVersion": facts["version"],
         "Containers": facts["containers"],
@@ -93,7 +93,10 @@ def _info_shape(facts: dict[str, Any]) -> Shape:
 
 
 def _version_shape(facts: dict[str, str]) -> Shape:
-    """Return the versions as data for templates; ``Server`` is None if ocid is not running."""
+    """Return the versions of ocictl and ocid as data for ``--format``, with docker's field names.
+
+    ``Server`` is None if ocid is not running.
+    """
     members: dict[str, Any] = {"Client": {"Version": facts["ocictl"], "Os": "linux"}}
     members["Server"] = None
     if "ocid" in facts:

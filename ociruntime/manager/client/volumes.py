@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import UsageError
-from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.commandline.tables_and_times import tabbed
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import is_confirmed, remove_each
 from ociruntime.manager.client.docker_inspect import volume
+from ociruntime.manager.client.filter_option import as_lists, as_query
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.inspect import show_each
 from ociruntime.manager.client.new_container import labels_of
 from ociruntime.manager.client.options import FILTER, FORCE, FORMAT, INSPECT_FORMAT, NO_LEGEND
-from ociruntime.manager.client.ps import as_lists, as_query
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Pairs, Shape
 
@@ -62,7 +62,10 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def _listed(record: dict[str, Any]) -> Shape:
-    """Return a volume as data for templates of ``volume ls``; labels print as ``a=1,b=2``."""
+    """Return a volume as data for templates of ``volume ls --format``.
+
+    Its labels print as ``a=1,b=2``.
+    """
     shape = volume(record)
     shape["Labels"] = Pairs(record["labels"])
     return shape
