@@ -346,7 +346,7 @@ class RecordStore:
     def remove(self, container_id: str) -> None:
         """Remove the container's directory; remove the markers ``creating`` and ``removing`` last.
 
-        If the daemon is killed during the removal, the marker makes the next daemon complete the removal.
+        If the daemon is killed during the removal, the marker makes the next daemon complete it.
         """
         path = self.path(container_id)
         last = (CREATING, REMOVING)
