@@ -222,6 +222,7 @@ class Expected:
             return
         if message.fd >= 0:
             posix.close(message.fd)
+            message.fd = -1  # a second close could hit another file
         raise unexpected(message)
 
 
