@@ -90,6 +90,7 @@ def test_descriptor_of_a_refused_message() -> None:
         Expected([]).take(forged)
     with pytest.raises(OSError, match="Bad file"):
         os.fstat(fd)
+    assert forged.fd == -1
 
 
 def test_message_without_its_descriptor() -> None:
