@@ -188,12 +188,14 @@ def _refuse(config: pytest.Config) -> None:
 
 def _skip_needing(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip tests that cannot hold without a call that ``--without`` names."""
+    from tests.support import refusal
+
     refused, error = config.stash.get(REFUSED, ()), config.getoption("--without-error")
     for item in items:
         for mark in item.iter_markers("needs_call"):
             lacking = [call for call in mark.args or refused if call in refused]
             if lacking and mark.kwargs.get("error", error) == error:
-                needs = f"needs {', '.join(lacking)}: " if mark.args else ""
+                needs = f"needs {refusal.names_of(lacking)}: " if mark.args else ""
                 reason = needs + mark.kwargs["reason"]
                 item.add_marker(pytest.mark.skip(reason=reason))
 

@@ -222,9 +222,26 @@ def unhandled(action: str, error: Exception) -> RuntimeFailure:
     text = " ".join(str(error).split())
     if isinstance(error, ImportError):  # a module is missing or unreadable
         return RuntimeFailure(f"{action}: {text}", "is the installation complete?")
+    if _in_an_import(error):
+        text = f"{action}: load a module: {type(error).__name__}: {text}"
+        return RuntimeFailure(text, "is Python's installation complete?")
     return InternalError(
         f"internal error: {type(error).__name__}: {text}", "use --debug for a traceback"
     )
+
+
+def _in_an_import(error: Exception) -> bool:
+    """Return whether a module raised ``error`` while it was imported.
+
+    For Python, a package whose directory or file cannot be looked at is empty, and the modules that
+    use it fail.
+    """
+    frame = error.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename.startswith("<frozen importlib."):
+            return True
+        frame = frame.tb_next
+    return False
 
 
 def _one_line(text: str) -> str:

@@ -232,6 +232,15 @@ def _subdirectories(directory: int) -> list[str]:
         return [each.name for each in entries if each.is_dir(follow_symlinks=False)]
 
 
+def may_access(path: str, mode: int) -> bool:
+    """Return whether access(2) grants the effective user and group ``mode`` of a file."""
+    if posix.access(path, mode, effective_ids=True):
+        return True
+    # A filter that does not know faccessat2(2) fails it with EPERM; access(2) asks for real ids.
+    is_same = posix.getuid() == posix.geteuid() and posix.getgid() == posix.getegid()
+    return is_same and posix.access(path, mode)
+
+
 def mode_of(path: str) -> int:
     """Return the type and permissions of the file at ``path`` (st_mode); 0 if it does not exist.
 

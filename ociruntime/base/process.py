@@ -331,6 +331,22 @@ def become_subreaper() -> None:
     lib.oci_prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
+def is_dying(pid: int) -> bool:
+    """Return whether the process was killed with SIGKILL, or is exiting.  Raises HostError.
+
+    See SigPnd and ShdPnd in proc_pid_status(5).
+    """
+    if is_exiting(pid):
+        return True
+    try:
+        status = read_file(f"/proc/{pid}/status")
+    except OSError as error:
+        raise HostError(f'read "/proc/{pid}/status"', error) from None
+    lines = dict(line.split(b":\t", 1) for line in status.splitlines() if b":\t" in line)
+    pending = int(lines[b"SigPnd"], 16) | int(lines[b"ShdPnd"], 16)
+    return bool(pending & 1 << (SIGKILL - 1))
+
+
 def await_end(pidfd: int, seconds: float | None) -> bool:
     """Wait for a process to exit, up to ``seconds`` (None: forever); return False on timeout."""
     from select import POLLIN, poll

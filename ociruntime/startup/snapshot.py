@@ -317,6 +317,8 @@ def _is_outdated(path: str) -> bool:
         inspect(path)
     except Unusable as reason:
         return reason.outdated
+    except OSError:
+        pass  # called after the command's work, which must not fail for want of a snapshot
     return False
 
 

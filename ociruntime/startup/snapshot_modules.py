@@ -74,7 +74,7 @@ PROGRAMS = {
         pods.bundle.users images.fetch images.store.database
         pods.net.connect_pod pods.net.links pods.net.ipam pods.net.firewall_rules pods.net.nft_rules
         pods.net.builtin.bridge pods.net.builtin.loopback pods.net.firewall
-        commandline.progress commandline.formats
+        commandline.progress commandline.tables_and_times
         base.foreground base.terminal
         """,
         "_datetime datetime _sqlite3 json hashlib select",
@@ -87,7 +87,7 @@ PROGRAMS = {
         manager.client.images manager.client.system manager.client.container_subcommands
         commandline.help
         commandline.progress commandline.signal_names
-        commandline.formats base.terminal base.foreground
+        commandline.tables_and_times base.terminal base.foreground
         """,
         "binascii _datetime datetime json select struct termios",
     ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 
 _ERRORS = {
-    "accept4": "EINTR EAGAIN EMFILE ENOMEM EPERM",
+    "accept4": "EINTR EAGAIN EMFILE ENOMEM",
     "access": "EIO ENOMEM",
     "bind": "ENOMEM ENOSPC",
     "bpf": "EPERM ENOMEM",

@@ -37,8 +37,7 @@ class Sources:
 SOURCES = {
     "plan": Sources(("executor/plan.c", "executor/plan_reader.c")),
     "walk": Sources(
-        ("executor/walk.c", "executor/paths.c", "executor/text.c", "executor/mount_id.c"),
-        ("executor/open_below.c",),
+        ("executor/walk.c", "executor/paths.c", "executor/text.c"), ("executor/open_below.c",)
     ),
     "record": Sources(
         ("fast_path/fast_path_record.c", "fast_path/decimal.c"),

@@ -52,6 +52,16 @@ def test_host_without_a_call(runtime: Runtime) -> None:
     assert found["a whole container"]["state"] == "ok", "it is walked instead"
 
 
+def test_behind_a_filter_that_knows_no_new_call(runtime: Runtime) -> None:
+    """The C library takes EPERM for the answer of faccessat2(2)."""
+    script = "from tests.support.refusal import refuse; import errno, os, sys\n"
+    script += "refuse(errno.EPERM, 'faccessat2'); os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", script, *runtime.command("check", "--format", "json")]
+    root = Path(__file__).resolve().parents[2]
+    found = {each["name"]: each for each in findings(execute(command, cwd=root))}
+    assert found["state directory"]["state"] == "ok"
+
+
 def with_six_faults(made: Bundle, work: Path) -> Bundle:
     hook = work / "hook"
     hook.write_text("#!/bin/sh\n")

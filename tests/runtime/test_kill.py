@@ -196,3 +196,12 @@ def test_kill_and_delete_by_a_regular_expression(
     third.exists = first.exists = second.exists = False
     runtime("kill", "--regex", "^nobody$").silent()
     assert runtime("list", "-q").out == ""
+
+
+def test_deleted_at_once(container: MakeContainer, bundle: MakeBundle) -> None:
+    """After SIGKILL, `delete` waits until the init has exited: here, for its many children."""
+    script = "for i in $(seq 300); do sleep 1000 & done; echo ready; wait"
+    one = container(bundle().shell(script)).started()
+    one.wait_output("ready")
+    one.kill("KILL").silent()
+    one.delete().silent()

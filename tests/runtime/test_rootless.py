@@ -340,7 +340,7 @@ def test_without_a_new_one_in_another(user: OrdinaryUser, make: Make, bundle: Ma
     assert make(one, user.within("unshare", "-Urm")).run().ok().out == "0\nmade\n"
 
 
-@READ_ONLY_SYS
+@needs_mount_api("mount(2) does not name the option")
 def test_group_of_a_terminal_not_mapped(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
     one = user.own(bundle()).without_namespace("user")
     for kind in ("uidMappings", "gidMappings"):

@@ -6,7 +6,7 @@ import ctypes
 import os
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -89,6 +89,15 @@ def lacking(runtime: Runtime, work: Path, lack: str) -> Runtime:
     )
     wrapper.chmod(0o755)
     return Runtime(wrapper, runtime.root)
+
+
+def names_of(calls: Collection[str]) -> str:
+    """Return the names of calls, with that of a group in the place of all its calls."""
+    names = list(calls)
+    for group, members in GROUPS.items():
+        if {*members} <= {*names}:
+            names = [*(name for name in names if name not in members), group]
+    return ", ".join(names)
 
 
 def refuse(error: int, *calls: str) -> None:

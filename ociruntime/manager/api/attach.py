@@ -74,7 +74,10 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
 
 
 def _size(text: str) -> tuple[int, int] | None:
-    """Parse a terminal size ``ROWS,COLUMNS``; None for "".  Raises BadRequest."""
+    """Parse ``text``, a terminal size ``ROWS,COLUMNS``; return (rows, columns), or None for "".
+
+    Raises BadRequest if ``text`` is not a terminal size.
+    """
     if not text:
         return None
     numbers = [part for part in text.split(",") if part.isascii() and part.isdigit()]
@@ -125,11 +128,11 @@ async def _from_monitor(
 
 
 class _Output:
-    """Buffer a monitor's output messages for a client that may be slow.
+    """Buffer the output messages of a pod's monitor for a client that may be slow.
 
-    Keeps at most ``HELD`` bytes while the program runs.  Once the program has exited, reads all
-    messages at once, so that the pod can release its addresses and ports without waiting for the
-    client.
+    While the program runs, reading pauses as soon as the buffer holds more than ``HELD`` bytes.
+    Once the program has exited, reads all messages at once, so that the pod can release its
+    addresses and ports without waiting for the client.
     """
 
     def __init__(self, container: Container, sock: socket.socket) -> None:
@@ -140,7 +143,7 @@ class _Output:
         self._changed = asyncio.Event()
 
     async def read(self) -> None:
-        """Read the monitor's messages until the connection ends; then append b"" as the end."""
+        """Buffer the monitor's messages until the connection ends; then append b"" as the end."""
         loop = asyncio.get_running_loop()
         message = b"."
         while message:
@@ -155,7 +158,7 @@ class _Output:
                 await asyncio.sleep(_POLL_INTERVAL)
 
     async def next(self) -> bytes:
-        """Wait for the monitor's next message and return it; b"" at the end."""
+        """Return the monitor's next message, waiting for it; b"" after the last message."""
         while not self._messages:
             self._changed.clear()
             await self._changed.wait()

@@ -26,9 +26,10 @@ async def _files(
 ) -> AsyncIterator[tuple[str, ...]]:
     """Context manager: yield the arguments for ``ocipod app COMMAND`` on the request's container.
 
-    The request's query has ``path`` and ``follow``.  Within the context, a stopped container cannot
-    be started, because its files would be mounted twice.  Raises NotFound if there is no such
-    container, BadRequest for an invalid query.
+    The request's query has ``path``, a file in the container, and ``follow=1`` if a symbolic link
+    is to be resolved.  Within the context, a stopped container cannot be started, because its files
+    would be mounted twice.  Raises NotFound if there is no such container, BadRequest for an
+    invalid query.
     """
     container = manager.find(request.match_info["ref"])
     path = request.query.get("path", "")

@@ -78,7 +78,11 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 async def _target(
     manager: Manager, request: web.Request, members: checks.Members | None = None
 ) -> tuple[Container, dict[str, Any]]:
-    """Return the container that a request's path names, and the request's checked body."""
+    """Return the container that a request's path names, and the request's validated JSON body.
+
+    ``members`` maps the name of each permitted member of the body to its check.  Raises NotFound if
+    there is no such container, BadRequest if the body is invalid.
+    """
     container = manager.find(_ref(request))
     return container, await read_body(request, members or {})
 
@@ -141,16 +145,20 @@ async def rename(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def update(manager: Manager, request: web.Request) -> web.Response:
-    """Change a container's limits and restart policy; the body has them as in a spec."""
+    """Change a container's limits and restart policy.
+
+    The body contains the changed members, in the form of the body of ``create``.
+    """
     container = manager.find(_ref(request))
     await container.update(await read_document(request) or {})
     return web.json_response({"id": container.id})
 
 
 async def wait(manager: Manager, request: web.Request) -> web.Response:
-    """Wait for ``condition`` (one of ``CONDITIONS``); return the container's exit code.
+    """Wait until the container meets ``condition``; return the outcome of its latest run.
 
-    The answer has the members of ``LastRun.outcome``.
+    ``condition`` is ``not-running`` (the default), ``next-exit`` or ``removed``.  The outcome is
+    ``{"exit_code", "signal", "oom_killed", "error", "finished_at"}``.
     """
     container, body = await _target(manager, request, {"condition": checks.text})
     waiting = asyncio.ensure_future(container.wait(body.get("condition", "not-running")))

@@ -32,7 +32,7 @@ _REFUSED = {
 
 
 class Refused(RuntimeFailure):
-    """A request that aiohttp has refused before calling a handler."""
+    """aiohttp has refused a request before calling a handler, for example for an unknown path."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -48,7 +48,8 @@ def failure_of(error: web.HTTPException, request: web.Request) -> Refused:
 def error_answer(error: BaseException, refused: web.HTTPException | None = None) -> web.Response:
     """Return the HTTP answer for ``error``.
 
-    If ``refused`` is not None, the answer has its status, and its header Allow.
+    ``refused`` is the HTTP exception of aiohttp that ``error`` was made from, or None.  If it is
+    not None, the answer has the status of ``refused``, and its header Allow, if any.
     """
     status = refused.status if refused is not None else _row(error)[0]
     answer = web.json_response(error_document(error), status=status)

@@ -75,7 +75,11 @@ async def _first(client: web.WebSocketResponse) -> Any:  # noqa: ANN401 - whatev
 
 
 class RuntimeLog:
-    """The OCI runtime's log file, a memfd: tells the runtime's errors from the program's output."""
+    """The log file of the OCI runtime, a memfd.
+
+    It serves to distinguish the runtime's error messages from the output of the program that it
+    executes.
+    """
 
     def __enter__(self) -> RuntimeLog:
         self._fd = os.memfd_create("log")
@@ -93,7 +97,10 @@ class RuntimeLog:
         return bool(text) and text in data.decode(errors="replace")
 
     def check(self, code: int) -> None:
-        """Raise StartFailed if the log has an error: ``code`` is then the runtime's exit status."""
+        """Raise StartFailed if the exit code ``code`` is the runtime's own, not the program's.
+
+        This is so if ``code`` is not 0 and the runtime has logged an error.
+        """
         text = failure(self.path, "") if code else ""
         if text:
             raise _not_started(text)

@@ -103,10 +103,10 @@ async def pump(
 ) -> None:
     """Send a program's output from ``fd`` to the client until end of file (EIO on a terminal).
 
-    The caller resolves ``deadline``, a time of the event loop, when the program has exited.  Output
-    that is in ``fd`` by then is always sent, even to a slow client.  Output of other processes that
-    hold ``fd`` open is sent until the deadline.  Each message begins with ``number``, the stream's
-    byte.  Data for which ``is_known`` returns True is dropped.
+    When the program has exited, the caller sets the result of the future ``deadline`` to a time of
+    the event loop's clock.  Output that is in ``fd`` by then is always sent, even to a slow client.
+    Output of other processes that hold ``fd`` open is sent until the deadline.  Each message begins
+    with ``number``, the stream's byte.  Data for which ``is_known`` returns True is dropped.
     """
     owed = -1  # bytes in ``fd`` when the program exited, which must be sent; -1 until then
     while True:
@@ -137,7 +137,11 @@ def _is_over(deadline: asyncio.Future[float]) -> bool:
 
 
 async def _has_data(fd: int, deadline: asyncio.Future[float]) -> bool:
-    """Wait until ``fd`` has data or end of file; return False if ``deadline`` passes first."""
+    """Wait until ``fd`` has data or end of file; return False if the deadline passes first.
+
+    The result of ``deadline`` is a time of the event loop's clock; there is no limit until it is
+    set.
+    """
     ready = asyncio.ensure_future(is_readable(fd))
     try:
         if not deadline.done():

@@ -39,7 +39,7 @@ GRACE = 0.05  # seconds to deliver past events when ``until`` is in the past
 
 
 class LogFilter(NamedTuple):
-    """A client's request for log lines: lines of ``streams`` from ``since`` to ``until``.
+    """The log lines that a client requests: the lines of ``streams`` from ``since`` to ``until``.
 
     The times are in the format of the log file; "" means no limit.
     """
@@ -62,7 +62,8 @@ def parse_query(query: Mapping[str, str]) -> LogFilter:
     """Parse a log request's query into a LogFilter.
 
     ``follow``, ``timestamps``, ``stdout`` and ``stderr`` are 1 or 0.  ``tail`` is a number of lines
-    or ``all``.  ``since`` and ``until`` are RFC 3339 times.  Raises BadRequest.
+    or ``all``.  ``since`` and ``until`` are RFC 3339 times.  Raises BadRequest
+    if a value is invalid.
     """
     streams = [name for name in NUMBERS if flag(query, name)] or list(NUMBERS)
     tail = query.get("tail", "all")
@@ -139,7 +140,9 @@ async def _send(
 
 
 class _Log:
-    """A container's log; it stays readable if the pod is removed, because the pod is open."""
+    """A container's log.  It keeps the pod's directory open: if the pod is removed meanwhile, the
+    log can still be read.
+    """
 
     def __init__(self, directory: str, uuid: str, app: str) -> None:
         """Open the pod and its log.
@@ -151,7 +154,10 @@ class _Log:
         self._reader = LogReader(f"/proc/self/fd/{self._pod.fd}/logs", app)
 
     def is_over(self) -> bool:
-        """Return whether the app has exited, so its log is complete.  Raises HostError."""
+        """Return whether the app has exited, so that its log is complete.
+
+        Raises HostError if the state of the pod or app cannot be read.
+        """
         state = self._pod.refresh()
         if state == PREPARED:
             return False  # the container has never been started
@@ -161,7 +167,7 @@ class _Log:
         """Yield lists of the log's new lines; with ``last``, also an unterminated last line.
 
         Reads each batch in a thread, so that a long log does not block other requests.  Raises
-        HostError.
+        HostError if the log cannot be read.
         """
         batches = self._reader.read()
         while (lines := await asyncio.to_thread(next, batches, None)) is not None:

@@ -25,7 +25,8 @@ _FLAGS = {"": True, "1": True, "true": True, "0": False, "false": False}
 async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
     """Return a request's JSON body, parsed; None if it is empty.
 
-    Raises BadRequest for invalid JSON, HTTPRequestTimeout after ``BODY_TIMEOUT``.
+    Raises BadRequest for invalid JSON, HTTPRequestTimeout if the body does not arrive within
+    ``BODY_TIMEOUT`` seconds.
     """
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
@@ -43,8 +44,8 @@ async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
 async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
     """Return a request's body, a JSON object whose members are valid; {} without a body.
 
-    ``members`` maps each member's name to its check.  Raises BadRequest for an invalid member,
-    HTTPRequestTimeout after ``BODY_TIMEOUT``.
+    ``members`` maps each member's name to its check.  Raises BadRequest for an unknown or invalid
+    member, HTTPRequestTimeout if the body does not arrive within ``BODY_TIMEOUT`` seconds.
     """
     document = await read_document(request)
     return {} if document is None else check_object(document, members)

@@ -17,7 +17,10 @@ from ociruntime.pods.store.pod_status import try_describe
 
 
 async def list_pods(manager: Manager, request: web.Request) -> web.Response:
-    """List all pods; ``container`` is the name of the container the pod belongs to, or null."""
+    """Return all pods as JSON.
+
+    Each pod's member ``container`` is the name of the container that it belongs to, or null.
+    """
     del request
     owners = _owners(manager)
     pods = await asyncio.to_thread(_described, manager.settings.directory)

@@ -111,7 +111,7 @@ class Connection:
     def upload(self, path: str, fill: Callable[[ChunkedBody], None]) -> None:
         """Send PUT ``path``; ``fill(body)`` writes the request's body.
 
-        Also raises the errors of ``fill``.
+        Raises the errors of ``Connection``, and those of ``fill``.
         """
         connection = self._connect()
         try:
@@ -175,7 +175,7 @@ def resource(*segments: str, **query: object) -> str:
 
 
 def refusal(status: int, body: bytes) -> DaemonError:
-    """Return a DaemonError for an error answer of ocid, whose body is ``body``."""
+    """Return a DaemonError for an error answer of ocid with this HTTP status and body."""
     import json
 
     try:

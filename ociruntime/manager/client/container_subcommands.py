@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import aligned
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.tables_and_times import aligned
 from ociruntime.manager.client.connection import Connection, container, resource
 from ociruntime.manager.client.containers import stop_timeout
 from ociruntime.manager.client.format_option import chosen, formatted
@@ -43,7 +43,7 @@ def fixed_table(records: Sequence[Record]) -> str:
 
 
 def cells(record: Record) -> tuple[str, ...]:
-    """Return a container's row in the fixed table: the cells for ``TITLES``."""
+    """Return a container's row in the fixed table: the cells in the order of ``TITLES``."""
     program, *args = record["command"] or [""]
     exit_code = record["exit_code"]
     return (
@@ -68,7 +68,10 @@ def nanoseconds(time: str | None) -> str:
 
 
 def run_container_create(connection: Connection, arguments: Arguments) -> int:
-    """Create a container and print its id.  Raises UsageError."""
+    """Create a container and print its id.
+
+    Raises UsageError for an invalid option.
+    """
     name, *command = arguments.positional
     if command[1:2] == ["--"]:
         del command[1]  # drop the `--` after the program, as in `NAME --rootfs=DIR sh -- -c SCRIPT`
@@ -87,21 +90,30 @@ def run_container_start(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_container_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop a container and print its id.  Raises UsageError."""
+    """Stop a container and print its id.
+
+    Raises UsageError for an invalid option.
+    """
     path = container(arguments.positional[0], "stop", strict=True)
     answer = connection.post(path, stop_timeout(arguments))
     return write(f"stopped: {answer['id']}\n")
 
 
 def run_container_get(connection: Connection, arguments: Arguments) -> int:
-    """Print a container as a table with one row.  Raises UsageError."""
+    """Print a container as a table with one row.
+
+    Raises UsageError for an invalid option.
+    """
     records = [connection.get(container(arguments.positional[0]))]
     form = chosen(arguments)
     return write(formatted(records, form) if form else fixed_table(records))
 
 
 def run_container_list(connection: Connection, arguments: Arguments) -> int:
-    """Print all containers as a table, oldest first.  Raises UsageError."""
+    """Print all containers as a table, oldest first.
+
+    Raises UsageError for an invalid option.
+    """
     records = connection.get(resource("containers", all=True))[::-1]
     form = chosen(arguments)
     return write(formatted(records, form) if form else fixed_table(records))

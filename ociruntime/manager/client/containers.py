@@ -8,12 +8,12 @@ from typing import Any
 
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.commandline.signal_names import signal_number
+from ociruntime.commandline.tables_and_times import tabbed
 from ociruntime.manager.client.connection import Connection, DaemonError, container, resource
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import SPEC_OPTIONS, spec_of
@@ -54,7 +54,8 @@ def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
 def remove_each(connection: Connection, kind: str, arguments: Arguments) -> int:
     """Remove the volumes or networks (``kind``) named by the arguments; print their names.
 
-    With ``--force``, ignores missing objects.  Returns and raises what ``each`` does.
+    With ``--force``, ignores missing objects.  Returns the exit status: 0, or 1 if an object cannot
+    be removed.  Raises HostError if the daemon cannot be reached.
     """
     force = arguments.flag("force")
 
@@ -86,7 +87,10 @@ def print_failure(failure: RuntimeFailure) -> None:
 
 
 def exit_status(ref: str, answer: dict[str, Any]) -> int:
-    """Return the exit code in an answer to ``wait``.  Raises RuntimeFailure if it is unknown."""
+    """Return the exit code in ``answer``, the daemon's answer to a wait request.
+
+    Raises RuntimeFailure if the exit code is unknown; the message names the container ``ref``.
+    """
     code = answer["exit_code"]
     if code is None:
         error = answer.get("error") or "its monitor was killed"
@@ -95,7 +99,10 @@ def exit_status(ref: str, answer: dict[str, Any]) -> int:
 
 
 def stop_timeout(arguments: Arguments) -> dict[str, int]:
-    """Return ``{"timeout": seconds}`` from ``--time``; {} without it: the container's timeout."""
+    """Return the body of a stop request: ``{"timeout": seconds}`` from the option ``--time``.
+
+    Returns {} without this option; the daemon then uses the container's own timeout.
+    """
     for name in ("time", "timeout"):
         if arguments.has(name):
             return {"timeout": arguments.number(name)}
@@ -123,13 +130,19 @@ def run_start(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop containers, wait for their exit, print the given names.  Raises UsageError."""
+    """Stop containers, wait for their exit, print the given names.
+
+    Raises UsageError for an invalid option.
+    """
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "stop"), body))
 
 
 def run_kill(connection: Connection, arguments: Arguments) -> int:
-    """Send a signal to containers and print the given names or ids.  Raises UsageError."""
+    """Send a signal to containers and print the given names or ids.
+
+    Raises UsageError for an invalid option.
+    """
     signal = signal_number(arguments.text("signal", "KILL"))
     if signal == 0:
         hint = "use inspect to see whether a container is running"
@@ -139,7 +152,10 @@ def run_kill(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_restart(connection: Connection, arguments: Arguments) -> int:
-    """Restart containers and print the given names or ids.  Raises UsageError."""
+    """Restart containers and print the given names or ids.
+
+    Raises UsageError for an invalid option.
+    """
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "restart"), body))
 
@@ -172,7 +188,10 @@ def run_rename(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_update(connection: Connection, arguments: Arguments) -> int:
-    """Change the limits and restart policy of containers.  Raises UsageError."""
+    """Change the limits and restart policy of containers.
+
+    Raises UsageError for an invalid option.
+    """
     spec = spec_of(arguments, "", [])
     body = {name: value for name, value in spec.items() if name != "image"}
     if not body:

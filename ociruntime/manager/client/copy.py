@@ -30,7 +30,10 @@ _PERMISSIONS = (
 
 
 def run_cp(connection: Connection, arguments: Arguments) -> int:
-    """Copy a file or directory between host and container; print nothing.  Raises UsageError."""
+    """Copy a file or directory between host and container; print nothing.
+
+    Raises UsageError for an invalid option.
+    """
     source, target = arguments.positional
     from_name, from_path = _split(source)
     to_name, to_path = _split(target)
@@ -118,9 +121,10 @@ class _Pieces:
 
 
 def _to_stream(members: tarfile.TarFile, top: str) -> int:
-    """Write a tar archive to standard output, with the directory ``top`` before all names.
+    """Write the tar archive ``members`` to standard output, and return 0.
 
-    The name of a single file is not changed.  Raises UsageError if standard output is a terminal.
+    In an archive of a directory, all names are put below the directory ``top``, unless ``top`` is
+    "".  Raises UsageError if standard output is a terminal.
     """
     if sys.stdout.isatty():
         raise UsageError("cp: standard output is a terminal", "redirect it to a file")
@@ -145,7 +149,8 @@ def _host_path_for(target: str, top: str, *, is_directory: bool, contents: bool)
     """Return the path on the host to copy a file or directory to, by the rules of ``docker cp``.
 
     ``target`` is the path on the command line, ``top`` the name of the source.  ``contents`` says
-    whether only the contents of a directory are copied.  Raises UsageError.
+    whether only the contents of a directory are copied.  Raises UsageError if the source cannot
+    be copied there.
     """
     if os.path.isdir(target):
         return target if contents and is_directory else os.path.join(target, top)
@@ -162,7 +167,7 @@ def _host_path_for(target: str, top: str, *, is_directory: bool, contents: bool)
 
 
 def _extract(members: tarfile.TarFile, top: str, *, is_directory: bool, archive: bool) -> list[str]:
-    """Create the file or directory ``top`` from a tar archive; skip special files.
+    """Create the file or directory ``top`` from the tar archive ``members``; skip special files.
 
     With ``archive``, keeps owners, setuid and setgid.  Returns the names of the skipped files.
     Raises OSError if a file cannot be written or its path is outside of ``top``.
@@ -283,7 +288,7 @@ def _copy_in(
 
 
 def _kind_in_container(connection: Connection, ref: str, path: str) -> str:
-    """Return the kind of the file ``path`` in a container; "" if the file does not exist.
+    """Return the kind, such as "directory", of the file ``path`` in a container; "" if not found.
 
     Raises DaemonError if the container does not exist.
     """
@@ -325,7 +330,10 @@ def _from_stdin(body: ChunkedBody) -> None:
 
 
 def run_export(connection: Connection, arguments: Arguments) -> int:
-    """Write a container's root filesystem as a tar archive.  Raises UsageError."""
+    """Write a container's root filesystem as a tar archive.
+
+    Raises UsageError for an invalid option.
+    """
     path = container(arguments.positional[0], "archive", path="/")
     return save_stream("export", connection, path, arguments.text("output"))
 

@@ -136,7 +136,10 @@ def _shared(other: Record) -> str:
 
 
 def _bindings(ports: list[Record], *, address: str = "") -> Keys:
-    """Return ``{"80/tcp": [{"HostIp", "HostPort"}]}``; ``address`` is the default of HostIp."""
+    """Convert published ports to docker's form, ``{"80/tcp": [{"HostIp", "HostPort"}]}``.
+
+    ``address`` becomes the ``HostIp`` of a port without a ``host_ip``.
+    """
     result = Keys()
     for port in ports:
         host = {"HostIp": port.get("host_ip") or address, "HostPort": str(port["host_port"])}

@@ -12,8 +12,8 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.format_option import formatted
 from ociruntime.manager.client.http import quoted
-from ociruntime.manager.client.logs import moment
 from ociruntime.manager.client.options import FILTER, FORMAT, SINCE, UNTIL
+from ociruntime.manager.client.since_and_until_options import moment
 from ociruntime.manager.client.template_functions import Keys, Shape
 
 # Filter -> parameter of the API's query.
@@ -115,7 +115,7 @@ def formatted_event(event: dict[str, Any], form: str) -> str:
 
 
 def shape(event: dict[str, Any]) -> Shape:
-    """Return an event as data for templates, with the field names of docker and of ocid."""
+    """Return an event as data for ``--format``, with the field names of docker and of ocid."""
     from datetime import datetime
 
     attributes = event["attributes"]

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ociruntime.base.errors import UsageError
-from ociruntime.commandline.formats import aligned, tabbed
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.tables_and_times import aligned, tabbed
 from ociruntime.manager.client.template_functions import HEADER_FUNCTIONS, Keys, Shape
 
 Row: TypeAlias = dict[str, Any]
@@ -83,7 +83,7 @@ def _template_table(rows: Sequence[Row], text: str, titles: Mapping[str, str]) -
 
 
 class _Header(Keys):
-    """The data with which a template prints a table's header: each field's value is its title."""
+    """The data for a template that prints a table's header: the value of a field is its title."""
 
     def __missing__(self, name: str) -> object:
         return _title_of_label if name == "Label" else title(name)
@@ -98,7 +98,11 @@ def _title_of_label(name: str) -> str:
 
 
 def marked(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return a copy of the JSON document ``value`` with the objects in ``_FREE`` as ``Keys``."""
+    """Return a copy of the JSON document ``value`` for a template.
+
+    Objects whose keys users choose become ``Keys``: those whose name, such as ``labels``, is in
+    ``_FREE``.
+    """
     if isinstance(value, Shape):
         return Shape(value, marked(value.own), value.methods)
     if isinstance(value, list):

@@ -59,7 +59,10 @@ class Answer:
         return self.status == _SWITCHED
 
     def whole(self) -> bytes:
-        """Return the answer's body.  Raises OSError, RuntimeFailure if the body is truncated."""
+        """Return the answer's body.
+
+        Raises OSError if the connection fails, RuntimeFailure if the body is truncated.
+        """
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
@@ -76,7 +79,10 @@ class Answer:
                 yield piece
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines of the answer's body as they arrive, without newlines."""
+        """Yield the lines of the answer's body as they arrive, without newlines.
+
+        Raises OSError if the connection fails, RuntimeFailure if the body is truncated.
+        """
         incomplete = b""
         for piece in self.pieces():
             *full, incomplete = (incomplete + piece).split(b"\n")
@@ -134,7 +140,7 @@ def status_of(line: str) -> int:
 
 
 def request(method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
-    """Return an HTTP/1.1 request with ``body`` as bytes."""
+    """Return a whole HTTP/1.1 request, header and body, as bytes."""
     lines = [f"{method} {path} HTTP/1.1", "Host: ocid"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1") + body
@@ -148,7 +154,7 @@ def quoted(text: str) -> str:
 
 
 def chunked_request(method: str, path: str) -> bytes:
-    """Return the header of an HTTP/1.1 request as bytes; its body is sent with ``ChunkedBody``."""
+    """Return the header of an HTTP/1.1 request whose body is then sent with ``ChunkedBody``."""
     lines = [f"{method} {path} HTTP/1.1", "Host: ocid", "Connection: close"]
     lines += ["Content-Type: application/x-tar", "Transfer-Encoding: chunked"]
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
@@ -166,11 +172,11 @@ class ChunkedBody:
         self._socket = socket
 
     def write(self, data: bytes) -> int:
-        """Send ``data`` as one chunk of the body.  Raises OSError."""
+        """Send ``data`` as one chunk of the body.  Raises OSError if the connection fails."""
         if data:  # an empty chunk would end the body
             self._socket.sendall(b"%x\r\n%b\r\n" % (len(data), bytes(data)))
         return len(data)
 
     def close(self) -> None:
-        """Send the empty chunk that ends the body.  Raises OSError."""
+        """Send the empty chunk that ends the body.  Raises OSError if the connection fails."""
         self._socket.sendall(b"0\r\n\r\n")

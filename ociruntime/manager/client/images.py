@@ -10,14 +10,15 @@ from typing import Any
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import ago, aligned, date
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.commandline.tables_and_times import ago, aligned, date
 from ociruntime.manager.client import docker_inspect
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import FAILED, each, is_confirmed
+from ociruntime.manager.client.filter_option import as_lists
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.inspect import show_each
 from ociruntime.manager.client.new_container import absolute_image
@@ -29,7 +30,7 @@ from ociruntime.manager.client.options import (
     NO_LEGEND,
     QUIET,
 )
-from ociruntime.manager.client.ps import SHORT_ID, as_lists, seconds
+from ociruntime.manager.client.ps import SHORT_ID, seconds
 from ociruntime.manager.client.pull_progress import pulled
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape
@@ -53,7 +54,10 @@ UNUSED = "images that no container uses"
 
 
 def run_images(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of the images, with a row for each name.  Raises UsageError."""
+    """Print a table of the images, with a row for each name.
+
+    Raises UsageError for an invalid option.
+    """
     patterns = arguments.positional
     filters = as_lists(arguments.list("filter"), ("reference", "dangling"))
     images = matching(connection.get(resource("images")), patterns, filters)
@@ -124,7 +128,10 @@ _FIELD_TITLES = {"ID": "IMAGE ID", "CreatedSince": "CREATED", "CreatedAt": "CREA
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return an image as data for templates, with the field names of docker and of ocid."""
+    """Return an image as data for ``--format``, with the field names of docker and of ocid.
+
+    ``shown`` is the image's JSON with values formatted for ``images``.
+    """
     name = shown["name"]
     members = {
         "CreatedAt": date(shown["import_time"]),
@@ -189,7 +196,10 @@ def image_details(connection: Connection, text: str) -> dict[str, Any]:
 
 
 def run_image_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print images as JSON; return 1 if an image is not found.  Raises UsageError."""
+    """Print images as JSON; return 1 if an image is not found.
+
+    Raises UsageError for an invalid option.
+    """
     return show_each(arguments, lambda text: docker_inspect.image(image_details(connection, text)))
 
 
@@ -202,7 +212,10 @@ def run_tag(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_save(connection: Connection, arguments: Arguments) -> int:
-    """Write an image as a tar archive to a file or standard output.  Raises UsageError."""
+    """Write an image as a tar archive to a file or standard output.
+
+    Raises UsageError for an invalid option.
+    """
     ref = absolute_image(arguments.positional[0], os.getcwd())
     path = resource("images", ref, "archive")
     return save_stream("save", connection, path, arguments.text("output"))
@@ -238,7 +251,11 @@ def save_stream(command: str, connection: Connection, path: str, output: str) ->
 
 
 def _write_file(path: str, pieces: Iterator[bytes]) -> None:
-    """Write ``pieces`` to a temporary file, then rename it to ``path``.  Raises OSError."""
+    """Write ``pieces`` to a temporary file, then rename it to ``path``.
+
+    Removes the temporary file after an error.  Raises OSError if it cannot be written or renamed,
+    and the errors of ``pieces``.
+    """
     partial = f"{path}.partial-{os.getpid()}"
     try:
         with open(partial, "xb") as file:
@@ -282,7 +299,10 @@ def _load(connection: Connection, path: str, arguments: Arguments) -> int:
 
 
 def run_history(connection: Connection, arguments: Arguments) -> int:
-    """Print the build steps of an image, newest first.  Raises UsageError."""
+    """Print the build steps of an image, newest first.
+
+    Raises UsageError for an invalid option.
+    """
     details = image_details(connection, arguments.positional[0])
     full, human = arguments.flag("no-trunc"), arguments.flags.get("human", True)
     rows = steps(details, time.time(), full=full, human=human)

@@ -35,7 +35,7 @@ def run_inspect(connection: Connection, arguments: Arguments) -> int:
     images: dict[str, Record | None] = {}
 
     def described(record: Record) -> Shape:
-        """Return a container in the form of docker, with its image's settings if it has any."""
+        """Return a container in docker's form, with the settings of its image if that exists."""
         image_id = (record.get("details") or {}).get("image_id") or ""
         if image_id and image_id not in images:
             try:
@@ -61,9 +61,11 @@ _NOT_FOUND = (400, 404)  # HTTP statuses for an object that does not exist or an
 
 
 def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
-    """Call ``getters`` in order; return the first object that has the name ``ref``.
+    """Return the object with the name or id ``ref``, whatever its kind.
 
-    Raises RuntimeFailure if no object has this name, HostError if the daemon cannot be reached.
+    ``getters`` maps each kind, such as "container", to a function that returns the object of that
+    kind with a given name.  The first function that finds an object decides.  Raises
+    RuntimeFailure if no object has this name, HostError if the daemon cannot be reached.
     """
     for get in getters.values():
         try:

@@ -1,4 +1,4 @@
-"""The options of ``run`` and ``create`` for limits, kernel settings, devices and namespaces."""
+"""The options of ``run`` and ``create`` for namespaces, devices, privileges and kernel settings."""
 
 from __future__ import annotations
 
@@ -8,56 +8,10 @@ from ociruntime.base.errors import UsageError
 from ociruntime.commandline import container_values
 from ociruntime.commandline.options import Option
 from ociruntime.commandline.parser import Arguments
-from ociruntime.commandline.sizes import byte_count
 
 Spec: TypeAlias = dict[str, Any]
 
 ISOLATION_OPTIONS = (
-    Option(
-        "memory-swap",
-        "limit of memory and swap together, or -1",
-        "SIZE",
-        details="Requires --memory. -1 means unlimited swap.",
-    ),
-    Option(
-        "memory-reservation",
-        "soft memory limit",
-        "SIZE",
-        details="If the host is short of memory, memory above this limit is reclaimed first.",
-    ),
-    Option(
-        "cpu-quota",
-        "CPU time per period, in microseconds",
-        "MICROSECONDS",
-        kind="number",
-        details="Same limit as --cpus, which is the quota divided by the period.",
-    ),
-    Option(
-        "cpu-period",
-        "period of --cpu-quota (default: 100000)",
-        "MICROSECONDS",
-        kind="number",
-    ),
-    Option("cpuset-cpus", "CPUs to run on: 0-2,7", "LIST"),
-    Option("cpuset-mems", "memory nodes to use: 0,1", "LIST"),
-    Option(
-        "tmpfs",
-        "mount a tmpfs",
-        "DIR[:OPTION,...]",
-        kind="list",
-        details=(
-            "Files are kept in memory and lost when the container stops. The default options "
-            "nosuid, nodev and noexec are overridden by suid, dev and exec. size=64m and mode=1777 "
-            "set the size and the mode. Same as --mount type=tmpfs,target=DIR,tmpfs-size=64m."
-        ),
-    ),
-    Option(
-        "ulimit",
-        "set a resource limit of processes",
-        "NAME=SOFT[:HARD]",
-        kind="list",
-        details="For example nofile=1024:4096; -1 means unlimited. For NAME, see setrlimit(2).",
-    ),
     Option("pid", "PID namespace", "private|host", completed=False),
     Option("uts", "UTS namespace", "private|host", completed=False),
     Option("domainname", "NIS domain name of the container", "NAME"),
@@ -110,26 +64,17 @@ def isolation_of(arguments: Arguments) -> Spec:
 
     Raises UsageError for an invalid value.
     """
-    spec: Spec = {
-        member: [parse(text, f"--{option}") for text in arguments.list(option)]
-        for option, (member, parse) in _PARSED.items()
-    }
-    spec["privileged"] = arguments.flag("privileged")
-    spec["tmpfs"] += [tmpfs_mount(text) for text in arguments.list("mount") if is_tmpfs(text)]
+    spec: Spec = {"privileged": arguments.flag("privileged")}
+    spec["devices"] = [container_values.device(one, "--device") for one in arguments.list("device")]
     pairs = [container_values.pair(text, "--sysctl") for text in arguments.list("sysctl")]
     spec["sysctls"] = dict(pairs)
-    for option in ("memory-swap", "memory-reservation"):
-        if text := arguments.text(option):
-            spec[option.replace("-", "_")] = byte_count(text, option)
-    for option in ("cpu-quota", "cpu-period"):
-        spec[option.replace("-", "_")] = max(arguments.number(option), 0)
-    for option in ("cpuset-cpus", "cpuset-mems", "domainname", "platform"):
-        spec[option.replace("-", "_")] = arguments.text(option)
+    for option in ("domainname", "platform"):
+        spec[option] = arguments.text(option)
     for option in _POSSIBLE:
         value = _one_of(arguments, option)
         if option not in _FIXED:
             spec[option] = value
-    # Docker treats an option that is 0, an empty string or a negative time as not set.
+    # Docker treats an option that is an empty string as not set.
     return {member: value for member, value in spec.items() if value}
 
 
@@ -164,40 +109,3 @@ _REASONS = {
     ("log-driver", "journald"): "logs are files; see ocictl logs",
     ("log-driver", "syslog"): "logs are files; see ocictl logs",
 }
-# Option -> (member of the create request, function that parses a value).
-_PARSED = {
-    "tmpfs": ("tmpfs", container_values.tmpfs),
-    "ulimit": ("ulimits", container_values.ulimit),
-    "device": ("devices", container_values.device),
-}
-# Key of --mount type=tmpfs -> mount option of tmpfs(5).
-_TMPFS_KEYS = {"tmpfs-size": "size", "tmpfs-mode": "mode"}
-
-
-def is_tmpfs(text: str) -> bool:
-    """Return whether ``text``, a value of ``--mount``, contains ``type=tmpfs``."""
-    return "type=tmpfs" in text.split(",")
-
-
-def tmpfs_mount(text: str) -> dict[str, Any]:
-    """Parse a value of ``--mount`` like ``type=tmpfs,target=/run,tmpfs-size=64m``.
-
-    Returns an entry of the create request's ``tmpfs``.  Raises UsageError for an invalid value.
-    """
-    target, options = "", []
-    for word in text.split(","):
-        key, equals, value = word.partition("=")
-        if key in _TMPFS_KEYS and equals:
-            options.append(f"{_TMPFS_KEYS[key]}={value}")
-        elif key in ("ro", "readonly"):
-            options += ["ro"] if not equals or value in ("true", "1") else []
-        elif key in ("target", "dst", "destination"):
-            target = value
-        elif key in _TMPFS_KEYS:
-            raise UsageError(f'--mount: key "{key}" requires a value', f"use {key}=VALUE")
-        elif key != "type":
-            known = ", ".join(("target", "readonly", *_TMPFS_KEYS))
-            raise UsageError(f'--mount: unknown key "{key}" for type=tmpfs', f"supported: {known}")
-    if not target:
-        raise UsageError(f'--mount: target is missing in "{text}"')
-    return {**container_values.tmpfs(target, "--mount"), "options": options}

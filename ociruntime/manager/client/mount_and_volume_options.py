@@ -1,4 +1,4 @@
-"""The options ``--volume``, ``--mount`` and ``--volumes-from`` of a new container."""
+"""The options ``--volume``, ``--mount``, ``--tmpfs`` and ``--volumes-from`` of a new container."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 from typing import Any, TypeAlias
 
 from ociruntime.base.errors import UsageError
+from ociruntime.commandline import container_values
 from ociruntime.commandline.options import Option
 from ociruntime.commandline.parser import Arguments
-from ociruntime.manager.client.isolation_options import is_tmpfs
 
 Mount: TypeAlias = dict[str, Any]
 
@@ -38,6 +38,17 @@ MOUNT_OPTIONS = (
             "readonly or ro, volume-nocopy, bind-propagation, tmpfs-size, tmpfs-mode. Quote a "
             "pair that contains a comma: "
             "'\"source=/a,b\",target=/c'."
+        ),
+    ),
+    Option(
+        "tmpfs",
+        "mount a tmpfs",
+        "DIR[:OPTION,...]",
+        kind="list",
+        details=(
+            "Files are kept in memory and lost when the container stops. The default options "
+            "nosuid, nodev and noexec are overridden by suid, dev and exec. size=64m and mode=1777 "
+            "set the size and the mode. Same as --mount type=tmpfs,target=DIR,tmpfs-size=64m."
         ),
     ),
     Option(
@@ -76,19 +87,24 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "bind-propagation": ("bind",),
     "volume-nocopy": ("volume",),
 }
+# Key of --mount type=tmpfs -> mount option of tmpfs(5).
+_TMPFS_KEYS = {"tmpfs-size": "size", "tmpfs-mode": "mode"}
 _FLAGS = {"readonly": "read_only", "volume-nocopy": "no_copy"}
 _BOOLEANS = {"true": True, "1": True, "": True, "false": False, "0": False}
 
 
 def mounts(arguments: Arguments, directory: str) -> dict[str, Any]:
-    """Return the members of a create request for --volume, --mount and --volumes-from.
+    """Return the members of a create request that ``MOUNT_OPTIONS`` set.
 
     Resolves relative paths in ``directory``.  Raises UsageError for an invalid value.
     """
     own = [volume(text, directory) for text in arguments.list("volume")]
     own += [mount(text, directory) for text in arguments.list("mount") if not is_tmpfs(text)]
+    tmpfs = [container_values.tmpfs(text, "--tmpfs") for text in arguments.list("tmpfs")]
+    tmpfs += [tmpfs_mount(text) for text in arguments.list("mount") if is_tmpfs(text)]
     others = [volumes_from(text) for text in arguments.list("volumes-from")]
-    return ({"volumes": own} if own else {}) | ({"volumes_from": others} if others else {})
+    members = {"volumes": own, "tmpfs": tmpfs, "volumes_from": others}
+    return {member: values for member, values in members.items() if values}
 
 
 def volume(text: str, directory: str) -> Mount:
@@ -146,6 +162,35 @@ def mount(text: str, directory: str) -> Mount:
     return {**made, "target": _target(keys["target"])}
 
 
+def is_tmpfs(text: str) -> bool:
+    """Return whether ``text``, a value of ``--mount``, contains ``type=tmpfs``."""
+    return "type=tmpfs" in text.split(",")
+
+
+def tmpfs_mount(text: str) -> dict[str, Any]:
+    """Parse a value of ``--mount`` like ``type=tmpfs,target=/run,tmpfs-size=64m``.
+
+    Returns an entry of the create request's ``tmpfs``.  Raises UsageError for an invalid value.
+    """
+    target, options = "", []
+    for word in text.split(","):
+        key, equals, value = word.partition("=")
+        if key in _TMPFS_KEYS and equals:
+            options.append(f"{_TMPFS_KEYS[key]}={value}")
+        elif key in ("ro", "readonly"):
+            options += ["ro"] if not equals or value in ("true", "1") else []
+        elif key in ("target", "dst", "destination"):
+            target = value
+        elif key in _TMPFS_KEYS:
+            raise UsageError(f'--mount: key "{key}" requires a value', f"use {key}=VALUE")
+        elif key != "type":
+            known = ", ".join(("target", "readonly", *_TMPFS_KEYS))
+            raise UsageError(f'--mount: unknown key "{key}" for type=tmpfs', f"supported: {known}")
+    if not target:
+        raise UsageError(f'--mount: target is missing in "{text}"')
+    return {**container_values.tmpfs(target, "--mount"), "options": options}
+
+
 def volumes_from(text: str) -> Mount:
     """Parse a value of ``--volumes-from`` like ``web`` or ``web:ro``.
 
@@ -174,7 +219,7 @@ def _boolean(key: str, value: str) -> bool:
 
 
 def _origin(source: str, directory: str) -> Mount:
-    """Return a writable mount, without a target, of ``source``.
+    """Return the mount of ``source``: it is writable, and its target is still missing.
 
     ``source`` is a path on the host, the name of a volume, or "" for an anonymous volume.
     """

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
-from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.tables_and_times import tabbed
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import is_confirmed, remove_each
 from ociruntime.manager.client.docker_inspect import network
+from ociruntime.manager.client.filter_option import as_query
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.inspect import show_each
 from ociruntime.manager.client.new_container import labels_of
 from ociruntime.manager.client.options import FILTER, FORCE, FORMAT, INSPECT_FORMAT, NO_LEGEND
-from ociruntime.manager.client.ps import as_query
 from ociruntime.manager.client.refused_options import refused
 
 _TITLES = ["NAME", "DRIVER", "SUBNET", "CONTAINERS"]
@@ -24,7 +24,10 @@ _LISTS = {"subnet": "subnets", "gateway": "gateways"}
 
 
 def run_create(connection: Connection, arguments: Arguments) -> int:
-    """Create a network and print its name.  Raises UsageError."""
+    """Create a network and print its name.
+
+    Raises UsageError for an invalid option.
+    """
     if (driver := arguments.text("driver", "bridge")) != "bridge":
         raise UsageError(f'--driver: unknown driver "{driver}"', "supported: bridge")
     body: dict[str, object] = {"name": arguments.positional[0]}
@@ -36,7 +39,10 @@ def run_create(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_ls(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of the networks.  Raises UsageError."""
+    """Print a table of the networks.
+
+    Raises UsageError for an invalid option.
+    """
     query = as_query(arguments.list("filter"), _FILTERS)
     networks = connection.get(resource("networks", filters=query))
     if form := chosen(arguments):
@@ -54,7 +60,10 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print networks as JSON; return 1 if a network is not found.  Raises UsageError."""
+    """Print networks as JSON; return 1 if a network is not found.
+
+    Raises UsageError for an invalid option.
+    """
     return show_each(arguments, lambda name: network(connection.get(resource("networks", name))))
 
 

@@ -11,9 +11,10 @@ from ociruntime.commandline.options import Option
 from ociruntime.commandline.output import tell
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
-from ociruntime.commandline.sizes import byte_count, milli_cpus
+from ociruntime.commandline.sizes import byte_count
 from ociruntime.manager.client.connection import Connection, DaemonError, resource
 from ociruntime.manager.client.isolation_options import ISOLATION_OPTIONS, isolation_of
+from ociruntime.manager.client.limit_options import LIMIT_OPTIONS, limits_of
 from ociruntime.manager.client.mount_and_volume_options import MOUNT_OPTIONS, mounts
 from ociruntime.manager.client.option_names_in_errors import with_option
 
@@ -81,12 +82,8 @@ SPEC_OPTIONS = (
     Option("dns-option", "set an option of resolv.conf", "OPTION", kind="list"),
     Option("dns-opt", value="OPTION", kind="list"),
     Option("add-host", "add a line to /etc/hosts", "NAME:IP", kind="list"),
-    Option("memory", "memory limit", "SIZE", short="m"),
+    *LIMIT_OPTIONS,
     Option("shm-size", "size of /dev/shm (default: 64m)", "SIZE"),
-    Option("cpus", "number of CPUs: 0.5, 2", "N"),
-    Option("cpu-shares", "relative share of CPU time", "N", kind="number", short="c"),
-    Option("pids-limit", "maximum number of processes", "N", kind="number"),
-    Option("oom-score-adj", "OOM score adjustment (-1000 to 1000)", "N", kind="number"),
     Option("ipc", "IPC namespace", "private|host", kind="choice"),
     Option("group-add", "add a supplementary group", "GID", kind="list"),
     Option("cap-add", "add a capability", "CAP", kind="list"),
@@ -208,7 +205,10 @@ def _invalid_port(text: str) -> UsageError:
 
 
 def extra_host(text: str) -> dict[str, str]:
-    """Parse a value of ``--add-host`` like ``db:10.0.0.2`` or ``db:::1``.  Raises UsageError."""
+    """Parse a value of ``--add-host`` like ``db:10.0.0.2`` or ``db:::1``.
+
+    Raises UsageError if it is invalid.
+    """
     name, colon, address = text.partition(":")
     if not (name and colon and address):
         raise UsageError(f'--add-host: invalid host "{text}"', "use NAME:IP")
@@ -241,7 +241,10 @@ def security(text: str) -> dict[str, Any]:
 
 
 def group(text: str) -> int:
-    """Parse a value of ``--group-add``, a numeric GID.  Raises UsageError."""
+    """Parse a value of ``--group-add``, a numeric GID.
+
+    Raises UsageError if it is invalid.
+    """
     if not (text.isascii() and text.isdigit() and len(text) < 11):
         raise UsageError(
             f'--group-add: "{text}" is not a numeric GID', "group names are not supported"
@@ -250,7 +253,10 @@ def group(text: str) -> int:
 
 
 def restart_policy(text: str) -> dict[str, Any]:
-    """Parse a value of ``--restart`` like ``on-failure:3``.  Raises UsageError."""
+    """Parse a value of ``--restart`` like ``on-failure:3``.
+
+    Raises UsageError if it is invalid.
+    """
     name, colon, digits = text.partition(":")
     counted = name == "on-failure" and digits.isascii() and digits.isdigit() and len(digits) < 10
     if name not in _POLICIES or (colon and not counted):
@@ -264,8 +270,8 @@ def restart_policy(text: str) -> dict[str, Any]:
 def absolute_image(image: str, directory: str) -> str:
     """Return the image reference ``image`` with a relative path resolved in ``directory``.
 
-    ocid runs in another directory, so it needs absolute paths.  Raises UsageError if the path would
-    be ambiguous.
+    ocid runs in another directory, so it needs absolute paths.  Raises UsageError if
+    ``directory`` contains a colon that would begin the tag.
     """
     form, colon, path = image.partition(":")
     if not colon:
@@ -303,19 +309,15 @@ _LISTS = {
     "cap-drop": "cap_drop",
     "insecure": "insecure",
 }
-_NUMBERS = {
-    "pids-limit": "pids_limit",
-    "stop-timeout": "stop_timeout",
-    "cpu-shares": "cpu_shares",
-    "oom-score-adj": "oom_score_adj",
-}
+_NUMBERS = {"stop-timeout": "stop_timeout"}
 _FLAGS = {"read-only": "read_only", "tty": "tty", "interactive": "stdin", "rm": "auto_remove"}
 
 
 def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
     """Create a container from the options of ``run``; return ocid's answer.
 
-    Raises UsageError, HostError if the file of ``--cidfile`` cannot be written.
+    Raises UsageError for an invalid option, HostError if the file of ``--cidfile`` cannot be
+    written, and the errors of ``Connection``.
     """
     command = list(arguments.positional)
     rootfs = arguments.text("rootfs")
@@ -404,6 +406,7 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     spec.update({_NUMBERS[name]: n for name, n in arguments.numbers.items() if name in _NUMBERS})
     spec.update({_FLAGS[name]: True for name in _FLAGS if arguments.flag(name)})
     spec.update(_parsed(arguments))
+    spec.update(limits_of(arguments))
     spec.update(isolation_of(arguments))
     return spec
 
@@ -427,12 +430,8 @@ def _parsed(arguments: Arguments) -> Spec:
         spec["labels"] = labels
     user, _, primary = arguments.text("user").partition(":")
     spec.update({key: text for key, text in (("user", user), ("group", primary)) if text})
-    if memory := arguments.text("memory"):
-        spec["memory"] = byte_count(memory, "memory")
     if shared := arguments.text("shm-size"):
         spec["shm_size"] = byte_count(shared, "shm-size")
-    if cpus := arguments.text("cpus"):
-        spec["cpus"] = milli_cpus(cpus, "--cpus") / 1000
     if restart := arguments.text("restart"):
         spec["restart_policy"] = restart_policy(restart)
     if signal := arguments.text("stop-signal"):
@@ -454,7 +453,10 @@ def labels_of(values: list[str]) -> dict[str, str]:
 
 
 def _network(arguments: Arguments) -> Spec:
-    """Return the members of a create request for networks and ports.  Raises UsageError."""
+    """Return the members of a create request for networks and ports.
+
+    Raises UsageError for an invalid option.
+    """
     spec: Spec = {}
     if network := arguments.text("network") or arguments.text("net"):
         if network.startswith("container:"):

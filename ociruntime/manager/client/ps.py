@@ -1,56 +1,24 @@
-"""``ocictl ps``: the table of containers, and the filters of all list commands."""
+"""``ocictl ps``: the table of containers."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import ago, aligned, brief, date, fitted, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.commandline.tables_and_times import ago, aligned, brief, date, fitted, tabbed
 from ociruntime.manager.client.connection import Connection, resource
+from ociruntime.manager.client.filter_option import as_query
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.options import FILTER, FORMAT, NO_LEGEND, QUIET
 from ociruntime.manager.client.template_functions import Pairs, Shape
 
 Record: TypeAlias = dict[str, Any]
-
-# Filter in docker -> filter in ocid (_FILTERS of manager/containers/manager.py), if they differ.
-_RENAMED = {"ancestor": "image"}
-
-
-def as_query(filters: Sequence[str], known: Sequence[str]) -> str | None:
-    """Convert values ``KEY=VALUE`` of ``--filter`` to a JSON object of lists; None if empty.
-
-    ``known`` lists the valid keys.  Raises UsageError for an unknown key or a missing value.
-    """
-    import json
-
-    lists = as_lists(filters, known)
-    return json.dumps(lists) if lists else None
-
-
-def as_lists(filters: Sequence[str], known: Sequence[str]) -> dict[str, list[str]]:
-    """Convert values ``KEY=VALUE`` of ``--filter`` to ``{key: [values]}``.
-
-    ``known`` lists the valid keys.  Raises UsageError for an unknown key or a missing value.
-    """
-    lists: dict[str, list[str]] = {}
-    for text in filters:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f'--filter: the filter "{text}" has no value', "use KEY=VALUE")
-        if key not in known:
-            hint = f"supported: {', '.join(known)}"
-            raise UsageError(f'--filter: unknown filter "{key}"', hint)
-        lists.setdefault(_RENAMED.get(key, key), []).append(value)
-    return lists
-
 
 TITLES = ["CONTAINER ID", "IMAGE", "COMMAND", "CREATED", "STATUS", "PORTS", "NAMES"]
 SHORT_ID = 12  # digits
@@ -88,7 +56,7 @@ _STATES = {"stopped": "exited", "unknown": "dead", "corrupt": "dead"}  # ocid ->
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return a container as data for templates, with the field names of docker and of ocid.
+    """Return a container as data for ``--format``, with the field names of docker and of ocid.
 
     ``shown`` is the result of ``row``.
     """
@@ -120,7 +88,10 @@ def networks(spec: dict[str, Any]) -> str:
 
 
 def cells(shown: dict[str, Any]) -> list[str]:
-    """Return a container's row in the table: the cells for ``TITLES``."""
+    """Return a container's row in the table: the cells in the order of ``TITLES``.
+
+    ``shown`` is the result of ``row``.
+    """
     names = ("id", "image", "command", "created", "status", "ports", "names")
     return [plain(shown[name]) for name in names]
 
@@ -177,7 +148,10 @@ FILTERS = ("id", "name", "status", "label", "ancestor", "exited", "network")
 
 
 def run_ps(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of containers, newest first.  Raises UsageError."""
+    """Print a table of containers, newest first.
+
+    Raises UsageError for an invalid option.
+    """
     last = arguments.number("last", 1 if arguments.flag("latest") else 0)
     if "last" in arguments.numbers and last < 1:
         raise UsageError(f"--last: must be 1 or more, not {last}")

@@ -195,7 +195,10 @@ def _try(act: Callable[..., object], *args: object) -> None:
 
 
 def run_create(connection: Connection, arguments: Arguments) -> int:
-    """Create a container and print its id.  Raises UsageError."""
+    """Create a container and print its id.
+
+    Raises UsageError for an invalid option.
+    """
     return write(f"{created(connection, arguments)['id']}\n")
 
 

@@ -6,11 +6,11 @@ import os
 import time
 from typing import Any, TypeAlias
 
-from ociruntime.commandline.formats import aligned
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.commandline.tables_and_times import aligned
 from ociruntime.manager.client.connection import Connection, DaemonError, container, resource
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.options import FORMAT
@@ -80,7 +80,7 @@ class Meter:
 def run_stats(connection: Connection, arguments: Arguments) -> int:
     """Print the resource usage of containers, refreshed at a terminal until interrupted.
 
-    Raises UsageError.
+    Raises UsageError for an invalid option.
     """
     meter = Meter(connection, arguments.positional)
     form = chosen(arguments)
@@ -115,13 +115,13 @@ _FIELD_TITLES = {**dict(zip(_FIELDS, TITLES, strict=True)), "Container": "CONTAI
 
 
 def shape(sample: Record) -> Shape:
-    """Return a sample as data for templates, with the field names of docker and of ocid."""
+    """Return a sample as data for ``--format``, with the field names of docker and of ocid."""
     members = dict(zip(_FIELDS, cells(sample), strict=True))
     return Shape({**members, "Container": sample["id"]}, sample)
 
 
 def cells(sample: Record) -> list[str]:
-    """Return a container's row in the table: the cells for ``TITLES``."""
+    """Return a container's row in the table: the cells in the order of ``TITLES``."""
     memory, limit = sample["memory"], sample["memory_limit"]
     return [
         sample["id"][:SHORT_ID],

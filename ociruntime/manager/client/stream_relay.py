@@ -112,7 +112,11 @@ class Session:
         return SIGPIPE_STATUS if code == _OUTPUT_CLOSED else code
 
     def _relay(self, awake: int) -> int:
-        """Relay in a poll(2) loop; ``awake`` becomes readable after a signal was handled."""
+        """Relay the streams in a poll(2) loop until the program exits; return its exit code.
+
+        Returns DETACHED if the user detaches, ``_OUTPUT_CLOSED`` if standard output is closed.
+        ``awake`` is a descriptor that becomes readable when a signal has been handled.
+        """
         ours = self._socket.fileno()
         code = self._take(self._early)
         while code is None:

@@ -7,11 +7,11 @@ from typing import Any
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import ago, aligned, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.commandline.tables_and_times import ago, aligned, tabbed
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import (
     FAILED,
@@ -30,7 +30,10 @@ _TITLES = ["UUID", "STATE", "CREATED", "APPS", "CONTAINER"]
 
 
 def run_pod_ls(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of all pods.  Raises UsageError."""
+    """Print a table of all pods.
+
+    Raises UsageError for an invalid option.
+    """
     pods = connection.get(resource("pods"))
     if form := chosen(arguments):
         return write(formatted(pods, form))
@@ -45,7 +48,10 @@ def run_pod_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_pod_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop pods, wait for their exit, and print the given UUIDs.  Raises UsageError."""
+    """Stop pods, wait for their exit, and print the given UUIDs.
+
+    Raises UsageError for an invalid option.
+    """
     body = stop_timeout(arguments)
     return each(
         arguments.positional, lambda uuid: connection.post(resource("pods", uuid, "stop"), body)
@@ -58,7 +64,10 @@ def run_pod_rm(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_info(connection: Connection, arguments: Arguments) -> int:
-    """Print the daemon's and the host's properties, one on each line.  Raises UsageError."""
+    """Print the daemon's and the host's properties, one on each line.
+
+    Raises UsageError for an invalid option.
+    """
     facts = connection.get(resource("info"))
     if form := chosen(arguments):
         return write(formatted([facts if form == "json" else _info_shape(facts)], form))
@@ -66,7 +75,7 @@ def run_info(connection: Connection, arguments: Arguments) -> int:
 
 
 def _info_shape(facts: dict[str, Any]) -> Shape:
-    """Return the daemon's properties as data for templates, with the field names of docker."""
+    """Return the daemon's properties as data for ``--format``, with docker's field names."""
     members = {
         "ServerVersion": facts["version"],
         "Containers": facts["containers"],
@@ -84,7 +93,10 @@ def _info_shape(facts: dict[str, Any]) -> Shape:
 
 
 def _version_shape(facts: dict[str, str]) -> Shape:
-    """Return the versions as data for templates; ``Server`` is None if ocid is not running."""
+    """Return the versions of ocictl and ocid as data for ``--format``, with docker's field names.
+
+    ``Server`` is None if ocid is not running.
+    """
     members: dict[str, Any] = {"Client": {"Version": facts["ocictl"], "Os": "linux"}}
     members["Server"] = None
     if "ocid" in facts:
@@ -102,7 +114,10 @@ _SPACE_NAMES = {"images": "Images", "containers": "Containers", "volumes": "Loca
 
 
 def run_system_df(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of the disk usage of images, containers and volumes.  Raises UsageError."""
+    """Print a table of the disk usage of images, containers and volumes.
+
+    Raises UsageError for an invalid option.
+    """
     summaries = connection.get(resource("system", "df"))
     rows = []
     for kind, summary in summaries.items():
@@ -124,7 +139,7 @@ def run_system_df(connection: Connection, arguments: Arguments) -> int:
 def run_version(connection: Connection, arguments: Arguments) -> int:
     """Print the versions of ocictl and ocid; return 1 if ocid is not running.
 
-    Raises UsageError.
+    Raises UsageError for an invalid option.
     """
     facts = {"ocictl": __version__}
     status = 0

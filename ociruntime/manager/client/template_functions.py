@@ -67,7 +67,7 @@ class Shape(dict[str, Any]):
 
 
 class WrongArgument(Exception):
-    """An invalid argument of a template function; the message is the reason."""
+    """A template has called a function with an invalid argument; the message is the reason."""
 
 
 def displayed(value: object) -> str:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import UsageError
-from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.commandline.tables_and_times import tabbed
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import is_confirmed, remove_each
 from ociruntime.manager.client.docker_inspect import volume
+from ociruntime.manager.client.filter_option import as_lists, as_query
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.inspect import show_each
 from ociruntime.manager.client.new_container import labels_of
 from ociruntime.manager.client.options import FILTER, FORCE, FORMAT, INSPECT_FORMAT, NO_LEGEND
-from ociruntime.manager.client.ps import as_lists, as_query
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Pairs, Shape
 
@@ -29,7 +29,10 @@ _QUESTION = "Remove all {kind}volumes that no container uses, with their files?"
 
 
 def run_create(connection: Connection, arguments: Arguments) -> int:
-    """Create a volume, unless it exists, and print its name.  Raises UsageError."""
+    """Create a volume, unless it exists, and print its name.
+
+    Raises UsageError for an invalid option.
+    """
     if (driver := arguments.text("driver", _DRIVER)) != _DRIVER:
         raise UsageError(f'--driver: unknown driver "{driver}"', "supported: local")
     names = arguments.positional
@@ -40,7 +43,10 @@ def run_create(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_ls(connection: Connection, arguments: Arguments) -> int:
-    """Print a table of the volumes.  Raises UsageError."""
+    """Print a table of the volumes.
+
+    Raises UsageError for an invalid option.
+    """
     query = as_query(arguments.list("filter"), _FILTERS)
     volumes = connection.get(resource("volumes", filters=query))
     if form := chosen(arguments):
@@ -56,14 +62,20 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def _listed(record: dict[str, Any]) -> Shape:
-    """Return a volume as data for templates of ``volume ls``; labels print as ``a=1,b=2``."""
+    """Return a volume as data for templates of ``volume ls --format``.
+
+    Its labels print as ``a=1,b=2``.
+    """
     shape = volume(record)
     shape["Labels"] = Pairs(record["labels"])
     return shape
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print volumes as JSON; return 1 if a volume is not found.  Raises UsageError."""
+    """Print volumes as JSON; return 1 if a volume is not found.
+
+    Raises UsageError for an invalid option.
+    """
     return show_each(arguments, lambda name: volume(connection.get(resource("volumes", name))))
 
 
@@ -73,7 +85,10 @@ def run_rm(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_prune(connection: Connection, arguments: Arguments) -> int:
-    """Remove unused volumes; print their names and the freed disk space.  Raises UsageError."""
+    """Remove unused volumes; print their names and the freed disk space.
+
+    Raises UsageError for an invalid option.
+    """
     whole = arguments.flag("all")
     filters = as_lists(arguments.list("filter"), ("label",))
     if not is_confirmed(arguments, _QUESTION.format(kind="" if whole else "anonymous ")):

@@ -14,7 +14,7 @@ CONDITIONS = ("not-running", "next-exit", "removed")
 class Clients:
     """The API clients that are attached to one container, or that wait for its exit or removal.
 
-    A client waits for one of ``CONDITIONS``.
+    ``wait`` and ``notify`` know three conditions: ``not-running``, ``next-exit`` and ``removed``.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Clients:
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Context manager: one more client counts as attached until the context ends."""
+        """Context manager: count one more client as attached until the context ends."""
         self._attached += 1
         try:
             yield
@@ -36,7 +36,10 @@ class Clients:
         return self._attached > 0
 
     async def wait(self, condition: str) -> Answer:
-        """Wait until ``notify`` is called with ``condition``; return the outcome passed to it."""
+        """Wait until ``notify`` is called with ``condition``; return its ``outcome``.
+
+        Raises the error that is passed to ``abandon``, if that is called first.
+        """
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         entry = (condition, future)
         self._waiting.append(entry)
@@ -47,7 +50,7 @@ class Clients:
                 self._waiting.remove(entry)
 
     def notify(self, conditions: tuple[str, ...], outcome: Answer) -> None:
-        """Make every ``wait`` for one of ``conditions`` return ``outcome``."""
+        """Make each pending ``wait`` for one of ``conditions`` return ``outcome``."""
         for entry in [entry for entry in self._waiting if entry[0] in conditions]:
             self._waiting.remove(entry)
             if not entry[1].done():

@@ -119,7 +119,7 @@ class Container:
         return self._services.settings.directory, self.record.pod, APP
 
     def inspect(self) -> Answer:
-        """Return the container's status and configuration: ``container_records.answer``."""
+        """Return the container's status and configuration, see ``container_records.answer``."""
         if self._record is None:
             return container_records.corrupt_answer(self.id, self.damage)
         pending = self._restarts.pending
@@ -127,7 +127,7 @@ class Container:
         return answer | {"status": REMOVING} if self._removing else answer
 
     def volumes(self) -> tuple[list[Answer], list[str]]:
-        """Return (the container's mounts, its anonymous volumes).  Raises NotFound, Conflict."""
+        """Return (mounts, names of the anonymous volumes).  Raises the errors of ``Container``."""
         self._check_present()
         return self.record.spec.get("volumes") or [], self.record.anonymous_volumes
 
@@ -247,10 +247,10 @@ class Container:
             self._publish("pause" if paused else "unpause")
 
     async def wait(self, condition: str) -> Answer:
-        """Wait for one of ``CONDITIONS``; return the latest run's outcome (``LastRun.outcome``).
+        """Wait for ``condition``; return the latest run's outcome, see ``LastRun.outcome``.
 
-        ``not-running`` returns at once if the container is not running.  Raises BadRequest for an
-        unknown condition, ManagerError if the daemon shuts down meanwhile.
+        Conditions: ``not-running`` (returns at once if that is so), ``next-exit``, ``removed``.
+        Raises BadRequest for any other, ManagerError if the daemon shuts down meanwhile.
         """
         if condition not in CONDITIONS:
             hint = f"supported: {', '.join(CONDITIONS)}"
@@ -270,7 +270,7 @@ class Container:
     async def update(self, changes: object) -> None:
         """Change the container's limits and restart policy, also while it is running.
 
-        ``changes``: members of ``spec.CHANGEABLE``.  BadRequest if one is invalid.
+        ``changes`` has members of a spec, see ``changed_spec``.  BadRequest if one is invalid.
         """
         async with self._held():
             pod_status = await self._reconcile()
@@ -283,7 +283,10 @@ class Container:
             self._publish("update")
 
     async def rename(self, name: str) -> None:
-        """Rename the container, also in DNS.  Raises BadRequest for an invalid name, Conflict."""
+        """Rename the container, also in DNS.
+
+        Raises BadRequest for an invalid name, Conflict if the name is in use.
+        """
         check_name("name", name)
         async with self._held():
             record, names, before = self.record, self._services.names, self.name
@@ -316,16 +319,15 @@ class Container:
                 if self._restarts.pending and status == STOPPED:
                     status = RESTARTING
                 if status in (*ACTIVE, UNKNOWN, RESTARTING):
-                    hint = "stop the container first, or use --force"
                     message = f'remove container "{self.name}": its status is "{status}"'
-                    raise Conflict(message, hint)
+                    raise Conflict(message, "stop the container first, or use --force")
             await self.remove_held(volumes=volumes)
 
     # --- common parts of requests ---
 
     @asynccontextmanager
     async def _held(self) -> AsyncIterator[None]:
-        """Context manager: hold the container's lock.  Raises what ``_check_present`` raises."""
+        """Context manager: hold the container's lock.  Raises the errors of ``_check_present``."""
         async with self.lock:
             self._check_present()
             yield
@@ -355,14 +357,13 @@ class Container:
         status = self._status(pod_status)
         pod = self.pod.open()
         if status not in ACTIVE or pod is None:
-            message = f'container "{self.name}" is not running: its status is "{status}"'
-            raise Conflict(message)
+            raise Conflict(f'container "{self.name}" is not running: its status is "{status}"')
         if pod_status.is_ending:
             raise Conflict(f'container "{self.name}" is not running: it has just exited')
         return pod
 
     async def _start(self) -> None:
-        """Start the container; the caller holds its lock.  Raises StartFailed, ManagerError."""
+        """Start the container; the caller holds its lock.  Raises what ``start`` raises."""
         record = self.record
         pod_status = self.pod.status()
         if pod_status.problem:
@@ -484,9 +485,8 @@ class Container:
         self.release()
 
     async def _reconcile(self) -> PodStatus:
-        """Record a new start or exit of the app, with the lock held; return the pod's status."""
-        pod_status = self.pod.status()
-        record = self.record
+        """Record the app's new start or exit; return the pod's status.  The caller has the lock."""
+        pod_status, record = self.pod.status(), self.record
         if pod_status.problem:
             return pod_status
         before = (record.seen_start, record.seen_end)
@@ -531,7 +531,7 @@ class Container:
             self._publish("stop", at=end)
 
     def _follow_up(self, *, at_reload: bool = False) -> None:
-        """After the container's exit, remove it (``--rm``) or apply its restart policy."""
+        """Remove the container, which has exited (``--rm``), or apply its restart policy."""
         record = self.record
         if record.auto_remove:
             self._begin("remove", self._remove_exited())

@@ -47,7 +47,10 @@ class Mounts:
         return [*self.generated, *self.inherited]
 
     def add_anonymous(self, mount: Spec) -> None:
-        """Add ``mount`` with a new anonymous volume, whose name is generated."""
+        """Add a mount of a new anonymous volume, whose name is generated.
+
+        ``mount`` has the other members of the mount, such as ``target``.
+        """
         name = secrets.token_hex(32)
         self.volumes.append({"name": name, **mount})
         self.generated.append(name)
@@ -56,8 +59,10 @@ class Mounts:
 def of_request(spec: Spec, inherit: Inherit) -> Mounts:
     """Return the mounts of a valid spec, without the volumes that its image declares.
 
-    A mount in ``volumes`` overrides a mount from ``volumes_from`` at the same path.  Raises
-    BadRequest if two mounts in ``volumes`` have the same path, and the errors of ``inherit``.
+    A mount in ``volumes`` overrides a mount from ``volumes_from`` at the same path.
+    ``inherit(container)`` returns (mounts, names of anonymous volumes) of a container in
+    ``volumes_from``.  Raises BadRequest if two mounts in ``volumes`` have the same path, and the
+    errors of ``inherit``.
     """
     mounts = Mounts(others=frozenset(clean(other["target"]) for other in spec.get("tmpfs") or ()))
     for index, mount in enumerate(spec.get("volumes") or ()):

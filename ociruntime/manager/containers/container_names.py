@@ -27,7 +27,7 @@ _THINGS = (
 
 
 class Names:
-    """The table of container names and their ids; it includes containers being created."""
+    """The table of container names and ids, also of containers that are being created."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}

@@ -44,7 +44,10 @@ class ContainerPod:
         self._watches: list[int] = []
 
     def open(self) -> Pod | None:
-        """Open and return the pod; None if it does not exist.  Raises RuntimeFailure."""
+        """Open and return the pod; None if it does not exist.
+
+        Raises RuntimeFailure if it cannot be opened.
+        """
         return self._handle.pod()
 
     def status(self) -> PodStatus:
@@ -60,7 +63,10 @@ class ContainerPod:
         self._handle.close()
 
     def watch(self) -> None:
-        """Watch the pod with inotify(7): changes call ``on_change``.  Raises HostError."""
+        """Watch the pod with inotify(7): each change calls ``on_change``.
+
+        Raises HostError if the kernel refuses the watch.
+        """
         pod, watcher = self.open(), self._services.watcher
         if pod is None or watcher is None:
             return
@@ -69,7 +75,11 @@ class ContainerPod:
             self._watches.append(watcher.watch(directory, events, self._on_change))
 
     async def run(self, record: Record) -> None:
-        """Run the pod, with its networks, unless it is running.  Raises ManagerError."""
+        """Run the pod, with its networks, unless it is running.
+
+        If the pod was removed, a new pod replaces it.  Raises ManagerError if the pod cannot be run
+        or replaced.
+        """
         await self.wait_for_end()
         state = self.status().pod_state
         if state == RUNNING:
@@ -81,13 +91,17 @@ class ContainerPod:
     async def wait_for_end(self) -> None:
         """If the app has exited, wait for the pod to exit too; kill the pod after 75 seconds.
 
-        Raises RuntimeFailure if the pod cannot be killed.
+        Returns at once if the app has not exited.  Raises RuntimeFailure if the pod cannot be
+        killed.
         """
         if not await self.has_ended():
             await self.halt()
 
     async def has_ended(self) -> bool:
-        """If the app has exited, wait for the pod to exit too; return False after 75 seconds."""
+        """If the app has exited, wait for the pod to exit too; return False after 75 seconds.
+
+        Returns True if the pod has exited, and at once if the app has not.
+        """
         deadline = asyncio.get_running_loop().time() + _END_TIMEOUT
         while self.status().is_ending:
             if asyncio.get_running_loop().time() > deadline:
@@ -96,27 +110,37 @@ class ContainerPod:
         return True
 
     async def halt(self) -> None:
-        """Kill the pod, if it is running, and wait for its exit.  Raises RuntimeFailure."""
+        """Kill the pod, if it is running, and wait for its exit.
+
+        Raises RuntimeFailure if the pod cannot be killed.
+        """
         if pod := self.open():
             await halt(self._services.programs, pod)
 
     def set_names(self, names: list[str]) -> None:
         """Store the DNS names of this pod on its networks; they take effect at its next run.
 
-        ``names`` is the result of ``container_spec.names_on_networks``.  Raises RuntimeFailure.
+        ``names`` is the result of ``container_spec.names_on_networks``.  Raises RuntimeFailure if
+        they cannot be stored.
         """
         if pod := self.open():
             write_runtime_config(pod, read_runtime_config(pod) | {"net_names": names})
 
     async def settle(self, record: Record) -> None:
-        """Remove a new pod whose UUID a killed daemon did not record.  Raises RuntimeFailure."""
+        """If the marker file ``pod`` exists, remove the pod that it names, then the file.
+
+        The pod of ``record`` is kept.  Raises RuntimeFailure if the pod cannot be removed.
+        """
         store = self._services.store
         if store.has(self._id, POD):
             await self._services.remove_new_pod(self._id, record.pod)
             store.forget(self._id, POD)
 
     async def _renew(self, record: Record) -> None:
-        """Replace the pod with a new pod; the old pod's files are lost.  Raises ManagerError."""
+        """Replace the pod with a new pod; the old pod's files are lost.
+
+        Raises ManagerError if the new pod cannot be created.
+        """
         services = self._services
         before = record.pod
         await self.settle(record)

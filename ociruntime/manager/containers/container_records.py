@@ -277,7 +277,7 @@ class RecordStore:
     def is_empty(self, container_id: str) -> bool:
         """Return whether a container's directory is empty.
 
-        It is if the daemon was killed between mkdir(2) and writing the marker ``creating``.
+        This is so if the daemon was killed between mkdir(2) and writing the marker ``creating``.
         """
         with _failing(f'read directory "{self.path(container_id)}"'):
             return not os.listdir(self.path(container_id))

@@ -255,7 +255,7 @@ def capability(word: str) -> str:
 
 
 def check_signal(where: str, signal: str) -> str:
-    """Return the full name of a signal, such as ``SIGTERM`` for ``15``.  Raises BadRequest."""
+    """Return the full name of a signal: ``SIGTERM`` for ``15``.  BadRequest if it is unknown."""
     requests.signal(where, signal)
     return signal_name(signal)
 
@@ -448,7 +448,7 @@ def _is_local(image: str) -> bool:
 def global_args(
     spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
 ) -> list[str]:
-    """Return the option that disables the checks of ``disabled_checks`` in ``ocipod``."""
+    """Return ``["--insecure-options=..."]`` to disable ``disabled_checks``; [] if none."""
     checks = sorted(disabled_checks(spec, insecure, allowed))
     return [f"--insecure-options={','.join(checks)}"] if checks else []
 

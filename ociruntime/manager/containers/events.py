@@ -46,8 +46,8 @@ def described(record: Record | None, attributes: Event) -> Event:
 def shown(event: Event) -> Event:
     """Return an event as the API sends it: without ``at`` if this attribute is not a time.
 
-    ``at`` tells repeated events from new events.  It is the time of a start or exit; for a creation
-    or removal, it is the container's id.
+    ``at`` serves to distinguish repeated events from new events.  It is the time of a start or
+    exit; for a creation or removal, it is the container's id.
     """
     attributes = event["attributes"]
     if attributes.get("at") != event["id"]:
@@ -70,7 +70,10 @@ class EventBus:
         self._size = 0
 
     def open(self) -> None:
-        """Read the latest events and open the file for appending.  Raises OSError."""
+        """Read the latest events and open the file for appending.
+
+        Raises OSError if the file cannot be read or opened.
+        """
         for path in (f"{self._path}.1", self._path):
             for event in _read(path):
                 self._remember(event)
@@ -97,7 +100,8 @@ class EventBus:
         """Append an event to the log and send it to all subscribers.
 
         Does nothing if the log has an event with the same kind, container and attribute ``at``.  If
-        the event cannot be written, for example because the disk is full, it is still sent.
+        the event cannot be written, for example because the disk is full, it is still sent to the
+        subscribers.
         """
         attributes = attributes or {}
         if self.has(kind, container_id, str(attributes.get("at") or "")):

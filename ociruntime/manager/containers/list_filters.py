@@ -23,9 +23,11 @@ def _any_value(where: str, value: str) -> None:
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter: ``matches(answer, value)`` returns whether an object matches a filter's value.
+    """A kind of filter, such as ``label``, of a list of objects.
 
-    ``check(json_path, value)`` raises BadRequest for an invalid value.
+    ``matches(answer, value)`` returns whether the object whose JSON is ``answer`` matches
+    ``value``, one of the filter's values.  ``check(json_path, value)`` raises BadRequest for an
+    invalid value.
     """
 
     matches: Callable[[Answer, str], bool]
@@ -36,7 +38,10 @@ Table = Mapping[str, Filter]
 
 
 def check_filters(filters: Filters, table: Table) -> None:
-    """Check a client's filters.  Raises BadRequest for an unknown filter or an invalid value."""
+    """Check a client's ``{filter: values}`` against ``table``, the known filters.
+
+    Raises BadRequest for an unknown filter or an invalid value.
+    """
     for name, values in filters.items():
         if name not in table:
             hint = f"supported: {', '.join(table)}"
@@ -46,7 +51,10 @@ def check_filters(filters: Filters, table: Table) -> None:
 
 
 def passes(answer: Answer, filters: Filters, table: Table) -> bool:
-    """Return whether ``answer`` matches at least one value of each filter."""
+    """Return whether an object matches at least one value of each of ``filters``.
+
+    ``answer`` is the object's JSON, ``table`` has the definition of each filter.
+    """
     return all(
         any(table[name].matches(answer, value) for value in values)
         for name, values in filters.items()

@@ -19,25 +19,21 @@ from ociruntime.base.fault_injection import fault
 from ociruntime.base.json_files import now
 from ociruntime.manager.containers import container_names, container_records
 from ociruntime.manager.containers.container import Container
+from ociruntime.manager.containers.container_filters import FILTERS
 from ociruntime.manager.containers.container_mounts import Mounts, add_image, of_request
 from ociruntime.manager.containers.container_records import Answer, Record
-from ociruntime.manager.containers.container_spec import check_spec, networks_of
+from ociruntime.manager.containers.container_spec import check_spec
 from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.manager.containers.events import EventBus, described
-from ociruntime.manager.containers.list_filters import LABEL, NAME, Filter, check_filters, passes
+from ociruntime.manager.containers.list_filters import check_filters, passes
 from ociruntime.manager.containers.networks import Networks, User, publish
 from ociruntime.manager.containers.pod_calls import Programs
 from ociruntime.manager.containers.pod_status import (
     ACTIVE,
     APP,
-    CORRUPT,
     CREATED,
-    PAUSED,
-    REMOVING,
     RESTARTING,
-    RUNNING,
     STOPPED,
-    UNKNOWN,
     PodHandle,
 )
 from ociruntime.manager.containers.shared_services import SharedServices, log
@@ -344,12 +340,12 @@ class Manager:
         BadRequest for an unknown filter or an invalid value.
         """
         filters = filters or {}
-        check_filters(filters, _FILTERS)
+        check_filters(filters, FILTERS)
         answers = [
             answer
             for answer in (container.inspect() for container in self._containers.values())
             if (all or answer["status"] in (*ACTIVE, RESTARTING))
-            and passes(answer, filters, _FILTERS)
+            and passes(answer, filters, FILTERS)
         ]
         return sorted(answers, key=lambda answer: answer["created_at"] or "", reverse=True)
 
@@ -360,41 +356,3 @@ def _warnings(container: Container) -> list[str]:
     if pod is None or not app_entry(read_manifest(pod), APP)["image"].get("healthcheck"):
         return []
     return ["the image's HEALTHCHECK is ignored: health checks are not supported"]
-
-
-# Docker's names for a status, which the table of ``ps`` also prints.
-_SYNONYMS = {"exited": STOPPED, "up": RUNNING}
-_STATUSES = (
-    *(CREATED, RUNNING, PAUSED, STOPPED, RESTARTING, REMOVING, UNKNOWN, CORRUPT),
-    *_SYNONYMS,
-)
-
-
-def _status_word(value: str) -> str:
-    word = value.lower()
-    return _SYNONYMS.get(word, word)
-
-
-def _check_status(where: str, value: str) -> None:
-    if value.lower() not in _STATUSES:
-        raise BadRequest(where, f'unknown status "{value}"', f"supported: {', '.join(_STATUSES)}")
-
-
-def _check_exit_code(where: str, value: str) -> None:
-    if not (value.isascii() and value.isdigit()):
-        raise BadRequest(where, f'must be an exit code, not "{value}"', "for example exited=1")
-
-
-def _has_exited(answer: Answer, value: str) -> bool:
-    return answer["status"] == STOPPED and str(answer["exit_code"]) == value
-
-
-_FILTERS: dict[str, Filter] = {
-    "id": Filter(lambda one, value: one["id"].startswith(value)),
-    "name": NAME,
-    "status": Filter(lambda one, value: one["status"] == _status_word(value), _check_status),
-    "image": Filter(lambda one, value: value in (one["image"], one["rootfs"])),
-    "label": LABEL,
-    "exited": Filter(_has_exited, _check_exit_code),
-    "network": Filter(lambda one, value: value in networks_of(one["spec"])),
-}

@@ -96,7 +96,7 @@ class User:
 
 
 class Networks:
-    """The networks of this host; ``users()`` yields all containers."""
+    """The networks of this host; ``users()`` yields a ``User`` for each container."""
 
     def __init__(self, settings: Settings, users: Callable[[], Iterable[User]]) -> None:
         self._settings = settings
@@ -167,9 +167,9 @@ class Networks:
             return next(one for one in self._load() if one.name == name)
 
     def _remove_temporary(self) -> None:
-        """Remove the temporary files of a killed daemon; the caller holds the lock on ``net.d``.
+        """Remove temporary files that a killed daemon has left in the directory ``net.d``.
 
-        Raises OSError.
+        The caller holds the lock on that directory.  Raises OSError if a file cannot be removed.
         """
         for name in os.listdir(self._directory):
             if name.startswith(".") and name != _LOCK:
@@ -277,7 +277,10 @@ class Networks:
             raise HostError(f'remove network "{configuration.name}"', error) from None
 
     def _clear(self, name: str) -> None:
-        """Sync a network's removal to disk, and remove its ``host-local`` address records."""
+        """Sync a network's removal to disk, and remove its ``host-local`` address records.
+
+        Ignores errors.  Keeps the address records if a client has created the network again.
+        """
         directory = f"{self._state}/{name}"
         with FileLock(f"{self._directory}/{_LOCK}", exclusive=True), suppress(OSError):
             sync_directory(self._directory)
@@ -312,7 +315,10 @@ def _names(network: str, users: Iterable[User]) -> list[str]:
 
 
 def check_name(where: str, name: str) -> None:
-    """Check the name of a new network.  Raises BadRequest."""
+    """Raise BadRequest if ``name``, of a new network, is invalid or reserved.
+
+    The error message begins with ``where``, the JSON path of the name.
+    """
     if not is_name(name) or len(name) > _LONGEST_NAME:
         hint = f"use at most {_LONGEST_NAME} letters, digits, _ . and -; no _ . - at the start"
         raise BadRequest(where, f'invalid network name "{name}"', hint)
@@ -336,7 +342,10 @@ def _special(name: str, users: Iterable[User]) -> Answer:
 
 
 def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
-    """Return [(subnet, gateway or "")] from a network request.  Raises BadRequest."""
+    """Return [(subnet, gateway)] from a create request for a network; "" for no gateway.
+
+    Raises BadRequest for an invalid subnet or gateway.
+    """
     subnets: list[tuple[Network, str]] = []
     for index, text in enumerate(request.get("subnets") or ()):
         where = f"subnets[{index}]"
@@ -377,8 +386,9 @@ def _choose(
 ) -> list[tuple[Network, str]]:
     """Return [(subnet, gateway)] for a new network: the requested subnets, else free subnets.
 
-    Raises Conflict if a requested subnet is in use, NetworkError if no subnet is free, HostError
-    if the host's routes cannot be read.
+    ``given`` is the result of ``_given_subnets``, ``known`` are the existing networks, ``request``
+    is the create request.  A gateway may be "".  Raises Conflict if a requested subnet is in use,
+    NetworkError if no subnet is free, HostError if the host's routes cannot be read.
     """
     host = used_by_host()
     for subnet, _ in given:
@@ -469,7 +479,10 @@ def publish(
 
 
 def _free_port(protocol: str, used: Container[int]) -> int:
-    """Return a free TCP or UDP port of this host that is not in ``used``.  Raises HostError."""
+    """Return a free TCP or UDP port of this host that is not in ``used``.
+
+    Raises HostError if none is found.
+    """
     kind = socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM
     try:
         for _ in range(_TRIES):

@@ -79,7 +79,8 @@ class Programs:
     async def fetch(self, *args: str) -> str:
         """Run ``ocipod`` in the separate queue for fetches; return its standard output.
 
-        Raises what ``ocipod`` raises.
+        Raises ManagerError with the error message of ``ocipod``, HostError if it cannot be
+        executed.
         """
         async with self._fetch_slots:
             return await _run(self._tied_command(*args), "ocipod")
@@ -172,7 +173,8 @@ async def _run(
 ) -> str:
     """Run a program with ``content`` as its standard input; return its standard output.
 
-    ``name`` is as for ``message_of``.  Raises ManagerError with the program's error message.
+    ``name`` is the prefix of the program's error messages, see ``message_of``.  Raises ManagerError
+    with the program's error message, HostError if the program cannot be executed.
     """
     process = await _spawn(command, content, preexec_fn=preexec_fn)
     out, err = await process.communicate()
@@ -211,10 +213,11 @@ def _content_of(request: BaseRequest | None) -> bytes:
 
 
 def _standard_input(content: bytes) -> IO[bytes]:
-    """Return an open memfd with ``content``, for a program's stdin.  Raises OSError.
+    """Return an open file with ``content``, to be a program's stdin; /dev/null if it is b"".
 
-    Unlike writing to a pipe, writing to a memfd never blocks.  Unlike arguments, its content is not
-    visible to other users, and its size is not limited.
+    Raises OSError if the file cannot be created.
+    The file is a memfd.  Unlike writing to a pipe, writing to a memfd never blocks.  Unlike
+    arguments, its content is not visible to other users, and its size is not limited.
     """
     if not content:
         return open(os.devnull, "rb")
@@ -225,9 +228,9 @@ def _standard_input(content: bytes) -> IO[bytes]:
 
 
 def classified(text: str) -> ManagerError:
-    """Return an exception for an error message of ``ocipod``.
+    """Return an exception with ``text``, an error message of ``ocipod``.
 
-    It is NotFound or Conflict if the message has this meaning, otherwise ManagerError.
+    Its type is NotFound or Conflict if the message has this meaning, otherwise ManagerError.
     """
     kind = next((kind for part, kind in _MEANING if part in text), ManagerError)
     return kind(text)
@@ -283,10 +286,12 @@ async def ask_over(sock: socket, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: float = 5.0) -> None:
-    """Kill a pod with all its apps and wait for the pod's exit.  Raises RuntimeFailure.
+    """Kill a pod with all its apps and wait for the pod's exit.
 
+    If ``paused``, resumes the pod's container first: on cgroup v1, a frozen process cannot die.
     Waits up to ``timeout`` seconds for the monitor's answer, then up to ``timeout`` seconds for the
-    pod's exit.  After either timeout, runs ``ocipod stop --force``.
+    pod's exit.  After either timeout, runs ``ocipod stop --force``.  Raises RuntimeFailure if that
+    fails.
     """
     if pod.refresh() != "running":
         return

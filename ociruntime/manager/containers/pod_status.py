@@ -83,7 +83,7 @@ class PodStatus:
     def of_container(self, ever_started: bool) -> str:
         """Return the container's status, such as ``running``.
 
-        ``ever_started`` is the member of the container's record.
+        ``ever_started`` is True if the container was ever started; its record has this member.
         """
         if self.problem or self.pod_state not in _READABLE:
             return UNKNOWN
@@ -104,7 +104,7 @@ class PodStatus:
         return self.pod_state == pods.RUNNING and self.app_state == "exited"
 
     def end_of_run(self, last_start: str | None) -> str:
-        """Return a key that identifies the exit of the app's latest run; "" without an exit.
+        """Return a key that identifies the exit of the app's latest run; "" if it has not exited.
 
         ``last_start`` is the start time in the container's record, None if the record already has
         the exit of that run.
@@ -143,7 +143,10 @@ class PodHandle:
         self._pod: Pod | None = None
 
     def pod(self) -> Pod | None:
-        """Open and return the pod; None if it does not exist.  Raises RuntimeFailure."""
+        """Open and return the pod; None if it does not exist.
+
+        Raises RuntimeFailure if it cannot be opened.
+        """
         if self._pod is None and self.uuid:
             self._pod = find(self.directory, self.uuid)
         return self._pod
@@ -157,7 +160,7 @@ class PodHandle:
             return 0
 
     def written(self) -> int:
-        """Return the disk usage of the app's writable layer in bytes; 0 on error."""
+        """Return the disk usage of the app's writable layer in bytes; 0 if it cannot be read."""
         try:
             pod = self.pod()
             return disk_usage(f"{pod.path()}/apps/{APP}/upper") if pod is not None else 0

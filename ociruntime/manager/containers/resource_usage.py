@@ -167,7 +167,10 @@ def _process(pid: int) -> dict[str, Any] | None:
 
 
 def _command_line(pid: int) -> bytes:
-    """Return a process's arguments, joined by spaces, up to 4096 bytes.  Raises OSError."""
+    """Return a process's arguments, joined by spaces, up to 4096 bytes.
+
+    Raises OSError if the process does not exist.
+    """
     fd = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(fd, _LONGEST_COMMAND).replace(b"\0", b" ").strip()

@@ -16,9 +16,9 @@ Begin = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 class Restarts:
     """Schedule the restarts of one container; at most one restart is pending at a time.
 
-    ``begin`` starts a background task.  ``lock`` is the container's lock.  ``restart(at_reload)``
-    restarts the container; it is called with the lock held.  ``at_reload`` is True when the daemon
-    has just started.
+    ``begin(action, coroutine)`` starts a background task.  ``lock`` is the container's lock.
+    ``restart(at_reload)`` restarts the container; it is called with the lock held.  ``at_reload``
+    is True when the daemon has just started.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class Restarts:
 def next_delay(before: float, uptime: float) -> float:
     """Return the next backoff in seconds: twice ``before``, at most ``LONGEST_DELAY``.
 
-    ``before`` is the previous backoff.  Returns ``FIRST_DELAY`` if it is 0, or if the last run
-    lasted (``uptime``) at least ``STABLE`` seconds.
+    ``before`` is the previous backoff.  Returns ``FIRST_DELAY`` if it is 0, or if
+    ``uptime``, the seconds that the last run lasted, is at least ``STABLE``.
     """
     if before <= 0 or uptime >= STABLE:
         return FIRST_DELAY

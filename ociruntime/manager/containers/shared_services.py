@@ -33,7 +33,7 @@ _POD = re.compile(r"\bpod ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 class SharedServices:
     """The services that all containers share: names, records, events, volumes, programs.
 
-    ``users()`` yields each container's name and spec, see ``Volumes``.
+    ``users()`` yields (name, spec) of each container, for ``Volumes``.
     """
 
     def __init__(self, settings: Settings, users: Users) -> None:
@@ -102,7 +102,10 @@ class SharedServices:
         return task
 
     async def save(self, record: Record) -> None:
-        """Save a record without blocking the event loop.  Raises HostError."""
+        """Save a record without blocking the event loop.
+
+        Raises HostError if it cannot be written.
+        """
         await asyncio.to_thread(self.store.save, record)
 
     # --- pods ---
@@ -111,7 +114,10 @@ class SharedServices:
         return PodHandle(self.settings.directory, uuid, self._hierarchies)
 
     def pod_exists(self, uuid: str) -> bool:
-        """Return whether the pod ``uuid`` exists.  Raises RuntimeFailure."""
+        """Return whether the pod ``uuid`` exists.
+
+        Raises RuntimeFailure if it exists but cannot be opened.
+        """
         handle = self.pod_handle(uuid)
         try:
             return handle.pod() is not None
@@ -181,7 +187,8 @@ class SharedServices:
     async def run_pod(self, record: Record) -> None:
         """Run the pod of ``record``, which is prepared or has exited.
 
-        Raises ManagerError; the message names other containers instead of their pods.
+        Raises ManagerError if the pod cannot be run; the message names other containers instead of
+        their pods.
         """
         args = ("run-prepared", "--detach", record.pod)
         try:
@@ -218,7 +225,10 @@ class SharedServices:
         return ""
 
     async def remove_pod(self, uuid: str) -> None:
-        """Kill and remove a pod, whatever its state.  Raises RuntimeFailure."""
+        """Kill and remove a pod, whatever its state; do nothing if it does not exist.
+
+        Raises RuntimeFailure if it cannot be killed or removed.
+        """
         handle = self.pod_handle(uuid)
         try:
             pod = handle.pod()

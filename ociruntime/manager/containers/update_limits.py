@@ -57,7 +57,10 @@ async def apply(
 
 
 def _set_limits(pod: Pod, limits: list[Isolator]) -> list[Isolator]:
-    """Replace the limits in the pod's manifest; return the old limits.  Raises RuntimeFailure."""
+    """Replace the app's limits in the pod's manifest with ``limits``; return the old limits.
+
+    Raises RuntimeFailure if the manifest cannot be read or written.
+    """
     with manifest_lock(pod):
         manifest = read_manifest(pod)
         app = app_entry(manifest, APP)["app"]

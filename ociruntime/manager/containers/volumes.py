@@ -64,7 +64,10 @@ class Volumes:
     def make(
         self, name: str, *, anonymous: bool = False, labels: Mapping[str, str] | None = None
     ) -> str:
-        """Create the volume ``name``, unless it exists; return its path.  Raises HostError."""
+        """Create the volume ``name``, unless it exists; return its path.
+
+        Raises HostError if it cannot be created.
+        """
         path = self.path(name)
         if os.path.isdir(path):
             return path
@@ -164,7 +167,10 @@ class Volumes:
         return {"removed": unused, "space": space}
 
     def clear(self) -> None:
-        """Delete all volumes whose removal has begun (``.removing-*``).  Raises HostError."""
+        """Delete the files of all volumes whose removal has begun (``.removing-*``).
+
+        Raises HostError if a file cannot be removed.
+        """
         try:
             parent = open_directory(self.directory)
             try:
@@ -210,7 +216,8 @@ class Volumes:
     def _detach(self, name: str) -> str:
         """Begin a volume's removal: rename its directory, remove its record.
 
-        Returns the new path of the directory.  Raises HostError.
+        Returns the new path of the directory.  Raises HostError if it cannot be renamed or the
+        record cannot be removed.
         """
         detached = self.path(_REMOVING + secrets.token_hex(8))
         try:

@@ -32,7 +32,10 @@ _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
 def serve(arguments: Arguments) -> int:
-    """Run the daemon until SIGTERM or SIGINT; return its exit status.  Raises RuntimeFailure."""
+    """Run the daemon until SIGTERM or SIGINT; return 0, its exit status.
+
+    Raises RuntimeFailure if the daemon cannot start, for example because another daemon runs.
+    """
     settings = settings_of(arguments)
     level = logging.DEBUG if settings.debug else logging.INFO
     handler = logging.StreamHandler()
@@ -114,8 +117,8 @@ def _absolute(path: str) -> str:
 class Lines(logging.Formatter):
     """A log formatter that prevents log injection by requests, containers and libraries.
 
-    It escapes control characters, and indents tracebacks, so that no line of them looks like a log
-    entry.
+    It escapes control characters.  It indents tracebacks, so that no line of a traceback looks like
+    a log entry.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the base
@@ -136,7 +139,10 @@ def _indented(text: str) -> str:
 
 
 def _log_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an exception in an asyncio callback: one line for an OSError, which is not a bug."""
+    """Log an unhandled exception in asyncio: the exception handler of the event loop.
+
+    An OSError is not a bug, so it is logged as one line; other exceptions have a traceback.
+    """
     error = context.get("exception")
     if isinstance(error, OSError):
         log.error("%s", unhandled(context["message"], error))

@@ -11,11 +11,11 @@ from ociruntime.base.errors import ImageError, RuntimeFailure, UsageError
 from ociruntime.base.fault_injection import fault
 from ociruntime.base.log import plain
 from ociruntime.commandline.durations import period
-from ociruntime.commandline.formats import ago, as_json, date, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import Bar, amount
+from ociruntime.commandline.tables_and_times import ago, as_json, date, tabbed
 from ociruntime.images.fetch import look_up
 from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image, Record

@@ -10,11 +10,11 @@ from ociruntime import __version__
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure, UsageError
 from ociruntime.base.log import plain
 from ociruntime.commandline.durations import period, timeout
-from ociruntime.commandline.formats import ago, as_json, date, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.commandline.tables_and_times import ago, as_json, date, tabbed
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import FORMAT, TIME, UUID_FILE
 from ociruntime.pods.garbage import garbage_collection

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from ociruntime.base.errors import ConfigError
+from ociruntime.base.files import may_access
 from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.cgroup_directory import Placement
@@ -106,11 +107,11 @@ def _obstacle(placement: Placement, own_directory: str) -> str:
         target, mode = f"{deepest}/cgroup.procs", posix.W_OK
     else:
         target, mode = deepest, posix.W_OK | posix.X_OK
-    if not posix.access(target, mode, effective_ids=True):
+    if not may_access(target, mode):
         return f"the user has no permission to write to {target}"
     if placement.hierarchy.version == 2:
         common = _common(directories, own_directory)
-        if not posix.access(f"{common}/cgroup.procs", posix.W_OK, effective_ids=True):
+        if not may_access(f"{common}/cgroup.procs", posix.W_OK):
             return (
                 f"the user cannot move processes out of {own_directory}: {common} is not delegated"
             )

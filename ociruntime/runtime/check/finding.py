@@ -9,6 +9,8 @@ import shutil
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from ociruntime.base.files import may_access
+
 Json = Any  # a JSON document or a value inside it
 
 OK = "ok"
@@ -120,7 +122,7 @@ class Host:
 
     def writable(self, path: str) -> bool:
         """Return whether this user may write to the file or directory."""
-        return os.access(path, os.W_OK, effective_ids=True)
+        return may_access(path, os.W_OK)
 
     def program(self, name: str) -> str:
         """Return the path of a program, "" if it is not installed."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ociruntime.base.json_text import dump
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import aligned
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.tables_and_times import aligned
 from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.list import list_containers
 

@@ -250,8 +250,5 @@ def _open_standard_descriptors() -> None:
         try:
             posix.fstat(fd)
         except OSError:
-            opened = posix.open("/dev/null", posix.O_RDWR)
-            if opened != fd:
-                posix.dup2(opened, fd)
-                posix.close(opened)
+            posix.open("/dev/null", posix.O_RDWR)  # returns the lowest free number, which is ``fd``
             posix.set_inheritable(fd, True)

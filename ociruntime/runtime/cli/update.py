@@ -71,11 +71,12 @@ def _document(arguments: Arguments) -> object:
 
 def _standard_input() -> bytes:
     """Read all of standard input.  Raises HostError, and UsageError if it is too large."""
-    pieces = []
+    pieces, size = [], 0
     try:
         while piece := posix.read(0, 1 << 20):
             pieces.append(piece)
-            if len(pieces) > LARGEST >> 10:
+            size += len(piece)
+            if size > LARGEST:
                 raise UsageError(
                     f"--resources -: standard input is larger than {LARGEST >> 20} MiB",
                     "pass a LinuxResources object",

@@ -217,12 +217,17 @@ class Expected:
             if self._stages[:1] == [message.value]:
                 self._stages.pop(0)
                 return
-        elif message.kind in self._others:
+        elif message.kind in self._others and is_complete(message):
             self._others.remove(message.kind)
             return
         if message.fd >= 0:
             posix.close(message.fd)
         raise unexpected(message)
+
+
+def is_complete(message: Message) -> bool:
+    """Return whether the message has the descriptor that belongs to its kind."""
+    return message.fd >= 0 or message.kind not in WITH_DESCRIPTOR
 
 
 def unexpected(message: Message) -> StepError:

@@ -400,7 +400,7 @@ def _give_addresses(device: Device, there: Rtnetlink, index: int, same_name: boo
         except OSError as error:
             if error.errno == EEXIST:
                 continue  # the device has the address already
-            address = found.get(IFA_LOCAL, found[IFA_ADDRESS])
+            address = found.get(IFA_LOCAL) or found[IFA_ADDRESS]
             action = f"add address {inet_ntop(family, address)}/{prefix}"
             raise _failure(device, action, error) from None
 

@@ -40,10 +40,6 @@ class SeccompAgent:
         action = f'send to the seccomp agent "{self._path}"'
         send_descriptor(self._socket, listener, data, action)
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
-
 
 def process_state(pid: int, metadata: str | None, state: dict[str, Any]) -> dict[str, Any]:
     """Return the container process state (config-linux.md#containerprocessstate)."""

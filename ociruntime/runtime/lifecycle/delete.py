@@ -9,7 +9,14 @@ import posix
 
 from ociruntime.base.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.base.files import exists
-from ociruntime.base.process import SIGKILL, await_end, open_process, send_signal, signal_process
+from ociruntime.base.process import (
+    SIGKILL,
+    await_end,
+    is_dying,
+    open_process,
+    send_signal,
+    signal_process,
+)
 from ociruntime.runtime.host.state_directory import (
     ROOT_MOUNT,
     Lock,
@@ -17,7 +24,15 @@ from ociruntime.runtime.host.state_directory import (
     remove_directory,
     stale_directories,
 )
-from ociruntime.runtime.lifecycle.container import CREATED, STOPPED, Container, document, load, lock
+from ociruntime.runtime.lifecycle.container import (
+    CREATED,
+    RUNNING,
+    STOPPED,
+    Container,
+    document,
+    load,
+    lock,
+)
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context
 
@@ -42,7 +57,9 @@ def delete(context: Context, container_id: str, force: bool) -> None:
         raise
     try:
         status = container.status()
-        if status not in (STOPPED, CREATED) and not force:
+        # After `kill ID KILL`, the init may need a moment to exit, for which ``destroy`` waits.
+        dying = status == RUNNING and is_dying(container.pid)
+        if status not in (STOPPED, CREATED) and not dying and not force:
             raise ContainerError(
                 f'cannot delete container "{container_id}" that is not stopped: {status}',
                 "stop it first, or pass --force",

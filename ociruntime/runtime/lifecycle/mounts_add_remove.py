@@ -12,9 +12,9 @@ from ociruntime.base.json_text import dump, parse
 from ociruntime.base.linux import CLONE_NEWNS
 from ociruntime.base.mountinfo import Mount as ShownMount
 from ociruntime.base.mountinfo import parse_mountinfo
-from ociruntime.base.process import end_on_signals, open_process
+from ociruntime.base.process import end_on_signals, no_longer_end_on_signals, open_process
 from ociruntime.runtime.executor.failure_messages import failure
-from ociruntime.runtime.executor.protocol import Message, go, receive, skip, unexpected
+from ociruntime.runtime.executor.protocol import Message, go, is_complete, receive, skip, unexpected
 from ociruntime.runtime.executor.spawn import spawn
 from ociruntime.runtime.host.gather_facts import gather
 from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
@@ -96,6 +96,7 @@ def _add(context: Context, container: Container, mounts: list[Mount]) -> None:
 
     try:
         carry_out(plan, container.pid, container.started, record)
+        no_longer_end_on_signals()  # all mounts are made: the command has succeeded
     except RuntimeFailure as error:
         failures = undo()
         if failures:
@@ -142,6 +143,7 @@ def _remove(container: Container, mounts: list[Mount]) -> None:
     removed: list[MountId] = []
     try:
         carry_out(plan, container.pid, container.started, is_meant)
+        no_longer_end_on_signals()
     except RuntimeFailure as error:
         raise _reason(container, error) from None
     finally:
@@ -199,8 +201,8 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
             answer(executor.channel)
             message = receive(executor.channel)
     finally:
+        executor.channel.close()  # first: at its end, an executor that cannot be killed exits
         executor.kill()
-        executor.channel.close()
         os.close(executor.pidfd)
     if message is None:
         raise StepError(
@@ -216,8 +218,10 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
 def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognise) -> bool:
     """Return whether ``recognise`` accepts the mount whose descriptor the executor has sent.
 
-    Closes the descriptor.  Raises HostError.
+    Closes the descriptor.  Raises HostError, and StepError if there is no descriptor.
     """
+    if not is_complete(message):
+        raise unexpected(message)
     try:
         found = mount_id(message.fd)
     finally:

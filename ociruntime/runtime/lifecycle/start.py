@@ -143,7 +143,10 @@ def _await_exec(
         return message
     # Read only one more message: a process that traces the init could send any number.
     message = _next(container, connection, pidfd, EXEC_MILLISECONDS)
-    return message if message is not None and message.kind == MESSAGE_FAILURE else None
+    if message is None or message.kind == MESSAGE_FAILURE:
+        return message
+    _close_descriptor(message)
+    return None
 
 
 def _next(
@@ -180,8 +183,12 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
         # the program does not run yet, although `create` has returned.
         agent.hand_on(message.fd, container.pid, document(container, "creating"))
     finally:
-        if message.fd >= 0:
-            posix.close(message.fd)
+        _close_descriptor(message)
+
+
+def _close_descriptor(message: Message) -> None:
+    if message.fd >= 0:
+        posix.close(message.fd)
 
 
 def _ended_silently(container: Container) -> StepError:
@@ -227,6 +234,7 @@ def _report(context: Context, container: Container, message: Message, *, deletes
     from ociruntime.runtime.plan.plan import Operation
 
     if message.kind != MESSAGE_FAILURE:
+        _close_descriptor(message)
         raise unexpected(message)
     steps = {
         index: Operation(code, (), where) for index, code, where in container.facts["startSteps"]

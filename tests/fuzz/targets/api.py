@@ -18,9 +18,9 @@ from ociruntime.base.errors import BadRequest, ConfigError
 from ociruntime.base.json_text import parse
 from ociruntime.manager.api import exec_route, images, logs_and_events, parse_requests
 from ociruntime.manager.containers import (
+    container_filters,
     container_records,
     container_spec,
-    manager,
     networks,
     volumes,
 )
@@ -63,7 +63,7 @@ def _create(document: object) -> None:
     record.should_restart()
     answer = container_records.answer(record, PodStatus())
     json.dumps(answer)
-    _filter(answer, manager._FILTERS)
+    _filter(answer, container_filters.FILTERS)
 
 
 def _filter(answer: dict[str, Any], table: Any) -> None:  # noqa: ANN401
@@ -110,7 +110,9 @@ def _query(data: bytes) -> None:
         lambda: logs_and_events.parse_query(query),
         lambda: parse_requests.moment(query, "since"),
         lambda: parse_requests.flag(query, "force"),
-        lambda: check_filters(parse_requests.json_query(request, "filters"), manager._FILTERS),
+        lambda: check_filters(
+            parse_requests.json_query(request, "filters"), container_filters.FILTERS
+        ),
         lambda: check_filters(parse_requests.json_query(request, "filters"), networks._FILTERS),
         lambda: check_filters(parse_requests.json_query(request, "filters"), volumes._FILTERS),
     ):
@@ -180,6 +182,7 @@ TARGET = Target(
         "manager/api/parse_requests.py",
         "manager/containers/container_spec.py",
         "manager/containers/container_records.py",
+        "manager/containers/container_filters.py",
         "manager/containers/list_filters.py",
         "pods/manifest/request.py",
     ),

@@ -177,6 +177,7 @@ TARGET = Target(
         "manager/client/new_container.py",
         "manager/client/mount_and_volume_options.py",
         "manager/client/isolation_options.py",
+        "manager/client/limit_options.py",
         "pods/manifest/app_arguments.py",
         "pods/manifest/request.py",
     ),

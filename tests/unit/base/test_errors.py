@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import importlib
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +53,14 @@ def test_the_rest_is_a_bug(error: Exception) -> None:
     found = unhandled("run it", error)
     assert isinstance(found, InternalError)
     assert type(error).__name__ in str(found)
+
+
+def test_module_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An incomplete standard library is no bug of ours."""
+    (tmp_path / "failing_module.py").write_text("import os\nos.no_such_name\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(AttributeError) as caught:
+        importlib.import_module("failing_module")
+    found = unhandled("run it", caught.value)
+    assert not isinstance(found, InternalError)
+    assert str(found).startswith("run it: load a module: AttributeError: ")

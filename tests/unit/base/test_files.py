@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import posix
 from pathlib import Path
 
 import pytest
 
-from ociruntime.base.files import publish_file, replace_file, write_new
+from ociruntime.base.files import cgroup_tree, memory_file, publish_file, replace_file, write_new
 
 
 def interrupted(*_: object, **__: object) -> int:
@@ -63,3 +64,55 @@ def test_published_where_files_have_names(tmp_path: Path, monkeypatch: pytest.Mo
     publish_file(str(tmp_path / "file"), b"new")
     assert (tmp_path / "file").read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_memory_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.listdir("/proc/self/fd")
+    fd = memory_file("x", b"data")
+    assert os.read(fd, 10) == b"data"
+    os.close(fd)
+    monkeypatch.setattr("posix.write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        memory_file("x", b"data")
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_publication_against_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it keeps creating the file, ours replaces it with a rename."""
+    attempts = []
+
+    def link(source: str, path: str, **_: object) -> None:
+        attempts.append(path)
+        Path(path).write_bytes(b"theirs")
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+
+    monkeypatch.setattr("posix.link", link)
+    publish_file(str(tmp_path / "file"), b"ours", 0o640)
+    assert len(attempts) == 2
+    assert (tmp_path / "file").read_bytes() == b"ours"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_cgroups_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the errors that the caller expects are skipped."""
+    for name in ("a", "b/c"):
+        (tmp_path / name).mkdir(parents=True)
+    before = os.listdir("/proc/self/fd")
+    top = str(tmp_path)
+    assert list(cgroup_tree(f"{top}/gone", (errno.ENOENT,))) == []
+    with pytest.raises(FileNotFoundError):
+        list(cgroup_tree(f"{top}/gone", ()))
+    real = posix.open
+
+    def refuse(path: str, flags: int, **where: int) -> int:
+        if path == "a":
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), path)
+        return real(path, flags, **where)
+
+    monkeypatch.setattr("posix.open", refuse)
+    assert list(cgroup_tree(top, (errno.ENODEV,))) == [f"{top}/b/c", f"{top}/b", top]
+    with pytest.raises(OSError, match="No such device"):
+        list(cgroup_tree(top, ()))
+    assert os.listdir("/proc/self/fd") == before

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import pytest
 
-from ociruntime.base.errors import InternalError
+from ociruntime.base import foreground
+from ociruntime.base.errors import HostError, InternalError
 from ociruntime.base.foreground import KEPT, UNTOUCHED, CaughtSignals, wait_foreground
 from tests.support.descriptors import open_descriptors
 
@@ -223,3 +227,119 @@ def test_what_is_caught() -> None:
         assert KEPT - {signal.SIGPIPE} <= set(taken)
     finally:
         signals.release()
+
+
+def test_no_descriptor_for_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error leaves all signal handlers as they were."""
+
+    def fail(flags: int) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("posix.pipe2", fail)
+    with pytest.raises(HostError, match="signals: too many open files"):
+        CaughtSignals()
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_wakeup_pipe() -> None:
+    """It is emptied, however full it is, and may be empty before."""
+    signals = CaughtSignals()
+    try:
+        signals.clear_wakeup()
+        os.write(signals._write, bytes(4096 + 7))
+        signals.clear_wakeup()
+        with pytest.raises(BlockingIOError):
+            os.read(signals.fd, 1)
+        os.write(signals._write, bytes(4096))
+        signals.clear_wakeup()
+        with pytest.raises(BlockingIOError):
+            os.read(signals.fd, 1)
+    finally:
+        signals.release()
+
+
+def test_failed_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terminal is restored, and signals are no longer caught."""
+
+    class FakeRelay:
+        done: ClassVar[list[str]] = []
+
+        def begin(self) -> None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        def close(self) -> None:
+            self.done.append("close")
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(HostError, match="wait for process 71: input/output"):
+        wait_foreground(-1, 71, cast("Any", FakeRelay()))
+    assert FakeRelay.done == ["close"]
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+class Terminal:
+    """A relay that records what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def resize(self) -> None:
+        self.told.append("resize")
+
+    def resume(self) -> None:
+        self.told.append("resume")
+
+
+@pytest.mark.parametrize(
+    ("number", "told", "sent"),
+    [
+        (signal.SIGWINCH, ["resize"], False),
+        (signal.SIGCONT, ["resume"], True),
+        (signal.SIGTERM, [], True),
+        (signal.SIGCHLD, [], False),
+    ],
+)
+def test_reaction(
+    monkeypatch: pytest.MonkeyPatch, number: int, told: list[str], sent: bool
+) -> None:
+    """After a stop the terminal is set up again; a signal to an exited init is lost."""
+    signals: list[int] = []
+
+    def send(pidfd: int, signal: int) -> None:
+        signals.append(signal)
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+
+    monkeypatch.setattr("_signal.pidfd_send_signal", send)
+    terminal = Terminal()
+    foreground._react(number, -1, cast("Any", terminal))
+    foreground._react(number, -1, None)
+    assert terminal.told == told
+    assert signals == [number] * 2 * sent
+
+
+def test_service_manager_that_no_longer_listens() -> None:
+    """The container keeps running."""
+
+    class Gone:
+        def forward(self) -> None:
+            raise HostError("send", OSError(errno.ECONNREFUSED, "Connection refused"))
+
+    foreground._notify(cast("Any", Gone()))
+
+
+def test_init_that_its_tracer_reaps_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pidfd is readable, but the status comes later, with SIGCHLD."""
+    child = spawn("exit 7")
+    statuses = [None, 7 << 8]
+    monkeypatch.setattr(foreground, "_reap", lambda pid: statuses.pop(0))
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    pidfd = os.pidfd_open(child)
+    signals = CaughtSignals()
+    threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGCHLD)).start()
+    try:
+        assert wait_foreground(pidfd, child, signals=signals) == 7
+    finally:
+        signals.release()
+        os.waitpid(child, 0)
+        os.close(pidfd)

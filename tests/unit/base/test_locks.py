@@ -59,3 +59,12 @@ def test_a_limit(tmp_path: Path) -> None:
     timer.join()
     os.close(mine)
     os.close(other)
+
+
+def test_forgotten_lock(tmp_path: Path) -> None:
+    """Another process may have removed the file already."""
+    path = tmp_path / "key"
+    path.touch()
+    for _ in range(2):
+        locks.forget_lock(str(path))
+        assert not path.exists()

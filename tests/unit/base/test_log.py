@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pty
@@ -178,3 +179,27 @@ def test_error_of_several_lines_is_one_on_standard_error(
 ) -> None:
     Log(str(tmp_path / "log")).error("a\nb")
     assert capfd.readouterr().err == "a\\nb\n"
+
+
+def test_errors_that_cannot_be_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A full disk is reported to standard error; a closed standard error is ignored."""
+    real = os.write
+    log = Log(str(tmp_path / "log"), "json")
+
+    def full(fd: int, data: bytes) -> int:
+        if fd != 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(fd, data)
+
+    monkeypatch.setattr("posix.write", full)
+    log.error("lost")
+    assert f'"{tmp_path}/log": ' in capfd.readouterr().err
+
+    def closed(fd: int, data: bytes) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    monkeypatch.setattr("posix.write", closed)
+    log.error("lost")
+    assert capfd.readouterr().err == ""

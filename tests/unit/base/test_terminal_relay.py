@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import pty
@@ -8,11 +9,14 @@ import signal
 import struct
 import termios
 import time
+import tty
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from ociruntime.base import terminal_relay
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.foreground import wait_foreground
 from ociruntime.base.terminal import find_terminal
@@ -253,3 +257,124 @@ def test_which_stream_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("posix.isatty", isatty)
     assert find_terminal().fd == 0
     assert asked == [2, 1, 0]
+
+
+class Ends:
+    """A relay between pipes and a pty; ``far`` is the container's end of the pty."""
+
+    def __init__(self) -> None:
+        master, self.far = pty.openpty()
+        tty.setraw(self.far)
+        self.stdin, self.typed = os.pipe()
+        self.shown, self.stdout = os.pipe()
+        self.terminal = FakeTerminal()
+        self.relay = Relay(master, cast("Any", self.terminal), self.stdin, self.stdout)
+        self.master = master
+
+    def close(self) -> None:
+        self.relay.close()
+        for fd in (self.far, self.stdin, self.typed, self.shown, self.stdout):
+            try:
+                os.close(fd)
+            except OSError:
+                continue
+
+
+class FakeTerminal:
+    """The caller's terminal, which records what the relay does with it."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def make_raw(self, *, keep_output: bool) -> None:
+        self.done.append(f"raw {keep_output}")
+
+    def give_size_to(self, master: int) -> None:
+        self.done.append("size")
+
+    def restore(self) -> None:
+        self.done.append("restore")
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    made = Ends()
+    yield made
+    made.close()
+
+
+def test_continued_after_a_stop(ends: Ends) -> None:
+    """The shell may have changed modes and size."""
+    ends.terminal.done.clear()
+    ends.relay.resume()
+    assert ends.terminal.done == ["raw True", "size"]
+
+
+def test_input(ends: Ends) -> None:
+    """Nothing to read is no end of input."""
+    ends.relay._read_input()
+    assert not ends.relay._input_ended
+    os.write(ends.typed, b"typed")
+    ends.relay._read_input()
+    assert os.read(ends.far, 100) == b"typed"
+    os.close(ends.typed)
+    ends.relay._read_input()
+    assert ends.relay._input_ended
+
+
+def test_input_that_fails(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("posix.read", fail)
+        ends.relay._read_input()
+    assert ends.relay._input_ended
+
+
+@pytest.mark.parametrize(("number", "kept"), [(errno.EAGAIN, b"typed"), (errno.EIO, b"")])
+def test_program_that_does_not_read(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch, number: int, kept: bytes
+) -> None:
+    """Input waits for it, unless the terminal has gone."""
+
+    def fail(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    os.write(ends.typed, b"typed")
+    with monkeypatch.context() as patch:
+        patch.setattr("posix.write", fail)
+        ends.relay._read_input()
+    assert ends.relay._input == kept
+    assert not ends.relay._input_ended
+
+
+def test_output(ends: Ends) -> None:
+    """A full buffer is written before more is read."""
+    assert not ends.relay._read_output()
+    assert not ends.relay._hung_up
+    os.write(ends.far, b"second")
+    ends.relay._output = b"first "
+    assert ends.relay._read_output()
+    assert ends.relay._output == b"first "
+    ends.relay.finish()
+    assert os.read(ends.shown, 100) == b"first second"
+
+
+def test_last_output_that_nobody_reads(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal_relay, "DRAIN_LIMIT", 1)
+    os.write(ends.stdout, bytes(fcntl.fcntl(ends.stdout, fcntl.F_GETPIPE_SZ)))
+    ends.relay._output = b"lost"
+    ends.relay.finish()
+    assert ends.relay._output == b"lost"
+
+
+def test_stream_that_cannot_be_opened_again(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closed descriptor, and a pipe of another user, are used as they are."""
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    assert ends.relay._without_blocking(1 << 20, os.O_RDONLY) == 1 << 20
+    monkeypatch.setattr("posix.open", fail)
+    assert ends.relay._without_blocking(ends.stdin, os.O_RDONLY) == ends.stdin

@@ -9,7 +9,15 @@ import pytest
 
 from ociruntime.base import trusted_directories
 from ociruntime.base.errors import HostError
-from ociruntime.base.trusted_directories import check_directory, check_parent, flaw, make_directory
+from ociruntime.base.trusted_directories import (
+    check_directory,
+    check_entry,
+    check_file,
+    check_link,
+    check_parent,
+    flaw,
+    make_directory,
+)
 
 OTHER = 51234
 DIRECTORY = 0o040000
@@ -112,3 +120,66 @@ def test_a_socket_may_lie_in_a_sticky_directory(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(HostError, match="sticky bit"):
         check_parent(f"{tmp_path}/socket", "directory of the socket")
+
+
+def test_entry_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not check_entry(str(tmp_path / "gone"), "state directory")
+    (tmp_path / "entry").mkdir(mode=0o700)
+    assert check_entry(str(tmp_path / "entry"), "state directory")
+    (tmp_path / "entry").chmod(0o777)
+    with pytest.raises(HostError, match=f'"{tmp_path}/entry" is writable'):
+        check_entry(str(tmp_path / "entry"), "state directory")
+    with pytest.raises(HostError, match="not a directory"):
+        check_entry(f"{__file__}/x", "state directory")
+
+
+def owned_by_another(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """Let ``path`` belong to another user."""
+    real = os.lstat
+
+    def lstat(name: str, **_: int) -> os.stat_result:
+        found = real(name)
+        if str(name) != str(path):
+            return found
+        return os.stat_result((*found[:4], OTHER, *found[5:]))
+
+    monkeypatch.setattr("posix.lstat", lstat)
+
+
+def test_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing file is no fault; a link, and another user's file, are."""
+    path = tmp_path / "file"
+    check_file(str(path), "policy")
+    path.touch()
+    check_file(str(path), "policy")
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(HostError, match=f'"{tmp_path}/link" is a symbolic'):
+        check_file(str(tmp_path / "link"), "policy")
+    owned_by_another(monkeypatch, path)
+    with pytest.raises(HostError, match=f'"{path}" belongs to uid {OTHER}'):
+        check_file(str(path), "policy")
+    with pytest.raises(HostError, match="not a directory"):
+        check_file(f"{__file__}/x", "policy")
+
+
+def test_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it leads is another check's matter; a directory on the way is not."""
+    (tmp_path / "to").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to("to")
+    check_link(str(link), "program")
+    assert check_directory(f"{link}", "image store")
+    owned_by_another(monkeypatch, link)
+    for check, path in ((check_link, link), (check_directory, link)):
+        with pytest.raises(HostError, match=f'"{link}" belongs to uid {OTHER}'):
+            check(str(path), "image store")
+    with pytest.raises(HostError, match="no such file"):
+        check_link(str(tmp_path / "gone"), "program")
+
+
+def test_kernel_without_user_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: str) -> None:
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    monkeypatch.setattr("posix.stat", fail)
+    assert not trusted_directories.in_user_namespace()

@@ -47,7 +47,7 @@ def test_docker_and_oci_mean_the_same() -> None:
         ),
         (
             manifest(config=BUILT.manifest_document["config"] | {"size": 1 << 40}),
-            "config is too large: 1099511627776 bytes .the limit is",
+            "config is .* large: 1099511627776 bytes",
         ),
         (manifest(layers=None), "layers must"),
         (manifest(layers=[{"mediaType": "x", "size": -1}]), r"layers\[0\]: size must be"),

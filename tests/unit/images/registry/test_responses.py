@@ -67,7 +67,7 @@ def test_another_range_than_the_requested_one(content_range: str) -> None:
     """The bytes would be written at the wrong place of the file."""
     response = Response(206, Content_Range=content_range)
     registry, _ = client(response)
-    with pytest.raises(RegistryError, match=f"download blob {DIGEST} from .*: asked for the bytes"):
+    with pytest.raises(RegistryError, match=f"download blob {DIGEST} from .*: asked for .* bytes"):
         registry.open_blob(DIGEST, 2)
     assert response.closed
 
@@ -122,7 +122,7 @@ def test_a_challenge_of_another_host() -> None:
         (SSLError("x: SSLError('bad certificate')"), "host: TLS: .*bad cert", "options=tls"),
         (SSLError("SSLError(1, 'WRONG_VERSION_NUMBER')"), "host: TLS: 1, ", "options=http to"),
         (ReadTimeout("x"), "GET https://host/v2/web/blobs/x: timed out", ""),
-        (RequestConnectionError("NameResolutionError(x)"), "cannot resolve the host name", ""),
+        (RequestConnectionError("NameResolutionError(x)"), "cannot resolve .* host name", ""),
         (RequestConnectionError("[Errno 111] refused"), "host: connection refused", ""),
         (RequestConnectionError(f"url: {URL} (reset)"), r"url: \S*blobs/x \(reset\)", ""),
     ],

@@ -21,7 +21,6 @@ from ociruntime.manager.client.connection import (
 from ociruntime.manager.client.containers import exit_status
 from ociruntime.manager.client.main import failure_status, main
 from ociruntime.manager.client.options import PROGRAM
-from ociruntime.manager.client.ps import as_query
 from ociruntime.manager.client.websocket import open_websocket
 
 Capture = pytest.CaptureFixture[str]
@@ -225,11 +224,6 @@ def test_exit_status() -> None:
     assert exit_status("web", {"exit_code": 0}) == 0
     with pytest.raises(RuntimeFailure, match=r'container "web": .*killed'):
         exit_status("web", {"exit_code": None, "error": "killed"})
-
-
-def test_filters() -> None:
-    assert as_query([], ("id",)) is None
-    assert as_query(["ancestor=x", "ancestor=y=1"], ("ancestor",)) == '{"image": ["x", "y=1"]}'
 
 
 def test_a_bug_is_one_line(capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

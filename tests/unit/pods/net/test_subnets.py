@@ -78,7 +78,7 @@ def test_the_first_free_subnet() -> None:
 
 def test_no_subnet_is_free() -> None:
     last = [parse_network("10.88.0.0/13"), parse_network("10.96.0.0/14")]
-    with pytest.raises(NetworkError, match="choose a subnet for the network: all of 10"):
+    with pytest.raises(NetworkError, match=r"choose a .* network: all of 10"):
         subnets.free_subnet(last)
     assert str(subnets.free_subnet([last[0], parse_network("10.96.0.0/15")])) == "10.98.0.0/24"
 
@@ -116,5 +116,5 @@ def test_routes_that_cannot_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(1, "operation not permitted")
 
     monkeypatch.setattr(subnets, "Rtnetlink", refuse)
-    with pytest.raises(HostError, match="list the routes of this host: operation not permitted"):
+    with pytest.raises(HostError, match=r"list the .* of this host: operation not permitted"):
         subnets.used_by_host()

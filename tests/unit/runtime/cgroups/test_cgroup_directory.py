@@ -126,7 +126,7 @@ def test_needed_controller(
 
 
 def test_threaded_parent(v2: Placement, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No limit is set, but the cgroup cannot take processes: it is removed again."""
+    """A cgroup without a limit that cannot take processes is removed again."""
     subtree = Subtree(tmp_path, memory=errno.EOPNOTSUPP)
     monkeypatch.setattr(cgroup_directory, "write", subtree.write)
     monkeypatch.setattr(Placement, "is_invalid", lambda self: True)

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
+import pytest
+
+from ociruntime.base.errors import HostError
+from ociruntime.runtime.cgroups import hierarchies
 from ociruntime.runtime.cgroups.hierarchies import (
     Hierarchy,
     Layout,
@@ -104,3 +111,32 @@ def test_record_keeps_all() -> None:
     first = layout_of(V1_MOUNTS, V1_MEMBERSHIP).hierarchies[0]
     again = Hierarchy.from_record(first.record())
     assert shown(again) == ("name=systemd", "/sys/fs/cgroup/systemd", 1)
+
+
+def test_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that are missing, or that this user may not read, are empty; other errors are not."""
+    files: dict[str, bytes | int] = {
+        "/proc/self/mountinfo": V2_MOUNT.encode(),
+        "/proc/self/cgroup": b"0::/\n",
+        "/sys/fs/cgroup/unified/cgroup.controllers": b"cpu memory\n",
+    }
+
+    def read(path: str) -> bytes:
+        content = files.get(path, errno.ENOENT)
+        if isinstance(content, int):
+            raise OSError(content, os.strerror(content), path)
+        return content
+
+    monkeypatch.setattr(hierarchies, "read_file", read)
+    layout = hierarchies.detect()
+    assert (layout.mode, layout.hierarchies[0].controllers) == ("v2", ("cpu", "memory"))
+    files["/sys/fs/cgroup/unified/cgroup.controllers"] = errno.EACCES
+    assert hierarchies.detect().hierarchies[0].controllers == ()
+    files["/proc/self/mountinfo"] = V1_MOUNTS.encode()
+    files["/proc/self/cgroup"] = V1_MEMBERSHIP.encode()
+    assert hierarchies.detect().mode == "v1"
+    files.clear()
+    assert hierarchies.detect().hierarchies == ()
+    files["/proc/self/mountinfo"] = errno.EMFILE
+    with pytest.raises(HostError, match='"/proc/self/mountinfo": too many open files'):
+        hierarchies.detect()

@@ -185,3 +185,12 @@ def test_lists_and_limits(tmp_path: Path) -> None:
     assert found["cpuset"]["cpus"] == [0, 1, 2, 5]
     assert "mems" not in found["cpuset"]
     assert found["pids"] == {"current": 3}
+
+
+def test_malformed_list(tmp_path: Path) -> None:
+    """A list that a later kernel writes in another form is left out."""
+    fill(tmp_path / "c1", {"cpuset.cpus": "none\n", "cpuset.mems": "0\n"})
+    place = Placement(Hierarchy(("cpuset",), "", str(tmp_path), 2), "/c1")
+    found = statistics(Cgroup("/c1", [place]))
+    assert "cpus" not in found["cpuset"]
+    assert found["cpuset"]["mems"] == [0]

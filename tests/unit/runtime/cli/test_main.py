@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ociruntime.base.errors import NoSuchContainer, NotRunning
+from ociruntime.runtime.cli import main as main_module
 from ociruntime.runtime.cli.main import main
+from tests.support import project
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,3 +188,64 @@ def test_context_is_what_was_asked_for(fake: Callable[..., None], tmp_path: Path
     assert context.rootless is True
     assert context.root_given
     assert not Path(context.root).exists()
+
+
+def test_broken_installation(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module that cannot be loaded is no bug: one line names it."""
+    monkeypatch.setattr(main_module, "_run", refuse(ImportError("No module named x")))
+    assert main(["state", "c1"]) == 1
+    err = capfd.readouterr().err
+    assert "No module named x" in err
+    assert "internal error" not in err
+    assert err.count("\n") == 1
+
+
+def test_help_option_before_the_command(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help", "state"]) == 0
+    assert capfd.readouterr().out.startswith("usage: ociruntime [")
+
+
+def test_error_with_unusable_log_options(capfd: pytest.CaptureFixture[str]) -> None:
+    """It is reported to standard error all the same."""
+    assert main(["--log-format", "xml", "state", "c1"]) != 0
+    assert "xml" in capfd.readouterr().err
+
+
+def test_traceback_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "ociruntime.commandline.output.show_traceback", refuse(OSError(9, "Bad file descriptor"))
+    )
+    arguments: Any = SimpleNamespace(flag=lambda name: name == "debug")
+    main_module._show_traceback(RuntimeError(), arguments)
+
+
+CLOSED = """
+import os
+from ociruntime.runtime.cli.main import _open_standard_descriptors
+
+kept = os.dup2(2, 9)
+for fd in {closed}:
+    os.close(fd)
+_open_standard_descriptors()
+names = [os.readlink(f"/proc/self/fd/{{fd}}") == "/dev/null" for fd in range(3)]
+inheritable = [os.get_inheritable(fd) for fd in {closed}]
+extra = sorted(set(map(int, os.listdir("/proc/self/fd"))) - {{0, 1, 2, 9}})
+os.write(9, repr((names, inheritable, len(extra))).encode())
+"""
+
+
+@pytest.mark.parametrize("closed", [(0,), (2,), (0, 2), (0, 1, 2)])
+def test_closed_descriptors(closed: tuple[int, ...]) -> None:
+    """Each gets its own number, whichever of them are closed."""
+    done = subprocess.run(
+        [sys.executable, "-c", CLOSED.format(closed=closed)],
+        stdin=subprocess.PIPE,
+        capture_output=True,
+        text=True,
+        cwd=project.ROOT,
+        check=True,
+    )
+    expected = [fd in closed for fd in range(3)], [True] * len(closed), 1
+    assert done.stderr == repr(expected)

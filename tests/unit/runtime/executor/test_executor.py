@@ -165,7 +165,7 @@ def test_reset_connection() -> None:
 
 
 def test_failed_socket() -> None:
-    """Not an end of file: the executor would wait for the lost message forever."""
+    """An error of sendmsg is no end of file: the executor would wait for the message forever."""
     closed = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     closed.close()
     with pytest.raises(HostError, match="executor: bad file descriptor"):

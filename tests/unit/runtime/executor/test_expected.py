@@ -34,8 +34,8 @@ CREATION = [
 ]
 
 
-def message(kind: int, value: int = 0) -> Message:
-    return Message(SHORT.pack(kind, value, 0, 0))
+def message(kind: int, value: int = 0, fd: int = -1) -> Message:
+    return Message(SHORT.pack(kind, value, 0, 0), fd)
 
 
 def stage(number: int) -> Message:
@@ -47,7 +47,7 @@ def test_a_whole_conversation() -> None:
     for each in (
         stage(ops.STAGE_MAPS),
         stage(ops.STAGE_CGROUP),
-        message(ops.MESSAGE_CONSOLE),
+        message(ops.MESSAGE_CONSOLE, fd=0),
         stage(ops.STAGE_HOOKS),
         stage(ops.STAGE_READY),  # the word of the parent may come after its child's
         message(ops.MESSAGE_INIT_PID),
@@ -76,7 +76,7 @@ def test_a_neighbour_s_message_moves_nothing(forged: Message) -> None:
     expected = Expected(CREATION)
     for each in (ops.STAGE_MAPS, ops.STAGE_CGROUP, ops.STAGE_HOOKS):
         expected.take(stage(each))
-    expected.take(message(ops.MESSAGE_CONSOLE))
+    expected.take(message(ops.MESSAGE_CONSOLE, fd=0))
     expected.take(message(ops.MESSAGE_INIT_PID))
     with pytest.raises(StepError, match="unexpected message: "):
         expected.take(forged)
@@ -90,6 +90,12 @@ def test_descriptor_of_a_refused_message() -> None:
         Expected([]).take(forged)
     with pytest.raises(OSError, match="Bad file"):
         os.fstat(fd)
+
+
+def test_message_without_its_descriptor() -> None:
+    """It is forged, or no descriptor was left to receive one."""
+    with pytest.raises(StepError, match="unexpected message: console"):
+        Expected(CREATION).take(message(ops.MESSAGE_CONSOLE))
 
 
 def test_a_second_pid() -> None:

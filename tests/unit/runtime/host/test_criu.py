@@ -122,3 +122,26 @@ def test_a_log_in_a_few_words() -> None:
     words = "Can't lookup mount=27 for fd=1 path=/x; Dump files (pid: 26994) failed with -1"
     assert summary(LOG) == words
     assert summary("(00.1) Dumping finished successfully\n") == ""
+
+
+def test_program_that_cannot_be_started(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    assert obstacle(f"{tmp_path}/criu") == f"{tmp_path}/criu: no such file or directory"
+    with pytest.raises(CriuError, match=f'start "{tmp_path}/criu": no such file'):
+        Session(f"{tmp_path}/criu")
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_exit_without_a_response(tmp_path: Path) -> None:
+    """The hint is what criu has printed."""
+    program = tmp_path / "criu"
+    reads = "import os, sys; os.read(int(sys.argv[2]), 9999); print('no such option')"
+    program.write_text(f"#!{sys.executable}\n{reads}\n")
+    program.chmod(0o755)
+    session = Session(str(program))
+    try:
+        with pytest.raises(CriuError, match="criu") as caught:
+            session.request({"type": DUMP}, lambda *_: None)
+    finally:
+        session.close()
+    assert "no such option" in caught.value.hint

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import posix
 import signal
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ociruntime.base.errors import ConfigError, HookError
+from ociruntime.base.errors import ConfigError, HookError, HostError
 from ociruntime.runtime.host import hooks
 from ociruntime.runtime.host.hooks import run_host_hooks, run_poststop_hooks
 from tests.support.descriptors import open_descriptors
@@ -295,3 +296,54 @@ def test_what_a_hook_leaves_running_may_print(tmp_path: Path) -> None:
     while not (tmp_path / "status").exists() and time.monotonic() < end:
         time.sleep(0.01)
     assert (tmp_path / "status").read_text() == "0\n"
+
+
+def test_ignored_children_of_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that uses the library keeps its handlers: the error says what it must change."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(HookError, match="SIGCHLD"):
+            run_host_hooks("createRuntime", [shell("exit 0")], STATE, alone=False)
+        assert signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+        run_host_hooks("createRuntime", [shell("exit 0")], STATE)
+        assert signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_output_to_a_device() -> None:
+    before = open_descriptors()
+    with pytest.raises(HostError, match='"/dev/null": not a regular'):
+        hooks._output_file("/dev/null")
+    assert open_descriptors() == before
+
+
+@pytest.mark.parametrize("initial", [b"LC_CTYPE=C.UTF-8\0A=1\0", b"A=1\0XLC_CTYPE=1\0"])
+def test_variable_that_python_adds(monkeypatch: pytest.MonkeyPatch, initial: bytes) -> None:
+    """Only an LC_CTYPE that Python has added is left out."""
+    environment = {b"LC_CTYPE": b"C.UTF-8", b"A": b"1"}
+    monkeypatch.setattr(posix, "environ", environment)
+    monkeypatch.setattr(hooks, "read_file", lambda path: initial)
+    given = initial.startswith(b"LC_CTYPE")
+    assert hooks._own_environment() == (environment if given else {b"A": b"1"})
+
+
+def test_hook_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It and its orphans may have exited and been reaped by the time they are killed."""
+    orphans = [{1 << 22}, set[int]()]
+    monkeypatch.setattr(hooks, "_children", lambda: orphans.pop(0))
+    hooks._kill(1 << 22, {1})
+    assert orphans == [set()], "the hook itself is no orphan"
+
+
+def test_kernel_without_a_list_of_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: str) -> bytes:
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    monkeypatch.setattr(hooks, "read_file", fail)
+    assert hooks._children() == set()
+
+
+def test_signal_names() -> None:
+    assert hooks._signal_name(9) == "signal 9 (SIGKILL)"
+    assert hooks._signal_name(signal.SIGRTMIN + 1) == f"signal {signal.SIGRTMIN + 1}"

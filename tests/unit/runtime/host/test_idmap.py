@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import posix
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ociruntime.base.errors import ConfigError, StepError
+from ociruntime.base.errors import ConfigError, HostError, StepError
 from ociruntime.runtime.host import idmap
 from ociruntime.runtime.host.idmap import (
     GID,
@@ -143,3 +145,86 @@ def test_helper_without_privileges(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ConfigError, match=r"linux\.gidMappings\[1\]: gids 9 to 18: user ann may not"
     ):
         run_helper(GID, 7, ["0", "5", "1", "1", "9", "10"])
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def fail(pid: int, name: str, text: str) -> None:
+        raise HostError("write the map", OSError(number, os.strerror(number)))
+
+    monkeypatch.setattr(posix, "geteuid", lambda: 0)
+    monkeypatch.setattr(idmap, "_write", fail)
+
+
+def test_ids_that_are_not_mapped_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root of a user namespace can only pass on ids that are mapped there."""
+    refuse(monkeypatch, errno.EPERM)
+    own = tmp_path / "map"
+    own.write_text("0 1000 10\n10 5000 10\n")
+    monkeypatch.setattr(
+        "builtins.open", lambda path, encoding, real=open: real(own, encoding=encoding)
+    )
+    inside, across = extent(0, 5, 10), extent(10, 20, 1)
+    with pytest.raises(ConfigError, match="ids 20 to 20") as caught:
+        write_maps(5, [inside], [extent(0, 0, 5), across])
+    assert caught.value.where == "linux.gidMappings[1]"
+    assert "/proc/self/gid_map" in caught.value.hint
+    with pytest.raises(ConfigError, match="ids 5 to 14"):
+        write_maps(5, [extent(0, 0, 5)], [inside])
+    with pytest.raises(HostError):
+        write_maps(5, [extent(0, 0, 5)], [extent(0, 0, 5)])
+
+
+def test_other_refusal_of_a_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse(monkeypatch, errno.EINVAL)
+    with pytest.raises(HostError, match="invalid argument"):
+        write_maps(5, [extent(0, 1 << 33, 5)], [extent(0, 1 << 33, 5)])
+
+
+def test_unreadable_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr("builtins.open", fail)
+    assert idmap._unmapped(UID, [extent(0, 1, 1)]) == -1
+    assert idmap._content("/proc/self/status") == ""
+
+
+def test_helper_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idmap, "find_helper", lambda kind: f"{tmp_path}/gone")
+    with pytest.raises(HostError, match=f'start "{tmp_path}/gone": no such file'):
+        run_helper(UID, 7, ["0", "5", "10"])
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "mode", "hint"),
+    [
+        ("", "", 0o4755, "/etc/passwd"),
+        ("ann", "NoNewPrivs:\t1\n", 0o4755, "no_new_privs"),
+        ("ann", "NoNewPrivs:\t0\n", 0o755, "chmod u+s"),
+        ("ann", "NoNewPrivs:\t0\n", 0o4755, ""),
+    ],
+)
+def test_cause_of_a_failed_helper(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    status: str,
+    mode: int,
+    hint: str,
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("the helper must belong to root")
+    helper(tmp_path, monkeypatch, "exit 1")
+    (tmp_path / UID.helper).chmod(mode)
+    monkeypatch.setattr(idmap, "user_name", lambda uid: name)
+    monkeypatch.setattr(idmap, "granted_ranges", lambda *facts: [(5, 10)])
+    monkeypatch.setattr(idmap, "_content", lambda path: status)
+    with pytest.raises(StepError) as caught:
+        run_helper(UID, 7, ["0", "5", "10"])
+    assert hint in caught.value.hint
+    assert bool(caught.value.hint) is bool(hint)
+    assert f"{tmp_path}/{UID.helper}" in caught.value.message
+
+
+def test_privileged_helper(tmp_path: Path) -> None:
+    assert not idmap._is_privileged(f"{tmp_path}/gone")

@@ -6,11 +6,11 @@ import os
 import signal
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from ociruntime.base.errors import ConfigError
+from ociruntime.base.errors import ConfigError, InternalError
 from ociruntime.base.linux import SECCOMP_ACTIONS, SECCOMP_FILTER_FLAGS
 from ociruntime.runtime.host import seccomp
 from ociruntime.runtime.host.seccomp import compile_filter
@@ -375,3 +375,27 @@ def probe(program: bytes, number: int, argument: int) -> int:
         os._exit(ctypes.get_errno() if result < 0 else 0)
     _, status = os.waitpid(child, 0)
     return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def test_refusals_of_libseccomp() -> None:
+    """Each stage of the compilation leads back to the setting that is at fault."""
+    from ociruntime._seccomp import lib
+
+    rules: Any = [(0, ["read", "write"], (), 3), (0, ["open"], (), 5)]
+
+    def error(stage: int, index: int) -> Exception:
+        return seccomp._refused(errno.EINVAL, stage, index, 0x7FFF0000, [], [], rules)
+
+    action = error(lib.FILTER_DEFAULT_ACTION, 0)
+    assert isinstance(action, ConfigError)
+    assert action.where == "linux.seccomp.defaultAction"
+    assert "0x7fff0000" in action.message
+    for index, (where, name) in enumerate(
+        [("syscalls[3]", "read"), ("syscalls[3]", "write"), ("syscalls[5]", "open")]
+    ):
+        rule = error(lib.FILTER_RULE, index)
+        assert isinstance(rule, ConfigError)
+        assert rule.where == f"linux.seccomp.{where}"
+        assert f'"{name}"' in rule.message
+    assert isinstance(error(lib.FILTER_RULE, 3), InternalError)
+    assert isinstance(error(-1, 0), InternalError)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -69,3 +71,26 @@ def test_full_queue_of_a_listener_that_another_process_holds(
         assert first is not None
         with closing(first), pytest.raises(HostError, match="/start"):
             start_gate.connect_gate(directory)
+
+
+def test_socket_that_fails(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal does not count, and any other errno is no answer."""
+    errors = [InterruptedError(errno.EINTR, ""), PermissionError(errno.EACCES, "Permission denied")]
+
+    def fail(place: str, connect: object) -> None:
+        raise errors.pop(0)
+
+    monkeypatch.setattr(start_gate, "_by_short_path", fail)
+    with pytest.raises(HostError, match=f'"{directory}/start": permission denied'):
+        start_gate.is_waiting(directory)
+    assert errors == []
+
+
+def test_no_descriptor_left(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: int) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("_socket.socket", fail)
+    for function in (start_gate.is_waiting, start_gate.connect_gate, start_gate.make_gate):
+        with pytest.raises(HostError, match=f'"{directory}/start": too many open files'):
+            function(directory)

@@ -154,7 +154,8 @@ def test_new_directory_that_another_command_takes_for_stale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is removed before it is locked, and made again."""
-    acquire, taken = Lock.acquire, []
+    acquire = Lock.acquire
+    taken: list[str] = []
 
     def late(path: str, seconds: float) -> Lock | None:
         if not taken:

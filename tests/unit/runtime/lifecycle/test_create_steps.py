@@ -6,15 +6,16 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.log import Log
 from ociruntime.base.process import end_on_signals
-from ociruntime.runtime.lifecycle import run
+from ociruntime.runtime.lifecycle import create_steps, intel_rdt_groups, run
 from ociruntime.runtime.lifecycle.container import Container
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.create_steps import Creation
@@ -100,3 +101,78 @@ def test_a_signal_while_run_deletes_what_it_could_not_start(
     container = Container("c1", "/nowhere", {})
     run._undo(Context("/nowhere", Log()), container)
     assert done == ["removed"]
+
+
+def creation_of(config: Any, done: list[object], **members: object) -> Any:  # noqa: ANN401
+    """Return a creation whose cgroup records in ``done`` what is done with it."""
+    cgroup = SimpleNamespace(
+        adopted=False,
+        born_inside=True,
+        unit=members.pop("unit", ""),
+        create=lambda resources: done.append("create"),
+        apply=lambda resources: done.append("apply"),
+        hand_over=lambda uid: done.append(f"hand over to {uid}"),
+        first_pid=0,
+    )
+    prepared = SimpleNamespace(
+        **{
+            "cgroup": cgroup,
+            "config": config,
+            "resources": {},
+            "layout": SimpleNamespace(mode="v2"),
+            "rdt": None,
+            "hooks": lambda kind: [],
+            **members,
+        }
+    )
+    options = CreateOptions("c1", "/nowhere")
+    creation: Any = Creation(Context("/nowhere", Log()), options, cast("Any", prepared))
+    creation.executor = SimpleNamespace(pid=71)
+    return creation
+
+
+NESTING: Any = {
+    "mounts": [{"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup"}],
+    "process": {"user": {"uid": 1000, "gid": 0}},
+    "linux": {"namespaces": [{"type": "cgroup"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "mode", "handed"),
+    [(NESTING, "v2", ["hand over to 1000"]), (NESTING, "v1", []), ({}, "v2", [])],
+)
+def test_owner_of_the_cgroup(config: Any, mode: str, handed: list[str]) -> None:  # noqa: ANN401
+    """Only on v2 is it safe for the container to own its cgroup."""
+    done: list[object] = []
+    creation_of(config, done, layout=SimpleNamespace(mode=mode))._make_cgroup()
+    assert done == ["create", *handed]
+
+
+@pytest.mark.parametrize("unit", ["", "c1.scope"])
+def test_entry(monkeypatch: pytest.MonkeyPatch, unit: str) -> None:
+    """A systemd unit is created with the init's pid; the fast path cannot undo resctrl groups."""
+    done: list[object] = []
+    creation = creation_of({}, done, unit=unit, rdt="groups")
+    creation._removal = "cgroups"
+    monkeypatch.setattr(create_steps, "attach", lambda *_: done.append("attach"))
+    monkeypatch.setattr(intel_rdt_groups, "enter", lambda *given: done.append(given[:2]))
+    creation._enter_cgroup()
+    assert done == ["create"] * bool(unit) + ["attach", "apply", ("groups", 71)]
+    assert creation._prepared.cgroup.first_pid == 71
+    assert creation._removal is None
+
+
+@pytest.mark.parametrize(("name", "cleared"), [(".creating-c1", True), (".deleting-c1", False)])
+def test_resctrl_groups_of_a_killed_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, cleared: bool
+) -> None:
+    """A killed `delete` has removed them: a new container may have groups of the same name."""
+    directory = tmp_path / name
+    directory.mkdir()
+    (directory / "rdt.json").touch()
+    found: list[str] = []
+    monkeypatch.setattr(intel_rdt_groups, "clear", found.append)
+    monkeypatch.setattr(create_steps, "clear_root", lambda directory, log: None)
+    create_steps.clear_recorded(str(directory), Log())
+    assert found == [str(directory)] * cleared

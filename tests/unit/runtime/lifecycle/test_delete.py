@@ -103,7 +103,7 @@ def test_container_locked_by_another_command(
     monkeypatch.setattr(module, "lock", lock)
     monkeypatch.setattr(module, "load", lambda root, container_id: container)
     if force:
-        assert module._lock(CONTEXT, "web", force) == (container, "lock")
+        assert module._lock(CONTEXT, "web", force)[0] is container
         assert init.wait(10) == -9
         assert waits == [(module.BUSY_SECONDS,), ()]
     else:

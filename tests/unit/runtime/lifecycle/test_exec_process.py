@@ -94,3 +94,12 @@ def test_container_without_a_process() -> None:
     nothing: Any = {}
     made = process_of(nothing, ExecOptions("c1", ["x"]), [])
     assert (made["cwd"], made["user"], made["args"]) == ("/", {"uid": 0, "gid": 0}, ["x"])
+
+
+def test_no_new_privileges() -> None:
+    """The option sets it; nothing takes it away from the container's own process."""
+    config: Any = {"process": {**OWN, "noNewPrivileges": False}}
+    for asked, found in ((True, True), (False, False)):
+        options = ExecOptions("c1", args=["x"], no_new_privs=asked)
+        assert process_of(config, options, [])["noNewPrivileges"] is found
+    assert process(args=["x"])["noNewPrivileges"] is True

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ociruntime.commandline.formats import ago, date, tabbed
 from ociruntime.commandline.output import write_lines
+from ociruntime.commandline.tables_and_times import ago, date, tabbed
 
 
 def test_columns_by_tabs() -> None:
