@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ociruntime.base.errors import HostError
-from ociruntime.pods.loop.control_socket import Connection, ControlSocket
+from ociruntime.base.errors import HostError, PodError
+from ociruntime.pods.loop.control_socket import Connection, ControlSocket, answer_of, ask
 from ociruntime.pods.loop.event_loop import Loop
 
 
@@ -105,3 +105,98 @@ def test_an_end_while_it_rests(loop: Loop, tmp_path: Path) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         control.close()
         run_for(loop, 0.15)
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """The monitor's end of a connection, and the client's."""
+    ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ends[0].setblocking(False)
+    yield ends
+    for end in ends:
+        end.close()
+
+
+def connected(loop: Loop, end: socket.socket) -> tuple[Connection, list[Connection], list[str]]:
+    """A connection, the list of all connections, and what it calls when it is closed."""
+    every: list[Connection] = []
+    closed: list[str] = []
+    one = Connection(loop, end, answer, every)
+    one.on_close = lambda: closed.append("closed")
+    every.append(one)
+    return one, every, closed
+
+
+def test_a_client_that_disconnects(loop: Loop, pair: tuple[socket.socket, socket.socket]) -> None:
+    """It is noticed while nothing is read, and a second close does nothing."""
+    one, every, closed = connected(loop, pair[0])
+    one.pause(True)
+    pair[1].close()
+    run_for(loop, 0.02)
+    one.close()
+    one.send(b"late")
+    one.pause(False)
+    assert (every, closed) == ([], ["closed"])
+
+
+def test_a_client_that_disconnects_before_an_answer(
+    loop: Loop, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    one, every, closed = connected(loop, pair[0])
+    pair[1].close()
+    one.send(b"answer")
+    assert (every, closed) == ([], ["closed"])
+
+
+def test_nothing_to_receive(loop: Loop, pair: tuple[socket.socket, socket.socket]) -> None:
+    """poll(2) may report a message that is gone by the time it is read."""
+    one, every, closed = connected(loop, pair[0])
+    one._receive()
+    assert (every, closed) == ([one], [])
+
+
+def test_a_slow_client_at_the_end(loop: Loop, pair: tuple[socket.socket, socket.socket]) -> None:
+    """Output beyond the limit is dropped; the rest is sent before the connection is closed."""
+    one, every, closed = connected(loop, pair[0])
+    chunk = b"o" + bytes(1 << 16)
+    while not one.dropped:
+        one.send(chunk)
+    one.send(b"x0", needed=True)
+    one.finish()
+    pair[1].send(b'{"ignored": true}')
+    run_for(loop, 0.02)
+    assert (every, closed) == ([one], [])
+    pair[1].settimeout(0.01)
+    messages = []
+    while not closed:
+        run_for(loop, 0.001)
+        try:
+            messages.append(pair[1].recv(1 << 17))
+        except TimeoutError:
+            continue
+    pair[1].settimeout(5)
+    while message := pair[1].recv(1 << 17):
+        messages.append(message)
+    assert messages[-1] == b"x0"
+    assert set(messages[:-1]) == {chunk}
+    assert one.dropped % len(chunk) == 0
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (b"", "send a request to the pod's monitor: it exited before it answered"),
+        (b'{"ok": false, "error": "no", "hint": "try"}', r"no \(try\)"),
+        (b"[]", "the monitor's answer"),
+    ],
+)
+def test_answers_that_are_errors(message: bytes, expected: str) -> None:
+    with pytest.raises(PodError, match=expected):
+        answer_of(message)
+
+
+def test_requests_over_a_broken_connection(pair: tuple[socket.socket, socket.socket]) -> None:
+    pair[0].close()
+    pair[1].settimeout(1)
+    with pytest.raises(HostError, match="send a request to the pod's monitor: broken pipe"):
+        ask(pair[1], {"op": "status"})
