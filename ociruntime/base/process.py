@@ -334,9 +334,11 @@ def become_subreaper() -> None:
 def is_dying(pid: int) -> bool:
     """Return whether the process was killed with SIGKILL, or is exiting.  Raises HostError.
 
-    See SigPnd and ShdPnd in proc_pid_status(5).
+    A main thread that exits while other threads run does not count.  See SigPnd and ShdPnd in
+    proc_pid_status(5).
     """
-    if is_exiting(pid):
+    fields = _stat_fields(pid)
+    if fields is None or (int(fields[6]) & PF_EXITING and int(fields[17]) < 2):
         return True
     try:
         status = read_file(f"/proc/{pid}/status")

@@ -119,7 +119,7 @@ CONDITIONS = (
     Condition("frozen-above", frozen_above, ALIVE | {"exec", "resume"}, immortal=True),
     Condition("frozen-below", frozen_below, ALIVE),
     Condition("zombie", zombie, GONE | {"checkpoint"}),
-    Condition("dying", dying, ALIVE | {"exec"}),
+    Condition("dying", dying, (ALIVE - {"delete"}) | {"exec"}),
 )
 
 
