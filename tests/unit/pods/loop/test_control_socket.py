@@ -185,7 +185,7 @@ def test_a_slow_client_at_the_end(loop: Loop, pair: tuple[socket.socket, socket.
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        (b"", "monitor: it exited"),
+        (b"", "before it answered"),
         (b'{"ok": false, "error": "no", "hint": "try"}', r"no \(try\)"),
         (b"[]", "the monitor's answer"),
     ],
