@@ -229,7 +229,7 @@ def summary(name: str) -> str:
     """Return the docstring of the class for the specification's type ``name``."""
     if name == "Config":
         return "The whole document in config.json."
-    return f"The JSON object ``{name}`` of config.json, from schemas/config.schema.json."
+    return f"An object of config.json: ``{name}`` in schemas/config.schema.json."
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ _DEVICE = "HOST[:PATH[:rwm]]"
 def ulimit(text: str, where: str) -> dict[str, Any]:
     """Parse ``nofile=1024:2048`` into ``{"name", "soft", "hard"}``.
 
-    Raises UsageError, which names the option ``where``, if the syntax is wrong.
+    Raises UsageError if the syntax is wrong; the message begins with the option ``where``.
     """
     name, equals, limits = text.partition("=")
     soft, colon, hard = limits.partition(":")
@@ -48,7 +48,7 @@ def pair(text: str, where: str) -> tuple[str, str]:
 def tmpfs(text: str, where: str) -> dict[str, Any]:
     """Parse ``/run:size=64m,mode=1777`` into ``{"target", "options"}``.
 
-    Raises UsageError, which names the option ``where``, if the syntax is wrong.
+    Raises UsageError if the syntax is wrong; the message begins with the option ``where``.
     """
     target, _, options = text.partition(":")
     if not target.startswith("/"):

@@ -31,7 +31,7 @@ def signal_name(text: str) -> str:
     names = [name for name, value in SIGNALS.items() if value == number]
     if not names:
         hint = f"use a name such as SIGTERM, or 1 to 31 or {SIGRTMIN} to {SIGRTMAX}"
-        raise UsageError(f'signal "{text}" has no name', hint)
+        raise UsageError(f'invalid signal "{text}"', hint)
     return names[0]
 
 

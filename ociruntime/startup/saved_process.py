@@ -181,7 +181,7 @@ def _refuse_unfit(fd: int) -> None:
         if isinstance(each, kinds):
             raise OSError(
                 errno.EINVAL,
-                f"a loaded module has left an object of {type(each)}, which cannot be saved",
+                f"loaded modules have left an object of type {type(each).__name__}",
             )
 
 

@@ -23,10 +23,10 @@ from ociruntime.images.tar.tar_header import BLOCK, parse_header
 
 
 def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:
-    """Add an image with the content of the directory ``path`` to the import; return its manifest.
+    """Import the directory ``path`` as an image with one layer; return the image's manifest.
 
-    Raises HostError if a file cannot be read, ImageError if a limit is exceeded or a file cannot be
-    in a layer.
+    ``incoming`` is the import to add it to.  Raises HostError if a file cannot be read, ImageError
+    if a limit is exceeded or a layer cannot hold a file.
     """
     stream = LayerTar(of_directory(path, incoming.budget.fresh()))
     digest = incoming.add_blob(stream, progress=progress, kind=f"packing {path}")

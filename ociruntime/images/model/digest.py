@@ -1,4 +1,4 @@
-"""Digests of blobs and images: ``sha256:`` or ``sha512:`` and hexadecimal digits."""
+"""Check and compute the digests of blobs and images: ``sha256:`` or ``sha512:``, and hex digits."""
 
 from __future__ import annotations
 

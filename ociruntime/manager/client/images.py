@@ -500,7 +500,7 @@ COMMANDS = (
         "remove unused images without a name",
         run_image_prune,
         options=(
-            Option("all", "also remove images with a name", short="a"),
+            Option("all", "also remove unused images with a name", short="a"),
             FORCE,
             *refused("image prune"),
         ),

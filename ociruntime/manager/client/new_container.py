@@ -114,7 +114,7 @@ SPEC_OPTIONS = (
     Option("stop-timeout", "timeout before SIGKILL (default: 10)", "SECONDS", kind="number"),
     Option("pull", "pull policy (default: missing)", "missing|always|never", kind="choice"),
     Option("quiet", "do not show the progress of a pull", short="q"),
-    Option("insecure", "skip an image check: image, tls, http", "CHECK", kind="list"),
+    Option("insecure", "skip a check: image (signature), tls, http", "CHECK", kind="list"),
     Option("cidfile", "write the ID to a new file", "FILE"),
     *ISOLATION_OPTIONS,
     # Used only by --publish-all: --publish also publishes ports that are not exposed.

@@ -228,7 +228,7 @@ COMMANDS = (
         "remove stopped containers, unused networks and images",
         run_system_prune,
         options=(
-            Option("all", "also remove images with a name", short="a"),
+            Option("all", "also remove unused images with a name", short="a"),
             Option("volumes", "also remove anonymous volumes"),
             FORCE,
             *refused("system prune"),

@@ -105,5 +105,5 @@ def check_cpu_list(where: str, value: Any) -> None:  # noqa: ANN401
             dash and int(first) > int(last)
         ):
             raise BadRequest(
-                where, f'invalid list "{value}" of CPUs or memory nodes', "for example 0-2,7"
+                where, f'invalid list of CPUs or memory nodes "{value}"', "for example 0-2,7"
             )

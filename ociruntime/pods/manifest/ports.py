@@ -13,8 +13,8 @@ from ociruntime.pods.net.addresses import parse_address
 
 ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 PORT = checks.number(1, 65535)
-_PORT_FORM = "NAME:[IP:]PORT, as in 80-tcp:8080 or 80/tcp:127.0.0.1:8080"
-_SANDBOX_PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:8080"
+_PORT_FORM = "use NAME:[IP:]PORT, such as 80-tcp:8080 or 80/tcp:127.0.0.1:8080"
+_SANDBOX_PORT_FORM = "use NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or a form such as 80-tcp:8080"
 
 
 def address(where: str, value: str) -> None:

@@ -110,8 +110,8 @@ def _execute_stub(
 def _resume_command(command: list[str]) -> list[str]:
     """Return [path, *argv] of the program that the stub executes to run ``command``.
 
-    The program is the launcher of ``ocipod``, or else the Python interpreter with the same
-    interpreter options as this process.
+    The stub is ``csrc/hibernation/stub.c``.  The program is the launcher of ``ocipod``; if that is
+    not installed, the Python interpreter with the same interpreter options as this process.
     """
     if launcher := own_launcher("ocipod"):
         return [launcher, launcher, *command[1:]]

@@ -124,7 +124,7 @@ def versions(program: str) -> list[str]:
     supported = answer.get("supportedVersions") if isinstance(answer, dict) else None
     if code or not isinstance(supported, list):
         raise NetworkError(
-            f'network plugin "{program}": VERSION: the reply lists no supported versions'
+            f'network plugin "{program}": VERSION: the reply has no list "supportedVersions"'
         )
     return [str(version) for version in supported]
 

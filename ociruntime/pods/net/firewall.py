@@ -1,4 +1,4 @@
-"""Packet filter rules for an interface of a pod: masquerading and port forwarding.
+"""Apply and remove packet filter rules for a pod's interface: masquerading, port forwarding.
 
 The rules with the same tag are changed in one transaction, and removed together.  With nft, a tag
 is the name of a table.  With iptables, the names of chains are made from it; the rules that jump to

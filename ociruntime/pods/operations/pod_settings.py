@@ -39,7 +39,7 @@ class Host:
     debug: bool
 
     def stored(self) -> dict[str, Any]:
-        """Return the options as members of runtime-config, without the data directory.
+        """Return the options as members of the pod's runtime-config, without the data directory.
 
         ``prepare`` stores them; ``run-prepared`` replaces them by its own options.
         """
@@ -49,7 +49,7 @@ class Host:
 
 
 def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str, Any]:
-    """Return the members of runtime-config that are set when a pod is prepared."""
+    """Return the members of the pod's file runtime-config that are set when it is prepared."""
     private = {"shift": _new_shift(), "count": COUNT} if request.private_users else None
     return {
         "flavor": flavour,
@@ -63,7 +63,7 @@ def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str
 
 
 def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]:
-    """Return the members of runtime-config that are set when a pod is run.
+    """Return the members of the pod's file runtime-config that are set when it is run.
 
     To check only the request, pass "" as ``uuid``.  Raises UsageError for an invalid or unsupported
     option, or for options that contradict each other.

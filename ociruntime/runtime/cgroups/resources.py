@@ -30,7 +30,7 @@ _SECTIONS = (
 def settings(
     resources: Mapping[str, Any], versions: Mapping[str, int], where: str = "linux.resources"
 ) -> list[Setting]:
-    """Return the settings for linux.resources in writing order: memory late, ``unified`` last.
+    """Return the settings for linux.resources, in the order in which they must be written.
 
     ``versions`` maps each controller of the host to 1 or 2, and ``""`` to 2 if there is a unified
     hierarchy.  Raises ConfigError for a value that the host's cgroups cannot express.

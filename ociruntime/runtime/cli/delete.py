@@ -32,7 +32,7 @@ COMMANDS = (
                 short="f",
                 details="SIGKILL is sent to all processes of the container.",
             ),
-            Option("regex", "match IDs by a regular expression", short="r"),
+            Option("regex", "match IDs: take ID as a regular expression", short="r"),
         ),
         details=(
             "A container that was never started is deleted without --force, and so is what an\n"

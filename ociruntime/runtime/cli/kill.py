@@ -57,7 +57,7 @@ COMMANDS = (
                 short="a",
                 details="All processes in the container's cgroup.",
             ),
-            Option("regex", "match IDs by a regular expression", short="r"),
+            Option("regex", "match IDs: take ID as a regular expression", short="r"),
         ),
         details=(
             "SIGNAL is a number or a name, with or without SIG: 9, KILL, SIGTERM, SIGRTMIN+3.\n"

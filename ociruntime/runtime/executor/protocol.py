@@ -154,7 +154,8 @@ def _send(
 ) -> bool:
     """Send a message; return False if the executor has exited.
 
-    Raises HostError for any other error: the executor would wait for the lost message forever.
+    Raises HostError for any other error; if it were ignored, the executor would wait for the lost
+    message forever.
     """
     try:
         channel.sendmsg([message], ancillary, MSG_NOSIGNAL)

@@ -167,7 +167,7 @@ def _next(
 
 
 def _already_dead(container: Container) -> StepError:
-    """Return the error for an init that exited before `start` reached it; the text is runc's."""
+    """Return the error for an init that exited before `start` reached it, in runc's words."""
     return StepError(f'container process is already dead: "{container.id}"')
 
 

@@ -1,4 +1,4 @@
-"""Compile config.json and facts about the host to a plan.
+"""Compile config.json and facts about the host to a plan, the executor's operations.
 
 The passes run in the order of ``PASSES``; each of them appends operations.
 """
