@@ -94,6 +94,12 @@ class Message:
         if self.kind == MESSAGE_FAILURE and len(data) == LONG.size:
             self.call, self.argument, self.detail = map(_text, LONG.unpack(data)[4:])
 
+    def close_descriptor(self) -> None:
+        """Close and forget the received descriptor, if there is one."""
+        if self.fd >= 0:
+            posix.close(self.fd)
+            self.fd = -1  # a second close could hit another file
+
 
 def _text(field: bytes) -> str:
     return field.split(b"\0", 1)[0].decode("utf-8", "replace")
@@ -221,9 +227,7 @@ class Expected:
         elif message.kind in self._others and is_complete(message):
             self._others.remove(message.kind)
             return
-        if message.fd >= 0:
-            posix.close(message.fd)
-            message.fd = -1  # a second close could hit another file
+        message.close_descriptor()
         raise unexpected(message)
 
 

@@ -105,8 +105,7 @@ class Executor:
         if self.channel.fileno() >= 0:
             self.channel.shutdown(SHUT_RD)  # from here on, no process can send on the channel
             while (message := self._next_queued()) is not None:
-                if message.fd >= 0:
-                    posix.close(message.fd)
+                message.close_descriptor()
                 if message.kind != MESSAGE_INIT_PID:
                     continue
                 try:

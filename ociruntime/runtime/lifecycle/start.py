@@ -145,7 +145,7 @@ def _await_exec(
     message = _next(container, connection, pidfd, EXEC_MILLISECONDS)
     if message is None or message.kind == MESSAGE_FAILURE:
         return message
-    _close_descriptor(message)
+    message.close_descriptor()
     return None
 
 
@@ -183,12 +183,7 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
         # the program does not run yet, although `create` has returned.
         agent.hand_on(message.fd, container.pid, document(container, "creating"))
     finally:
-        _close_descriptor(message)
-
-
-def _close_descriptor(message: Message) -> None:
-    if message.fd >= 0:
-        posix.close(message.fd)
+        message.close_descriptor()
 
 
 def _ended_silently(container: Container) -> StepError:
@@ -234,7 +229,7 @@ def _report(context: Context, container: Container, message: Message, *, deletes
     from ociruntime.runtime.plan.plan import Operation
 
     if message.kind != MESSAGE_FAILURE:
-        _close_descriptor(message)
+        message.close_descriptor()
         raise unexpected(message)
     steps = {
         index: Operation(code, (), where) for index, code, where in container.facts["startSteps"]
