@@ -58,8 +58,9 @@ def delete(context: Context, container_id: str, force: bool) -> None:
     try:
         status = container.status()
         # After `kill ID KILL`, the init may need a moment to exit, for which ``destroy`` waits.
-        dying = status == RUNNING and is_dying(container.pid)
-        if status not in (STOPPED, CREATED) and not dying and not force:
+        if not (
+            force or status in (STOPPED, CREATED) or (status == RUNNING and is_dying(container.pid))
+        ):
             raise ContainerError(
                 f'cannot delete container "{container_id}" that is not stopped: {status}',
                 "stop it first, or pass --force",
