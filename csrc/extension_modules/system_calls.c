@@ -214,11 +214,10 @@ static int detached_mount(const char *type)
 /* Mount sysfs in a mount namespace that ends at once, and open it as `place`. */
 static bool mount_apart(int place)
 {
-	const unsigned long nosuid_nodev_noexec = 2 | 4 | 8;
 	int fd = -1;
 
 	if (unshare(CLONE_NEWNS) == 0 && mount("", "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
-	    mount("sysfs", "/sys", "sysfs", nosuid_nodev_noexec, NULL) == 0)
+	    mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0)
 		fd = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd >= 0 && dup3(fd, place, O_CLOEXEC) >= 0 && close(fd) == 0;
 }

@@ -37,13 +37,15 @@ from ociruntime.runtime.plan.plan import Operation, field, operation_name
 
 E2BIG = 7
 
+_NO_MOUNT_API = (
+    "the kernel is older than 5.12, or a seccomp filter forbids its mount API, without which"
+    " nothing can be mounted in a shared mount namespace"
+)
 # (operation or system call, errno) -> the probable cause and the remedy.
 HINTS: dict[tuple[str, int], str] = {
     ("fsopen", ENODEV): "the kernel does not know this filesystem type",
-    ("open_tree", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids its mount"
-    " API, without which nothing can be mounted in a shared mount namespace",
-    ("mount", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids its mount"
-    " API, without which nothing can be mounted in a shared mount namespace",
+    ("open_tree", ENOSYS): _NO_MOUNT_API,
+    ("mount", ENOSYS): _NO_MOUNT_API,
     ("fsopen", ENOSYS): "a seccomp filter forbids the mount API, without which the procfs of a"
     " joined pid namespace cannot be mounted",
     ("mount_setattr", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids"
