@@ -40,13 +40,18 @@ def test_host_that_runs_this_test(runtime: Runtime) -> None:
     assert "\x1b" not in text, "no colours but on a terminal"
 
 
-def test_host_without_a_call(runtime: Runtime) -> None:
-    """Limited, not missing: the executor does without."""
+def findings_behind_a_filter(runtime: Runtime, error: str, call: str) -> dict[str, Any]:
+    """Return what ``check`` finds where ``call`` fails with ``error``: {name: finding}."""
     script = "from tests.support.refusal import refuse; import errno, os, sys\n"
-    script += "refuse(errno.ENOSYS, 'openat2'); os.execv(sys.argv[1], sys.argv[1:])"
+    script += f"refuse(errno.{error}, {call!r}); os.execv(sys.argv[1], sys.argv[1:])"
     command = [sys.executable, "-c", script, *runtime.command("check", "--format", "json")]
     root = Path(__file__).resolve().parents[2]
-    found = {each["name"]: each for each in findings(execute(command, cwd=root))}
+    return {each["name"]: each for each in findings(execute(command, cwd=root))}
+
+
+def test_host_without_a_call(runtime: Runtime) -> None:
+    """Limited, not missing: the executor does without."""
+    found = findings_behind_a_filter(runtime, "ENOSYS", "openat2")
     assert found["openat2"]["state"] == "limited"
     assert found["outer filter"]["state"] == "limited"
     assert found["a whole container"]["state"] == "ok", "it is walked instead"
@@ -54,11 +59,7 @@ def test_host_without_a_call(runtime: Runtime) -> None:
 
 def test_behind_a_filter_that_knows_no_new_call(runtime: Runtime) -> None:
     """The C library takes EPERM for the answer of faccessat2(2)."""
-    script = "from tests.support.refusal import refuse; import errno, os, sys\n"
-    script += "refuse(errno.EPERM, 'faccessat2'); os.execv(sys.argv[1], sys.argv[1:])"
-    command = [sys.executable, "-c", script, *runtime.command("check", "--format", "json")]
-    root = Path(__file__).resolve().parents[2]
-    found = {each["name"]: each for each in findings(execute(command, cwd=root))}
+    found = findings_behind_a_filter(runtime, "EPERM", "faccessat2")
     assert found["state directory"]["state"] == "ok"
 
 

@@ -13,6 +13,7 @@ import pytest
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.loop.control_socket import Connection, ControlSocket, answer_of, ask
 from ociruntime.pods.loop.event_loop import Loop
+from tests.unit.pods.event_loops import run_for
 
 
 @pytest.fixture
@@ -24,15 +25,6 @@ def loop() -> Iterator[Loop]:
 
 def answer(connection: Connection, request: dict[str, Any]) -> None:
     connection.answer(request)
-
-
-def run_for(loop: Loop, seconds: float) -> None:
-    def stop() -> None:
-        loop.stopped = True
-
-    loop.stopped = False
-    loop.after(seconds, stop)
-    loop.run()
 
 
 def test_a_place_that_is_taken(loop: Loop, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from ociruntime.base.terminal import set_window_size, window_size
 from ociruntime.pods.loop.event_loop import READABLE, Loop
 from ociruntime.pods.monitor.app_streams import AppStreams
 from ociruntime.pods.monitor.foreground_output import BUFFER_LIMIT, ForegroundCopy, LocalTerminal
+from tests.unit.pods.event_loops import run_for
 
 
 @pytest.fixture
@@ -52,15 +53,6 @@ def app(loop: Loop) -> Iterator[tuple[AppStreams, int]]:
     yield streams, terminal
     streams.close()
     os.close(terminal)
-
-
-def run_for(loop: Loop, seconds: float) -> None:
-    def stop() -> None:
-        loop.stopped = True
-
-    loop.stopped = False
-    loop.after(seconds, stop)
-    loop.run()
 
 
 def is_raw() -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,14 +17,6 @@ from ociruntime.runtime.lifecycle import intel_rdt_groups
 from ociruntime.runtime.lifecycle.context import Context
 
 CONTEXT = Context("/gone", Log())
-
-
-@pytest.fixture
-def init() -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(["sleep", "60"])
-    yield process
-    process.kill()
-    process.wait()
 
 
 def container_of(pid: int, done: list[str], above: str = "", directory: str = "/gone") -> Any:  # noqa: ANN401
@@ -90,7 +81,7 @@ def test_init_stuck_in_the_kernel(
 def test_container_locked_by_another_command(
     init: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, force: bool
 ) -> None:
-    """With --force, the init is killed, so that a `start` that waits for it lets go."""
+    """With --force, the init is killed, so that a `start` that waits for it releases the lock."""
     container = container_of(init.pid, [])
     waits: list[object] = []
 

@@ -6,7 +6,7 @@ import errno
 import os
 import posix
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -44,14 +44,6 @@ class Fake(SimpleNamespace):
             facts={"ownPidNamespace": False, "freezer": "", **facts},
             cgroup=lambda: cgroup,
         )
-
-
-@pytest.fixture
-def init() -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(["sleep", "60"])
-    yield process
-    process.kill()
-    process.wait()
 
 
 def kill(monkeypatch: pytest.MonkeyPatch, container: Fake, signal: int) -> None:
