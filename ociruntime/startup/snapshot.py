@@ -318,7 +318,7 @@ def _is_outdated(path: str) -> bool:
     except Unusable as reason:
         return reason.outdated
     except OSError:
-        pass  # called after the command's work, which must not fail for want of a snapshot
+        pass  # the command has done its work, and does not need the snapshot
     return False
 
 

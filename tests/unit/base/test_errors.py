@@ -56,7 +56,7 @@ def test_the_rest_is_a_bug(error: Exception) -> None:
 
 
 def test_module_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An incomplete standard library is no bug of ours."""
+    """An incomplete standard library is not reported as an internal error."""
     (tmp_path / "failing_module.py").write_text("import os\nos.no_such_name\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(AttributeError) as caught:

@@ -311,7 +311,7 @@ def test_continued_after_a_stop(ends: Ends) -> None:
 
 
 def test_input(ends: Ends) -> None:
-    """Nothing to read is no end of input."""
+    """The input ends when its writer closes it, not when there is nothing to read."""
     ends.relay._read_input()
     assert not ends.relay._input_ended
     os.write(ends.typed, b"typed")

@@ -163,7 +163,7 @@ def test_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it leads is another check's matter; a directory on the way is not."""
+    """The owner of the link and of its directory is checked; its target is not."""
     (tmp_path / "to").mkdir()
     link = tmp_path / "link"
     link.symlink_to("to")

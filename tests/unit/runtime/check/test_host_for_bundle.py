@@ -154,7 +154,7 @@ def test_limits_in_a_user_namespace() -> None:
     ],
 )
 def test_profile(name: str, loaded: str, expected: int) -> None:
-    """Without AppArmor there is no list of loaded profiles, and the name is not checked."""
+    """The profile must be in the kernel's list; without AppArmor the list is empty."""
     config = {"process": {"apparmorProfile": name}}
     found = faults(profile, config, host=MadeUp({PROFILES: loaded}))
     assert [each.message for each in found] == [

@@ -165,7 +165,7 @@ def test_reset_connection() -> None:
 
 
 def test_failed_socket() -> None:
-    """An error of sendmsg is no end of file: the executor would wait for the message forever."""
+    """A failed send raises an error: if it were ignored, the executor would wait forever."""
     closed = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     closed.close()
     with pytest.raises(HostError, match="executor: bad file descriptor"):
