@@ -49,7 +49,7 @@ PROGRAMS = {
         """
         runtime.cli.main runtime.cli.create runtime.cli.run runtime.cli.exec runtime.cli.start
         runtime.cli.state runtime.cli.kill runtime.cli.delete runtime.cli.events runtime.cli.list
-        runtime.cli.ps runtime.cli.pause runtime.cli.update runtime.cli.mounts
+        runtime.cli.ps runtime.cli.pause_and_resume runtime.cli.update runtime.cli.mounts
         commandline.output runtime.spec.check_shape runtime.spec.shape runtime.spec.validate_linux
         runtime.cgroups.resources runtime.cgroups.device_policy runtime.cgroups.device_enforcement
         runtime.cgroups.settings_v1 runtime.cgroups.settings_v2 runtime.cgroups.device_program

@@ -14,6 +14,7 @@ Spec: TypeAlias = dict[str, Any]
 ISOLATION_OPTIONS = (
     Option("pid", "PID namespace", "private|host", completed=False),
     Option("uts", "UTS namespace", "private|host", completed=False),
+    Option("ipc", "IPC namespace", "private|host", kind="choice"),
     Option("domainname", "NIS domain name of the container", "NAME"),
     Option("platform", "platform of the image (default: the host's)", "linux/ARCH"),
     # Accepted for compatibility with docker, but only with docker's default value.
@@ -29,6 +30,14 @@ ISOLATION_OPTIONS = (
             "PATH is the path in the container (default: HOST). rwm is the access: read, write, "
             "mknod. If HOST is a directory, all devices in it are added."
         ),
+    ),
+    Option("cap-add", "add a capability", "CAP", kind="list"),
+    Option("cap-drop", "drop a capability", "CAP", kind="list"),
+    Option(
+        "security-opt",
+        "no-new-privileges or seccomp=unconfined",
+        "OPTION",
+        kind="list",
     ),
     Option(
         "privileged",
@@ -68,14 +77,40 @@ def isolation_of(arguments: Arguments) -> Spec:
     spec["devices"] = [container_values.device(one, "--device") for one in arguments.list("device")]
     pairs = [container_values.pair(text, "--sysctl") for text in arguments.list("sysctl")]
     spec["sysctls"] = dict(pairs)
-    for option in ("domainname", "platform"):
+    for option in ("domainname", "platform", "ipc"):
         spec[option] = arguments.text(option)
+    for option in ("cap-add", "cap-drop"):
+        spec[option.replace("-", "_")] = arguments.list(option)
+    for text in arguments.list("security-opt"):
+        spec.update(security(text))
     for option in _POSSIBLE:
         value = _one_of(arguments, option)
         if option not in _FIXED:
             spec[option] = value
     # Docker treats an option that is an empty string as not set.
     return {member: value for member, value in spec.items() if value}
+
+
+# Value of --security-opt -> members of the create request; {} for a value without effect.
+_SECURITY: dict[str, dict[str, Any]] = {
+    "no-new-privileges": {"no_new_privileges": True},
+    "no-new-privileges=true": {"no_new_privileges": True},
+    "seccomp=unconfined": {"seccomp": "unconfined"},
+    "apparmor=unconfined": {},
+    "label=disable": {},
+}
+
+
+def security(text: str) -> dict[str, Any]:
+    """Return the members of a create request for ``text``, a value of ``--security-opt``.
+
+    Raises UsageError for an unsupported value.
+    """
+    known = _SECURITY.get(text.replace(":", "="))
+    if known is None:
+        hint = f"supported: {', '.join(_SECURITY)}"
+        raise UsageError(f'--security-opt: unsupported option "{text}"', hint)
+    return known
 
 
 def _one_of(arguments: Arguments, option: str) -> str:

@@ -178,6 +178,7 @@ TARGET = Target(
         "manager/client/mount_and_volume_options.py",
         "manager/client/isolation_options.py",
         "manager/client/limit_options.py",
+        "manager/client/network_options.py",
         "pods/manifest/app_arguments.py",
         "pods/manifest/request.py",
     ),

@@ -23,8 +23,8 @@ class CriuOptions:
 
     ``image_path`` and ``work_path`` (for logs) are absolute directories.  ``parent_path`` is
     relative to ``image_path``, or "".  ``switches`` maps boolean fields of criu_opts to their
-    values; they come from the options in ``cli/checkpoint.py``.  ``page_server`` is (address, port)
-    or None; ``status_fd`` a descriptor or -1.
+    values; they come from the options in ``cli/checkpoint_and_restore.py``.  ``page_server`` is
+    (address, port) or None; ``status_fd`` a descriptor or -1.
     """
 
     __slots__ = (

@@ -12,7 +12,7 @@ import pytest
 from ociruntime.base.errors import ContainerError, StepError, UsageError
 from ociruntime.base.mountinfo import Mount, parse_mountinfo
 from ociruntime.commandline.parser import Arguments, parse
-from ociruntime.runtime.cli.checkpoint import checkpoint_options
+from ociruntime.runtime.cli.checkpoint_and_restore import checkpoint_options
 from ociruntime.runtime.cli.help import PROGRAM
 from ociruntime.runtime.cli.options import GLOBAL_OPTIONS
 from ociruntime.runtime.host.criu_messages import encode
