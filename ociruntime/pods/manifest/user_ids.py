@@ -1,12 +1,16 @@
-"""Parse and check numeric user and group ids."""
+"""User and group ids: check numeric ones, and choose the host ids for --private-users."""
 
 from __future__ import annotations
+
+import os
 
 from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest
 
 LAST_ID = (1 << 32) - 2  # the next one, -1, means "leave unchanged" to chown(2)
 ID = checks.number(0, LAST_ID)
+PRIVATE_IDS = 65536  # number of ids in the user namespace of a pod with --private-users
+_RANGES = 1 << 15  # number of ranges of that size below 2^31
 
 
 def id_number(where: str, value: str) -> int:
@@ -17,3 +21,13 @@ def id_number(where: str, value: str) -> int:
     if not (value.isascii() and value.isdigit()) or int(value[:11]) > LAST_ID:
         raise BadRequest(where, f'invalid user or group id "{value}"', f"must be 0 to {LAST_ID}")
     return int(value)
+
+
+def choose_private_ids() -> dict[str, int]:
+    """Return a random range of host ids for a pod's user namespace: {"shift": first id, "count"}.
+
+    The first id is a multiple of the number of ids, and at least 131072: below are the users of the
+    host.
+    """
+    number = int.from_bytes(os.urandom(4), "little") % (_RANGES - 2)
+    return {"shift": (number + 2) * PRIVATE_IDS, "count": PRIVATE_IDS}

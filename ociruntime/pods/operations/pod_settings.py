@@ -20,10 +20,9 @@ from typing import Any
 
 from ociruntime.base.errors import UsageError
 from ociruntime.pods.manifest.request import PodRequest
+from ociruntime.pods.manifest.user_ids import choose_private_ids
 
 SHM_SIZE = 64 << 20
-COUNT = 65536  # number of ids of a pod with --private-users
-_HIGHEST_SHIFT = 1 << 15  # in units of COUNT: keeps ids below 2^31
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Host:
 
 def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str, Any]:
     """Return the members of the pod's file runtime-config that are set when it is prepared."""
-    private = {"shift": _new_shift(), "count": COUNT} if request.private_users else None
+    private = choose_private_ids() if request.private_users else None
     return {
         "flavor": flavour,
         "mutable": False,
@@ -116,12 +115,3 @@ def _check_namespaces(request: PodRequest) -> None:
         for name in ("hostname", "domainname"):
             if getattr(request, name):
                 raise UsageError(f"--{name} and --uts=parent are mutually exclusive")
-
-
-def _new_shift() -> int:
-    """Return a random first host id for a pod's user namespace.
-
-    It is a multiple of COUNT, and at least 131072.
-    """
-    number = int.from_bytes(os.urandom(4), "little") % (_HIGHEST_SHIFT - 2)
-    return (number + 2) * COUNT

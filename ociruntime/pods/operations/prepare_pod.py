@@ -30,9 +30,10 @@ from ociruntime.pods.manifest.app_options import REPLACED_BY_MANIFEST
 from ociruntime.pods.manifest.flavours import Flavour, check_number, flavour
 from ociruntime.pods.manifest.ports import check_network
 from ociruntime.pods.manifest.request import PodRequest
+from ociruntime.pods.manifest.user_ids import PRIVATE_IDS
 from ociruntime.pods.manifest.volumes import check_owners
 from ociruntime.pods.net import net_option
-from ociruntime.pods.operations.pod_settings import COUNT, Host, prepared_settings, run_settings
+from ociruntime.pods.operations.pod_settings import Host, prepared_settings, run_settings
 from ociruntime.pods.store.pod import Pod
 
 
@@ -184,7 +185,7 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
         seccomp_isolators.check(entry["app"].get("isolators", []))
     check_number(kind, len(draft.manifest["apps"]))
     if request.pod.private_users:
-        check_owners(draft.manifest["volumes"], COUNT)
+        check_owners(draft.manifest["volumes"], PRIVATE_IDS)
     for volume in draft.manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.exists(volume["source"]):
             name, source = volume["name"], volume["source"]

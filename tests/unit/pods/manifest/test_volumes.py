@@ -6,8 +6,8 @@ import pytest
 
 from ociruntime.base.errors import UsageError
 from ociruntime.pods.bundle.copy_files import owner_on_host
+from ociruntime.pods.manifest.user_ids import PRIVATE_IDS
 from ociruntime.pods.manifest.volumes import check_owners, volume
-from ociruntime.pods.operations.pod_settings import COUNT
 
 LAST = (1 << 32) - 2
 
@@ -19,15 +19,20 @@ def test_the_last_id() -> None:
 
 @pytest.mark.parametrize("member", ["uid", "gid"])
 def test_an_owner_that_is_none_of_the_pods(member: str) -> None:
-    last = volume(f"v,kind=empty,{member}={COUNT - 1}")
-    check_owners([{"name": "other", "kind": "host"}, last], COUNT)
+    last = volume(f"v,kind=empty,{member}={PRIVATE_IDS - 1}")
+    check_owners([{"name": "other", "kind": "host"}, last], PRIVATE_IDS)
     text = f'volume "v": {member} 65536 '
     with pytest.raises(UsageError, match=text):
-        check_owners([last, volume(f"v,kind=empty,{member}={COUNT}")], COUNT)
+        check_owners([last, volume(f"v,kind=empty,{member}={PRIVATE_IDS}")], PRIVATE_IDS)
 
 
 def test_owners_of_an_images_files() -> None:
     assert owner_on_host(LAST, None) == LAST
-    users = (7 * COUNT, COUNT)
-    for id, shown in ((0, 0), (COUNT - 1, COUNT - 1), (COUNT, 65534), (LAST, 65534)):
-        assert owner_on_host(id, users) == 7 * COUNT + shown
+    users = (7 * PRIVATE_IDS, PRIVATE_IDS)
+    for id, shown in (
+        (0, 0),
+        (PRIVATE_IDS - 1, PRIVATE_IDS - 1),
+        (PRIVATE_IDS, 65534),
+        (LAST, 65534),
+    ):
+        assert owner_on_host(id, users) == 7 * PRIVATE_IDS + shown
