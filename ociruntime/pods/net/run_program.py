@@ -30,13 +30,24 @@ def run_program(
     NetworkError if the program cannot be executed, prints more than 1 MiB, or has not exited after
     ``timeout`` seconds.  In the last two cases, it kills the program's process group.
     """
+    try:
+        return _run(argv, data, timeout, environment)
+    except OSError as error:
+        raise NetworkError(f'run "{argv[0]}": {reason(error)}') from None
+
+
+def _run(
+    argv: list[str], data: bytes, timeout: float, environment: Mapping[str, str] | None
+) -> tuple[int, bytes, bytes]:
     if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
         # If SIGCHLD is ignored (inherited), the kernel reaps the program and we lose its status.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if environment is None:
         environment = {"PATH": ":".join(DIRECTORIES), "LC_ALL": "C"}
-    streams = [memory_file("input", data), *os.pipe2(os.O_CLOEXEC), *os.pipe2(os.O_CLOEXEC)]
+    streams = [memory_file("input", data)]
     try:
+        streams += [*os.pipe2(os.O_CLOEXEC)]
+        streams += [*os.pipe2(os.O_CLOEXEC)]
         theirs = (streams[0], streams[2], streams[4])
         pid = _spawn(argv, environment, theirs)
         for fd in theirs:
@@ -62,18 +73,15 @@ def _spawn(argv: list[str], environment: Mapping[str, str], streams: tuple[int, 
     for i in range(3):
         actions.append((os.POSIX_SPAWN_DUP2, high + i, i))
     actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in range(3, high + 3)]
-    try:
-        return os.posix_spawn(
-            argv[0],
-            argv,
-            dict(environment),
-            file_actions=actions,
-            setsid=True,
-            setsigmask=(),
-            setsigdef=(signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD),
-        )
-    except OSError as error:
-        raise NetworkError(f'run "{argv[0]}": {reason(error)}') from None
+    return os.posix_spawn(
+        argv[0],
+        argv,
+        dict(environment),
+        file_actions=actions,
+        setsid=True,
+        setsigmask=(),
+        setsigdef=(signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD),
+    )
 
 
 def _collect(
@@ -82,7 +90,7 @@ def _collect(
     parts: dict[int, bytearray] = {fd: bytearray() for fd in pipes}
     for fd in pipes:
         os.set_blocking(fd, False)
-    process = _pidfd(pid)
+    process = os.pidfd_open(pid)
     try:
         waiting = select.poll()
         for fd in (process, *pipes):
@@ -120,12 +128,6 @@ def _take(fd: int, into: bytearray, path: str, everything: bool) -> bool:
             raise NetworkError(f'run "{path}": its output exceeds {OUTPUT_MOST} bytes')
         if not data or not everything:
             return bool(data)
-
-
-def _pidfd(pid: int) -> int:
-    import os
-
-    return os.pidfd_open(pid)
 
 
 def _end(pid: int) -> None:
