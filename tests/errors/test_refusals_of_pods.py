@@ -12,11 +12,11 @@ from tests.support.pod_images import busybox
 pytestmark = pytest.mark.root
 
 TWO_APPS = "pod {uuid} has 2 apps (choose one with --app: one, two)"
-POD_REQUIRED = "a pod is required (give either a UUID or --uuid-file=FILE)"
+POD_REQUIRED = "a pod is required (pass a UUID or --uuid-file=FILE)"
 # UUID (in a message {uuid}), IMAGE and FILE stand for the pod, an image and a file to write.
 OF_THE_POD: dict[str, str] = {
     "export UUID FILE": "export pod {uuid}: the pod has several apps"
-    " (give one with --app: one, two)",
+    " (choose one with --app: one, two)",
     "stop UUID": "pod {uuid} is not running: it is prepared",
     "app exec UUID true": TWO_APPS,
     "app status UUID": TWO_APPS,
@@ -33,7 +33,7 @@ OF_THE_POD: dict[str, str] = {
 }
 OF_A_REQUEST: dict[str, str] = {
     "run": "create a pod: at least one image is required"
-    " (give IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE)",
+    " (pass IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE)",
     "run --runtime=ocinone IMAGE": 'the OCI runtime "ocinone" is not installed'
     " (choose another with --runtime)",
     "run --net=nowhere IMAGE": 'unknown network "nowhere"'
@@ -41,10 +41,10 @@ OF_A_REQUEST: dict[str, str] = {
     "run --net=none IMAGE IMAGE": 'add app "busybox": the pod already has an app of this name'
     " (choose another name with --name)",
     "run --net=none --port=80-tcp:80 IMAGE": "--net=none: port forwarding is not possible"
-    " (leave out --port)",
+    " (omit --port)",
     "run --flavor=big IMAGE": 'unknown flavour "big" (supported: fly, kvm, oci)',
     "run IMAGE --user=nobody-here": 'look up user "nobody-here": not found in the image'
-    " (give a number or a name in the image's /etc/passwd)",
+    " (use a number or a name in the image's /etc/passwd)",
     "run --oom-score-adj=5 IMAGE IMAGE": "--oom-score-adj must follow an image"
     " (it applies to the image before it)",
     "run IMAGE --mount=volume=v,target=/v": '--mount: unknown volume "v"'

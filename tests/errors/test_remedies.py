@@ -36,7 +36,7 @@ REQUESTS: tuple[tuple[Refused, str], ...] = (
     ),
     (
         {"network": "none", "ports": [{"port": 1, "host_port": 1}]},
-        'ports: network "none" cannot forward ports (leave out the ports, or use another network)',
+        'ports: network "none" cannot forward ports (omit the ports, or use another network)',
     ),
     (
         {"network": "host", "sysctls": {"net.core.somaxconn": "1"}},

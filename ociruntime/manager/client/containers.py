@@ -125,7 +125,7 @@ def run_start(connection: Connection, arguments: Arguments) -> int:
 
     stdin = arguments.flag("interactive")
     if stdin and connection.get(container(refs[0]))["spec"].get("tty"):
-        check_terminal("leave out --interactive")
+        check_terminal("omit --interactive")
     return in_foreground(connection, refs[0], arguments, stdin=stdin) or 0
 
 

@@ -171,7 +171,7 @@ def extra_host(text: str) -> dict[str, str]:
     if not (name and colon and address):
         raise UsageError(f'--add-host: invalid host "{text}"', "use NAME:IP")
     if address == "host-gateway":
-        hint = "give an address of the host, such as the gateway that network inspect shows"
+        hint = "use an address of the host, such as the gateway that network inspect shows"
         raise UsageError(f"--add-host={text} is not supported", hint)
     return {"name": name, "address": address.removeprefix("[").removesuffix("]")}
 

@@ -141,7 +141,7 @@ def run_run(connection: Connection, arguments: Arguments) -> int:
     detach = arguments.flag("detach")
     _check_attach(arguments, detach=detach)
     if arguments.flag("tty") and arguments.flag("interactive") and not detach:
-        check_terminal("leave out --tty")
+        check_terminal("omit --tty")
     container_id = created(connection, arguments)["id"]
     try:
         attachment = _start(connection, container_id, arguments)
@@ -231,7 +231,7 @@ def exec_request(arguments: Arguments) -> dict[str, Any]:
     tty = arguments.flag("tty")
     stdin = arguments.flag("interactive")
     if tty and stdin and not arguments.flag("detach"):
-        check_terminal("leave out --tty")
+        check_terminal("omit --tty")
     size = _window_size() if tty else None
     lines = [line for path in arguments.list("env-file") for line in lines_of(path, "--env-file")]
     settings = [line for line in lines if line and line[0] != "#"] + arguments.list("env")

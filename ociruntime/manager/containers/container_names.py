@@ -75,7 +75,7 @@ class Names:
         if matches:
             number = len(matches)
             message = f'ambiguous container ID "{ref}": {number} containers match'
-            raise NotFound(message, "give more digits of the ID")
+            raise NotFound(message, "use more digits of the ID")
         raise NotFound(f'no container with name or ID "{ref}" found')
 
 

@@ -142,7 +142,7 @@ def check_spec(spec: object) -> Spec:
         raise BadRequest("auto_remove", "cannot be combined with a restart policy")
     has_ports = request.get("ports") or request.get("publish_all")
     if has_ports and request.get("network") in _WITHOUT_PORTS:
-        hint = "leave out the ports, or use another network"
+        hint = "omit the ports, or use another network"
         raise BadRequest("ports", f'network "{request["network"]}" cannot forward ports', hint)
     for name in ("hostname", "domainname"):
         if name in request and request.get("uts") == _HOST:

@@ -130,7 +130,7 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
     if _is_privileged(app.get("isolators", []), facts) and facts.private_users:
         raise PodError(
             f'app "{app_name}": a privileged app cannot have a user namespace',
-            "leave out --private-users",
+            "omit --private-users",
         )
     granted = _granted(app.get("isolators", []), facts)
     config: Json = {

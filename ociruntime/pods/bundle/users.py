@@ -71,7 +71,7 @@ def _user(fd: int, user: str, rows: list[list[str]]) -> tuple[int, list[str] | N
     else:
         row = next((row for row in rows if row[0] == user), None)
         if row is None:
-            hint = "give a number or a name in the image's /etc/passwd"
+            hint = "use a number or a name in the image's /etc/passwd"
             raise PodError(f'look up user "{user}": not found in the image', hint)
         return int(row[2]), row
     return uid, next((row for row in rows if int(row[2]) == uid), None)
@@ -85,7 +85,7 @@ def _group(fd: int, group: str, rows: list[list[str]]) -> int:
     for row in rows:
         if row[0] == group:
             return int(row[2])
-    hint = "give a number or a name in the image's /etc/group"
+    hint = "use a number or a name in the image's /etc/group"
     raise PodError(f'look up group "{group}": not found in the image', hint)
 
 

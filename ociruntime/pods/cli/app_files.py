@@ -65,7 +65,7 @@ def run_copy_in(context: Context, arguments: Arguments) -> int:
     if "/" in name or name in (".", ".."):
         raise UsageError(
             f'--name: "{name}" is not a file name',
-            "give a name without a slash, other than . and ..",
+            "use a name without a slash, other than . and ..",
         )
     if sys.stdin.isatty():
         raise UsageError(

@@ -67,7 +67,7 @@ class Context:
                 soft, hard = map(int, limits.split(":"))
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             except (ValueError, OSError) as error:
-                raise UsageError(f'--nofile: "{limits}": {error}', "give SOFT:HARD") from None
+                raise UsageError(f'--nofile: "{limits}": {error}', "use SOFT:HARD") from None
 
     @property
     def directory(self) -> str:

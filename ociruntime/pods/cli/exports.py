@@ -34,7 +34,8 @@ def run_image_export(context: Context, arguments: Arguments) -> int:
         if arguments.text("format", "oci-archive") == "oci":
             if target == "-":
                 raise UsageError(
-                    "--format=oci: cannot write a directory to standard output", "give a path"
+                    "--format=oci: cannot write a directory to standard output",
+                    "pass the path of a directory",
                 )
             path = check_target(target, context.directory, overwrite=overwrite)
             put_directory(path, lambda new: write_layout(store.blobs, image, new, bar))
@@ -118,7 +119,7 @@ def run_export(context: Context, arguments: Arguments) -> int:
         names = [entry["name"] for entry in read_manifest(pod)["apps"]]
         name = arguments.text("app")
         if not name and len(names) != 1:
-            hint = f"give one with --app: {', '.join(names)}" if names else "add one first"
+            hint = f"choose one with --app: {', '.join(names)}" if names else "add one first"
             count = "several apps" if names else "no apps"
             raise UsageError(f"export pod {uuid}: the pod has {count}", hint)
         with new_file(target, overwrite=arguments.flag("overwrite")) as file:

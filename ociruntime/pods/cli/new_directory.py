@@ -25,26 +25,28 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
     """
     absolute = os.path.abspath(target)
     if os.path.islink(absolute):
-        raise UsageError(f'create "{target}": it is a symbolic link', "give the directory itself")
+        raise UsageError(
+            f'create "{target}": it is a symbolic link', "use the path of the directory itself"
+        )
     path = os.path.realpath(absolute)
     for protected in (data, os.getcwd(), "/"):
         if os.path.commonpath([path, os.path.realpath(protected)]) == path:
             reason = (
                 "it is the root directory" if path == "/" else f'it is or contains "{protected}"'
             )
-            raise UsageError(f'replace "{target}": {reason}', "give another directory")
+            raise UsageError(f'replace "{target}": {reason}', "use another directory")
     inside = os.path.realpath(data)
     if os.path.commonpath([path, inside]) == inside:
         raise UsageError(
-            f'create "{target}": it is inside the data directory "{data}"', "give another directory"
+            f'create "{target}": it is inside the data directory "{data}"', "use another directory"
         )
     if os.path.ismount(path):
-        raise UsageError(f'create "{target}": it is a mount point', "give another directory")
+        raise UsageError(f'create "{target}": it is a mount point', "use another directory")
     if os.path.lexists(path) and not _is_empty_directory(path):
         if not overwrite:
             raise UsageError(f'create "{target}": it already exists', "--overwrite replaces it")
         if not os.path.isdir(path):
-            raise UsageError(f'replace "{target}": it is not a directory', "give another path")
+            raise UsageError(f'replace "{target}": it is not a directory', "use another path")
     return path
 
 
@@ -118,7 +120,7 @@ def new_file(target: str, *, overwrite: bool) -> Iterator[BinaryIO]:
         return
     path = os.path.abspath(target)
     if os.path.isdir(path):
-        raise UsageError(f'write "{target}": it is a directory', "give the path of a file")
+        raise UsageError(f'write "{target}": it is a directory', "use the path of a file")
     if os.path.lexists(path) and not overwrite:
         raise UsageError(f'create "{target}": it already exists', "--overwrite replaces it")
     name = os.path.basename(path)

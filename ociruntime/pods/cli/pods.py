@@ -46,7 +46,7 @@ def given_uuids(arguments: Arguments) -> list[str]:
     """
     file = arguments.text("uuid-file")
     if bool(file) == bool(arguments.positional):
-        raise UsageError("a pod is required", "give either a UUID or --uuid-file=FILE")
+        raise UsageError("a pod is required", "pass a UUID or --uuid-file=FILE")
     if not file:
         return arguments.positional
     try:

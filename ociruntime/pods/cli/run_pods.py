@@ -213,7 +213,7 @@ def _run_sandbox(context: Context, pod: Pod, config: dict[str, Any], request: Po
     if request != PodRequest(detach=request.detach):
         raise UsageError(
             f"run pod {pod.uuid}: a sandbox runs with the options that it was created with",
-            "leave out all options but --detach",
+            "omit all options but --detach",
         )
     if pod.refresh() == STATES[PREPARED][0]:
         to_run(pod)
@@ -276,7 +276,7 @@ def parse_app_add(argv: list[str], program: Arguments) -> PodArguments:
     for app in parsed.apps:
         texts = app.options.texts
         if (name := texts.pop("app", "")) and texts.setdefault("name", name) != name:
-            raise UsageError("app add: --app and --name are different names", "leave out --app")
+            raise UsageError("app add: --app and --name are different names", "omit --app")
     return parsed
 
 

@@ -227,7 +227,7 @@ APP_OPTIONS = (
         "override the command of the image",
         "PROGRAM",
         details=(
-            "The arguments of the image are dropped; give new ones after --. A program "
+            "The arguments of the image are dropped; pass new ones after --. A program "
             "without a slash is looked up in the PATH of the app."
         ),
     ),

@@ -89,7 +89,7 @@ def build(
     if not request.apps:
         raise UsageError(
             "create a pod: at least one image is required",
-            "give an image, as in ocipod run IMAGE, or --pod-manifest FILE",
+            "name an image, as in ocipod run IMAGE, or use --pod-manifest FILE",
         )
     draft = Draft(empty_manifest(request))
     for app, image in zip(request.apps, images, strict=True):

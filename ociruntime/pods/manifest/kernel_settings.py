@@ -88,7 +88,7 @@ def check_owned(sysctls: dict[str, str], shared: dict[str, str], where: str) -> 
         if option:
             raise UsageError(
                 f'{where}: "{name}" would change the host, because of {option}',
-                f"leave out {option}",
+                f"omit {option}",
             )
 
 

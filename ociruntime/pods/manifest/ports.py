@@ -82,7 +82,7 @@ def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str 
         if len(distinct) > 1:
             raise UsageError(
                 f'{where}: port "{port["name"]}" is ambiguous: the apps have {", ".join(distinct)}',
-                "give a number, as in 80-tcp",
+                "use a number, as in 80-tcp",
             )
         try:
             inside = candidates[0] if candidates else _unexposed(manifest, port["name"])
@@ -90,7 +90,7 @@ def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str 
             known = ", ".join(sorted(by_name)) or "none"
             raise UsageError(
                 f'{where}: unknown port "{port["name"]}"',
-                f"ports of the images: {known}; or give a number, as in 80-tcp",
+                f"ports of the images: {known}; or use a number, as in 80-tcp",
             ) from None
         manifest["ports"].append({**port, "podPort": inside["port"]})
     check_ports(manifest, where)
@@ -175,4 +175,4 @@ def check_network(manifest: dict[str, Any], networks: list[str]) -> None:
     """Raise UsageError if a pod with ``--net=none`` or ``--net=host`` has forwarded ports."""
     for name in ("none", "host"):
         if name in networks and manifest.get("ports"):
-            raise UsageError(f"--net={name}: port forwarding is not possible", "leave out --port")
+            raise UsageError(f"--net={name}: port forwarding is not possible", "omit --port")

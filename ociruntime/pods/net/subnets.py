@@ -97,7 +97,7 @@ def free_subnet(taken: Iterable[Network]) -> Network:
             return one
     raise NetworkError(
         "choose a subnet for the network: all of 10.89.0.0 to 10.99.255.255 is in use",
-        "give one with --subnet",
+        "set one with --subnet",
     )
 
 

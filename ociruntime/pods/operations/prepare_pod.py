@@ -83,7 +83,7 @@ def check(request: Request) -> Flavour:
     elif not pod.apps:
         raise UsageError(
             "create a pod: at least one image is required",
-            "give IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE",
+            "pass IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE",
         )
     kind = flavour(pod.flavor or pod.stage1_name or "oci")
     check_number(kind, len(pod.apps))

@@ -136,7 +136,7 @@ def _only_match(directory: str, prefix: str, argument: str) -> str:
     if len(matches) > 1:
         raise NoSuchPod(
             f'UUID prefix "{argument}" is ambiguous: {len(matches)} pods match',
-            "give more characters",
+            "use more characters",
         )
     return matches[0]
 

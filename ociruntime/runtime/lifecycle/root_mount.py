@@ -132,7 +132,7 @@ def _check_alone(directory: str, rootfs: str) -> None:
             raise StepError(
                 f'mount "{rootfs}": the root of container "{name.removeprefix(CREATING)}" is'
                 f' mounted at "{other.rootfs}"',
-                'give the containers a mount namespace: add {"type": "mount"} to linux.namespaces',
+                'create them with a mount namespace: add {"type": "mount"} to linux.namespaces',
             )
 
 

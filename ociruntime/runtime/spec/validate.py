@@ -210,9 +210,7 @@ def _id_mapped(mount: Mount, where: str, namespaces: dict[str, str], warnings: l
         if option in ("idmap", "ridmap"):
             if not uids and "user" not in namespaces:
                 message = f'"{option}" has no mapping to apply'
-                hint = (
-                    "give the mount uidMappings and gidMappings, or the container a user namespace"
-                )
+                hint = "add uidMappings and gidMappings to the mount, or use a user namespace"
                 raise ConfigError(f"{where}.options[{position}]", message, hint)
             return
     if uids:

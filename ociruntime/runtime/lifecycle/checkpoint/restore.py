@@ -187,7 +187,7 @@ class Restoration(Creation):
             raise ContainerError(
                 f"linux.namespaces: restore: {', '.join(joined) or 'none'} joined by path, but the"
                 f" checkpointed container had joined {had}",
-                "give a path to the same types of namespaces as in the checkpointed container",
+                "set path for the same types of namespaces as in the checkpointed container",
             )
         for kind, (_, label) in BY_DESCRIPTOR.items():
             if kind in joined:
