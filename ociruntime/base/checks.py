@@ -165,6 +165,8 @@ def strings_by_name(where: str, value: object) -> None:
     for name, member in value.items():
         if not name or "=" in name or "\0" in name:
             raise BadRequest(
-                where, f"{name!r} is not a valid name", "must not be empty or contain = or NUL"
+                where,
+                f"{json.dumps(name)} is not a valid name",
+                "a name must not be empty, or contain = or NUL",
             )
         string(path_of(where, name), member)

@@ -103,8 +103,8 @@ class HttpClient:
     def _check_redirect(self, url: str, following: str) -> None:
         if not is_plain(following):
             raise RegistryError(
-                f"refusing redirect from {_shown(url)} to ambiguous URL {_shown(following)!r}: it"
-                " has a user name, or characters that programs interpret differently"
+                f"refusing redirect from {_shown(url)} to {_shown(following)!r}: the URL has a"
+                " user name, or characters that programs interpret differently"
             )
         old, new = urlsplit(url), urlsplit(following)
         plain = new.scheme == "http" and (

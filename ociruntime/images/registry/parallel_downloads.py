@@ -1,8 +1,9 @@
 """Download the blobs of one image in parallel.
 
-Several threads download one blob at a time.  Locks protect the data that they share: the budget,
-the progress, and the order of the sources.  A thread holds the file lock of only one download at a
-time, so concurrent fetches of the same image, which wait for these file locks, cannot deadlock.
+Several threads download one blob each at a time.  Locks protect the data that they share: the
+budget, the progress, and the order of the sources.  A thread holds the file lock of only one
+download at a time, so concurrent fetches of the same image, which wait for these file locks, cannot
+deadlock.
 """
 
 from __future__ import annotations
@@ -115,9 +116,10 @@ class Downloads:
         self, incoming: Incoming, download: Download, kind: str, exceeded: list[ImageError]
     ) -> None:
         def took(count: int, done: int) -> None:
-            """Count ``count`` bytes against the image's limits before they are written.
+            """Charge ``count`` bytes to the image's limits before they are written.
 
-            Raises ImageError if a limit is exceeded, RegistryError if another download has failed.
+            ``done`` is the number of bytes of this blob so far.  Raises ImageError if a limit is
+            exceeded, RegistryError if another download has failed.
             """
             if self._stopped.is_set():
                 message = "stopped, because the download of another blob failed"

@@ -21,11 +21,12 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Inside:
-    """A tree with the root directory ``root`` (a descriptor); no other process changes the tree.
+    """A tree with the root directory ``root`` (a descriptor), which no other process may change.
 
     Keeps the last resolved directory open, because archives list files directory by directory.
-    The open directory always exists: to remove a directory, the caller first resolves its parent,
-    which is open from then on.  ``budget`` limits the depth and the number of created directories.
+    The open directory is never removed: before it removes a directory, the caller resolves the
+    parent, which is then the open one.  ``budget`` limits the depth and the number of created
+    directories.
     """
 
     def __init__(self, root: int, budget: Budget) -> None:

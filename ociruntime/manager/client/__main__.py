@@ -1,4 +1,4 @@
-"""Entry point of ``python -I -S -B .../ociruntime/manager/client/__main__.py ARGS``.
+"""Entry point of ``ocictl``: ``python -I -S -B .../ociruntime/manager/client/__main__.py ARGS``.
 
 It sets up ``sys.path`` itself, because ``site`` is not loaded.
 """

@@ -56,7 +56,7 @@ from ociruntime.pods.manifest.kernel_settings import (
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.seccomp_isolators import EMPTY
 from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
-from ociruntime.pods.net import hosts_entries, net_option
+from ociruntime.pods.net import hosts_file, net_option
 
 Spec = dict[str, Any]
 
@@ -547,7 +547,7 @@ def names_on_networks(spec: Spec, container_id: str) -> list[str]:
     if networks_of(spec) in WITHOUT_NAMES:
         return []
     name = spec.get("name") or ""
-    own = [name] if hosts_entries.is_pod_name(name) else []
+    own = [name] if hosts_file.is_pod_name(name) else []
     return list(dict.fromkeys([*own, container_id[:_SHORT], *spec.get("network_aliases", ())]))
 
 

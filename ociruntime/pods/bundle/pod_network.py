@@ -108,7 +108,7 @@ def write_files(
     contain the hostname: ``give_names`` adds it later, with the pod's address.  Raises HostError if
     a file cannot be written.
     """
-    from ociruntime.pods.net import hosts_entries, resolv_conf
+    from ociruntime.pods.net import hosts_file, resolv_conf
 
     hostname = str(config.get("hostname") or "")
     if hostname:
@@ -119,7 +119,7 @@ def write_files(
     host_dns = _host_dns(is_host_network(config))
     texts = {
         "resolv.conf": resolv_conf.resolv_conf(names["resolv.conf"], dns, host_dns),
-        "hosts": hosts_entries.hosts(names["hosts"], "" if named else " ".join(own), False),
+        "hosts": hosts_file.hosts(names["hosts"], "" if named else " ".join(own), False),
     }
     for name, text in texts.items():
         if names[name].get("mode") == HOST:

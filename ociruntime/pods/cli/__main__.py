@@ -1,4 +1,4 @@
-"""Entry point of ``python -I -S -B .../ociruntime/pods/cli/__main__.py ARGS``.
+"""Entry point of ``ocipod``: ``python -I -S -B .../ociruntime/pods/cli/__main__.py ARGS``.
 
 The program sets up ``sys.path`` itself, because ``site`` is not loaded.
 """

@@ -49,7 +49,7 @@ def clean_up(pod: Pod) -> list[str]:
     if (remains or network_problems) and _mark_attempt(pod):
         # Keep the directory, which records what remains, for one more attempt.  Do not keep it for
         # ever: a plugin that has been uninstalled would never succeed.
-        raise PodError(problems[0], "try again; if that fails, too, the pod is removed")
+        raise PodError(problems[0], "try again; the second attempt removes the pod in any case")
     return problems
 
 

@@ -32,7 +32,7 @@ from ociruntime.pods.manifest import (
     volumes,
 )
 from ociruntime.pods.manifest.app_names import is_name
-from ociruntime.pods.net import hosts_entries, net_option, resolv_conf
+from ociruntime.pods.net import hosts_file, net_option, resolv_conf
 
 Json = dict[str, Any]
 Parse = Callable[[Any, str], Any]
@@ -173,8 +173,8 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
     Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
     nonempty(where, value)
-    if not hosts_entries.is_pod_name(value):
-        longest = hosts_entries.LONGEST_POD_NAME
+    if not hosts_file.is_pod_name(value):
+        longest = hosts_file.LONGEST_POD_NAME
         hint = f"letters, digits, dashes and dots, at most {longest}, not localhost"
         raise BadRequest(where, f'invalid name "{value}" for a pod on its networks', hint)
 

@@ -9,7 +9,7 @@ a daemon.  Each pod that joins or leaves such a network updates the files of the
 
 All pods of the host share this lock, so an app must not be able to delay the process that holds it.
 The hosts files of running pods are therefore written after the lock is released, from the newest
-table (``hosts_files.py``).
+table (``update_hosts_files.py``).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import is_there, remove_file
 from ociruntime.base.locks import FileLock
-from ociruntime.pods.net import hosts_files, pod_records
-from ociruntime.pods.net.hosts_entries import is_pod_name
+from ociruntime.pods.net import pod_records, update_hosts_files
+from ociruntime.pods.net.hosts_file import is_pod_name
 
 TABLE = ".names"
 LOCK = ".names.lock"
@@ -55,9 +55,9 @@ def join(
         fault("names.after-table")
         if hosts:
             try:
-                hosts_files.create_lock(hosts)
+                update_hosts_files.create_lock(hosts)
                 # Safe under the lock: the pod's file is new, no program has it open yet.
-                hosts_files.update(hosts, _block(pods, entry))
+                update_hosts_files.update(hosts, _block(pods, entry))
             except OSError as error:
                 raise HostError(f'write the hosts file "{hosts}"', error) from None
     _update_others(state, pods, entry["networks"], uuid)
@@ -148,7 +148,7 @@ def _update_others(state: str, pods: Pods, networks: Mapping[str, object], own: 
         entry = now.get(uuid)
         return _block(now, entry) if entry and entry["hosts"] else None
 
-    hosts_files.write_all(state, files, newest)
+    update_hosts_files.write_all(state, files, newest)
 
 
 def _block(pods: Pods, reader: Entry) -> bytes:

@@ -426,7 +426,7 @@ def _is_below(tree: int, path: str) -> bool:
 def lock_files(pod: Pod, app: str) -> Iterator[int]:
     """Context manager: lock the directory of ``app``, so that it cannot be started meanwhile.
 
-    Yields the descriptor that holds the lock.  Raises PodError if the app is just being started,
+    Yields the descriptor that holds the lock.  Raises PodError if the app is still starting,
     HostError if the directory cannot be opened.
     """
     try:
@@ -435,7 +435,7 @@ def lock_files(pod: Pod, app: str) -> Iterator[int]:
         raise HostError(f'open the directory of app "{app}"', error) from None
     try:
         if not try_lock(lock, exclusive=False):
-            raise PodError(f'copy files of app "{app}": it is just being started', "try again")
+            raise PodError(f'copy files of app "{app}": the app is still starting', "try again")
         yield lock
     finally:
         os.close(lock)

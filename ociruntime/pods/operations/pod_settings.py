@@ -6,7 +6,7 @@
      "private_users", "debug", "directory", "local_config", "user_config", "system_config",
      "kvm_kernel"}
 
-``dns`` is documented in ``pods/net/resolv_conf.py``, ``hosts`` in ``pods/net/hosts_entries.py``.
+``dns`` is documented in ``pods/net/resolv_conf.py``, ``hosts`` in ``pods/net/hosts_file.py``.
 ``private_users`` is null or ``{"shift", "count"}``: first host id and number of ids.
 ``kvm_kernel`` is optional; ``keep`` (true) marks a pod that gc must not remove.  ``prepare`` writes
 the members that its files depend on (``prepared_settings``), ``run`` adds the others.
@@ -67,13 +67,13 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
     To check only the request, pass "" as ``uuid``.  Raises UsageError for an invalid or unsupported
     option, or for options that contradict each other.
     """
-    from ociruntime.pods.net import hosts_entries, net_option, resolv_conf
+    from ociruntime.pods.net import hosts_file, net_option, resolv_conf
 
     networks = net_option.parse(request.net, request.where("net"))
     dns = resolv_conf.parse_dns(
         request.dns, request.dns_search, request.dns_opt, request.dns_domain
     )
-    hosts = hosts_entries.parse_hosts_entries(request.hosts_entry)
+    hosts = hosts_file.parse_hosts_entries(request.hosts_entry)
     if request.mds_register:
         raise UsageError("--mds-register: a metadata service is not supported")
     if request.shm_size is not None and request.ipc == "parent":

@@ -399,7 +399,8 @@ class Cgroup:
     def frozen_above(self, *, undying: bool = False) -> str:
         """Return the directory of a frozen cgroup above the container's; "" if there is none.
 
-        ``undying``: consider only cgroups that keep killed processes from exiting, as on v1.
+        ``undying``: consider only cgroups in which a killed process cannot exit while they are
+        frozen: those of v1.
         """
         from ociruntime.runtime.cgroups import freezer
 

@@ -1,4 +1,4 @@
-"""The device policy: the devices that a container may open or create; its translation to v1 rules.
+"""The device policy (which devices a container may use or create), and its translation to v1.
 
 The order of the rules (config-linux.md, allowed device list):
 

@@ -1,4 +1,4 @@
-"""The command `ociruntime create ID`."""
+"""`ociruntime create ID`: create a container from a bundle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `ociruntime delete ID`."""
+"""`ociruntime delete ID`: delete a container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `ociruntime events ID`."""
+"""`ociruntime events ID`: print OOM kills and statistics of a container."""
 
 from __future__ import annotations
 

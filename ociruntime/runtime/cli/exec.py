@@ -1,4 +1,4 @@
-"""The command `ociruntime exec ID [COMMAND [ARGUMENT]...]`."""
+"""`ociruntime exec ID [COMMAND [ARGUMENT]...]`: run a process in a container."""
 
 from __future__ import annotations
 

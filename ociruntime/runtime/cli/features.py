@@ -1,4 +1,4 @@
-"""The command `ociruntime features`."""
+"""`ociruntime features`: print what this runtime supports, as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `ociruntime kill ID [SIGNAL]`."""
+"""`ociruntime kill ID [SIGNAL]`: send a signal to a container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `ociruntime list`."""
+"""`ociruntime list`: list the containers."""
 
 from __future__ import annotations
 

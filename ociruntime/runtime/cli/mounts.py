@@ -1,4 +1,4 @@
-"""The command `ociruntime mounts add|remove ID FILE`."""
+"""`ociruntime mounts add|remove ID FILE`: change the mounts of a running container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `ociruntime plan [BUNDLE]`."""
+"""`ociruntime plan [BUNDLE]`: print the operations that `create` would run."""
 
 from __future__ import annotations
 

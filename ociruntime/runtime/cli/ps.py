@@ -1,4 +1,4 @@
-"""The command `ociruntime ps ID [ARGUMENT]...`."""
+"""`ociruntime ps ID [ARGUMENT]...`: list the processes of a container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `ociruntime run ID`."""
+"""`ociruntime run ID`: create and start a container."""
 
 from __future__ import annotations
 

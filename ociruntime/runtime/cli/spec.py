@@ -1,4 +1,4 @@
-"""The command `ociruntime spec`: write a default config.json."""
+"""`ociruntime spec`: write a default config.json."""
 
 from __future__ import annotations
 

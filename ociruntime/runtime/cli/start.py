@@ -1,4 +1,4 @@
-"""The command `ociruntime start ID`."""
+"""`ociruntime start ID`: start a created container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `ociruntime state ID`."""
+"""`ociruntime state ID`: print a container's state as JSON."""
 
 from __future__ import annotations
 

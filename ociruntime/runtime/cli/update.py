@@ -1,4 +1,4 @@
-"""The command `ociruntime update ID`."""
+"""`ociruntime update ID`: change the limits of a container."""
 
 from __future__ import annotations
 

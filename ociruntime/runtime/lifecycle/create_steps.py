@@ -317,7 +317,7 @@ class Creation:
             run_host_hooks(kind, self._prepared.hooks(kind), state, *self._hook_settings())
 
     def _take_console(self, master: int) -> None:
-        """Send the terminal to the console socket; without a socket, keep it in ``master``."""
+        """Send the terminal ``master`` to the console socket; without a socket, keep it open."""
         if self._console is None:
             self.master = master
             return

@@ -97,7 +97,7 @@ def _watch(
 
 
 def _kills(memory: Placement | None) -> int:
-    """Return the number of OOM kills in the cgroup so far."""
+    """Return the number of OOM kills in the cgroup ``memory`` so far; 0 if there is none."""
     return oom_kills(memory.directory, memory.hierarchy.version) if memory else 0
 
 

@@ -2,7 +2,7 @@
 
 With a cgroup namespace, the container gets a new cgroup filesystem, whose root is its cgroup.
 Otherwise it gets a bind mount: of its cgroup's directory on v1, and of the whole hierarchy on v2,
-as with runc and crun.  There an engine or a systemd in a privileged container finds its cgroup
+as with runc and crun.  On v2, an engine or systemd in a privileged container thus finds its cgroup
 below the mount by its path in /proc/self/cgroup.  A new mount of v2 in the host's namespace would
 change the options of the host's mount (``nsdelegate``).
 """

@@ -454,7 +454,10 @@ ATTRIBUTE_NAMES: tuple[tuple[int, str, str], ...] = (
 
 
 def attribute_names(on: int, off: int = 0) -> list[str]:
-    """Return the mount options for MOUNT_ATTR_* masks to set and to clear: ``["ro", "suid"]``."""
+    """Return the mount options for MOUNT_ATTR_* masks to set (``on``) and to clear (``off``).
+
+    For example, MOUNT_ATTR_RDONLY set and MOUNT_ATTR_NOSUID cleared are ``["ro", "suid"]``.
+    """
     names = [name for bit, name, _ in ATTRIBUTE_NAMES if on & bit]
     names += [name for bit, _, name in ATTRIBUTE_NAMES if off & bit & ~on]
     if on & MOUNT_ATTR__ATIME == MOUNT_ATTR_NOATIME:
@@ -467,7 +470,7 @@ def attribute_names(on: int, off: int = 0) -> list[str]:
 
 
 def namespace_names(flags: int) -> list[str]:
-    """Return the names in /proc/PID/ns for CLONE_NEW* bits: ``["mnt", "pid"]``."""
+    """Return the names in /proc/PID/ns for CLONE_NEW* bits, such as ``["mnt", "pid"]``."""
     return [NAMESPACE_FILES[kind] for kind, flag in NAMESPACES.items() if flags & flag]
 
 

@@ -166,7 +166,10 @@ def _add_time_namespace(job: Compilation) -> None:
 
 
 def compile_namespace_settings(job: Compilation) -> None:
-    """Append operations for host name, loopback and sysctls, before /proc/sys is read-only."""
+    """Append operations for host name, loopback and sysctls.
+
+    They must precede the operation that makes /proc/sys read-only.
+    """
     if job.config.get("hostname"):
         job.add(operations.hostname(name=job.config["hostname"], where="hostname"))
     if job.config.get("domainname"):

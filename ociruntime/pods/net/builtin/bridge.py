@@ -112,7 +112,7 @@ def _plug_in(
     kind, _, _ = bridge_facts(here, name)
     if kind != "bridge":
         raise NetworkError(
-            f'network "{call.network}": use bridge "{name}": interface is not a bridge'
+            f'network "{call.network}": use bridge "{name}": the interface is not a bridge'
         )
     ends = veth_pair.make(call, here, inside, namespace, veth_pair.host_name(call))
     hairpin = bool(call.configuration.get("hairpinMode"))

@@ -83,7 +83,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"command": ["a", 1]}, "command[1]: "),
     ({"command": ["a\0"]}, "command[0]: "),
     ({"env": []}, "env: "),
-    ({"env": {"A=B": "1"}}, "env: 'A=B'"),
+    ({"env": {"A=B": "1"}}, 'env: "A=B"'),
     ({"env": {"A": 1}}, "env.A: "),
     ({"working_dir": "tmp"}, 'working_dir: "tmp"'),
     ({"volumes": [1]}, "volumes[0]: "),

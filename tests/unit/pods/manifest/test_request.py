@@ -137,7 +137,7 @@ WRONG: tuple[tuple[str, Any, str], ...] = (
     ("cpu", 1.5, "cpu: "),
     ("pids", 0, "pids: 0 is not between 1 and 4194304"),
     ("name", "../x", 'name: invalid app name "../x"'),
-    ("environment", {"A=B": ""}, "environment: 'A=B'"),
+    ("environment", {"A=B": ""}, 'environment: "A=B"'),
     ("environment", {"A": "x\0"}, "environment.A: "),
     ("environment", {"A": "\ud800"}, "environment.A: "),
     ("arguments", [1], "arguments[0]: "),

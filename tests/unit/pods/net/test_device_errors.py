@@ -117,7 +117,7 @@ def test_a_bridge_with_the_name_of_another_interface(namespaces: Namespaces) -> 
     with host.entered():
         socket: Any = Rtnetlink()
         try:
-            with pytest.raises(NetworkError, match=r'bridge "pods0": interface is .* a bridge'):
+            with pytest.raises(NetworkError, match=r'bridge "pods0": the interface is .* a bridge'):
                 bridge._plug_in(call("bridge"), socket, socket, 0, "pods0")
             assert socket.link("veth1a2b3c4d-0") is None
         finally:

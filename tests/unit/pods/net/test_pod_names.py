@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import HostError
-from ociruntime.pods.net import hosts_files, pod_names, pod_records
+from ociruntime.pods.net import pod_names, pod_records, update_hosts_files
 from tests.support import processes
 
 BASE = "127.0.0.1\tlocalhost\n"
@@ -36,8 +36,8 @@ class Pods:
 
     def lines(self, name: str) -> list[str]:
         """The lines of the pod's block."""
-        inside = self.text(name).partition(hosts_files.BEGIN.decode())[2]
-        return inside.partition(hosts_files.END.decode())[0].splitlines()
+        inside = self.text(name).partition(update_hosts_files.BEGIN.decode())[2]
+        return inside.partition(update_hosts_files.END.decode())[0].splitlines()
 
     def add(self, name: str, address: str, *more: str, network: str = "lan") -> None:
         number = len(self.uuids)
@@ -129,11 +129,11 @@ def test_edits_of_the_app_stay(pods: Pods) -> None:
     assert pods.hosts("web").stat().st_ino == inode
 
 
-@pytest.mark.parametrize("end", ["", hosts_files.END.decode()])
+@pytest.mark.parametrize("end", ["", update_hosts_files.END.decode()])
 def test_forged_blocks(pods: Pods, end: str) -> None:
     """An app that writes markers of its own changes nothing but its own file."""
     pods.add("web", "10.9.0.2")
-    pods.hosts("web").write_text(hosts_files.BEGIN.decode() * 3 + "6.6.6.6 db\n" + end)
+    pods.hosts("web").write_text(update_hosts_files.BEGIN.decode() * 3 + "6.6.6.6 db\n" + end)
     pods.add("db", "10.9.0.3")
     assert pods.lines("web") == ["10.9.0.2\tweb", "10.9.0.3\tdb"]
     assert pods.lines("db") == ["10.9.0.2\tweb", "10.9.0.3\tdb"]
@@ -332,7 +332,8 @@ def _helpers(pods: Pods) -> set[int]:
         except OSError:
             continue  # the process has exited, or closed one of them
         for link in links:
-            if link.startswith(str(pods.directory)) and link.endswith(hosts_files.LOCK_SUFFIX):
+            is_lock = link.endswith(update_hosts_files.LOCK_SUFFIX)
+            if is_lock and link.startswith(str(pods.directory)):
                 found.add(int(pid))
     return found
 
@@ -342,14 +343,14 @@ def test_a_write_without_end_stops_no_other_pod(
 ) -> None:
     """Only one helper waits for the file, and it keeps nothing open but that file's lock."""
     pods.add("bad", "10.9.0.2")
-    bad, update = str(pods.hosts("bad")), hosts_files.update
+    bad, update = str(pods.hosts("bad")), update_hosts_files.update
 
     def stop(path: str, block: bytes) -> None:
         if path == bad:
             os.kill(os.getpid(), signal.SIGSTOP)
         update(path, block)
 
-    monkeypatch.setattr(hosts_files, "update", stop)
+    monkeypatch.setattr(update_hosts_files, "update", stop)
     try:
         pods.add("web", "10.9.0.3")
         pods.add("db", "10.9.0.4")
@@ -361,7 +362,7 @@ def test_a_write_without_end_stops_no_other_pod(
         (helper,) = _helpers(pods)
         targets = [os.readlink(path) for path in Path(f"/proc/{helper}/fd").iterdir()]
         files = [target for target in targets if target.startswith("/") and "null" not in target]
-        assert files == [bad + hosts_files.LOCK_SUFFIX]
+        assert files == [bad + update_hosts_files.LOCK_SUFFIX]
         # What it has missed, it writes in the end.
         os.kill(helper, signal.SIGCONT)
         assert processes.until(

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import HostError
-from ociruntime.pods.net import hosts_files
-from ociruntime.pods.net.hosts_files import BEGIN, END
+from ociruntime.pods.net import update_hosts_files
+from ociruntime.pods.net.update_hosts_files import BEGIN, END
 
 BLOCK = b"10.0.0.2 one\n"
 
@@ -21,7 +21,7 @@ BLOCK = b"10.0.0.2 one\n"
 def hosts(directory: Path, text: bytes = b"127.0.0.1 localhost\n") -> str:
     path = directory / "hosts"
     path.write_bytes(text)
-    hosts_files.create_lock(str(path))
+    update_hosts_files.create_lock(str(path))
     return str(path)
 
 
@@ -31,10 +31,10 @@ def written(path: str) -> bytes:
 
 def test_a_text_without_a_line_feed_at_its_end() -> None:
     """An app may write such a file; our first line must not become part of its last one."""
-    made = hosts_files.with_block(b"127.0.0.1 localhost", BLOCK)
+    made = update_hosts_files.with_block(b"127.0.0.1 localhost", BLOCK)
     assert made == b"127.0.0.1 localhost\n" + BEGIN + BLOCK + END
-    assert hosts_files.with_block(made, b"") == b"127.0.0.1 localhost\n" + BEGIN + END
-    assert hosts_files.with_block(b"", BLOCK) == BEGIN + BLOCK + END
+    assert update_hosts_files.with_block(made, b"") == b"127.0.0.1 localhost\n" + BEGIN + END
+    assert update_hosts_files.with_block(b"", BLOCK) == BEGIN + BLOCK + END
 
 
 def test_a_disk_that_fills_up_during_a_write(
@@ -45,7 +45,7 @@ def test_a_disk_that_fills_up_during_a_write(
     original = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda fd, data, at: original(fd, data[:4], at))
     with pytest.raises(OSError, match="no space left on device"):
-        hosts_files.update(path, BLOCK)
+        update_hosts_files.update(path, BLOCK)
     assert written(path).split(b"\n")[0] == b"127.0.0.1 localhost"
     assert BEGIN not in written(path)
 
@@ -65,7 +65,7 @@ def test_no_helper_can_be_started(
         patch.setattr(os, call, fail)
         message = "start a .* that updates .* files: resource temporarily unavailable"
         with pytest.raises(HostError, match=message):
-            hosts_files.write_all(str(tmp_path), {"uuid": path}, lambda _: BLOCK)
+            update_hosts_files.write_all(str(tmp_path), {"uuid": path}, lambda _: BLOCK)
     assert os.listdir("/proc/self/fd") == before
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
 
@@ -74,7 +74,7 @@ def test_a_caller_that_ignores_sigchld(tmp_path: Path) -> None:
     path = hosts(tmp_path)
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        hosts_files.write_all(str(tmp_path), {"uuid": path}, lambda _: BLOCK)
+        update_hosts_files.write_all(str(tmp_path), {"uuid": path}, lambda _: BLOCK)
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert BLOCK in written(path)
@@ -83,14 +83,14 @@ def test_a_caller_that_ignores_sigchld(tmp_path: Path) -> None:
 def test_files_without_lines_or_locks(tmp_path: Path) -> None:
     """The pod has just ended, or another helper writes the file: it is left as it is."""
     path = hosts(tmp_path)
-    hosts_files._write_newest(path, "uuid", lambda _: None)
-    held = os.open(path + hosts_files.LOCK_SUFFIX, os.O_RDWR)
+    update_hosts_files._write_newest(path, "uuid", lambda _: None)
+    held = os.open(path + update_hosts_files.LOCK_SUFFIX, os.O_RDWR)
     fcntl.flock(held, fcntl.LOCK_EX)
-    hosts_files._write_newest(path, "uuid", lambda _: BLOCK)
+    update_hosts_files._write_newest(path, "uuid", lambda _: BLOCK)
     os.close(held)
     assert BLOCK not in written(path)
-    os.unlink(path + hosts_files.LOCK_SUFFIX)
-    hosts_files._write_newest(path, "uuid", lambda _: BLOCK)
+    os.unlink(path + update_hosts_files.LOCK_SUFFIX)
+    update_hosts_files._write_newest(path, "uuid", lambda _: BLOCK)
     assert BLOCK not in written(path)
 
 
@@ -98,7 +98,7 @@ def test_lines_that_change_while_they_are_written(tmp_path: Path) -> None:
     """A helper with the newer lines found the file locked: this one writes them as well."""
     path = hosts(tmp_path)
     versions = [b"10.0.0.2 old\n", BLOCK, BLOCK, BLOCK]
-    hosts_files._write_newest(path, "uuid", lambda _: versions.pop(0))
+    update_hosts_files._write_newest(path, "uuid", lambda _: versions.pop(0))
     assert written(path).endswith(BEGIN + BLOCK + END)
     assert versions == []
 
@@ -107,29 +107,29 @@ def test_an_error_of_a_write_ends_no_helper(tmp_path: Path) -> None:
     path = hosts(tmp_path)
     os.unlink(path)
     os.mkfifo(path)
-    hosts_files._write_newest(path, "uuid", lambda _: BLOCK)
+    update_hosts_files._write_newest(path, "uuid", lambda _: BLOCK)
     os.unlink(path)
-    hosts_files._write_newest(path, "uuid", lambda _: BLOCK)
+    update_hosts_files._write_newest(path, "uuid", lambda _: BLOCK)
     assert os.listdir(tmp_path) == ["hosts.lock"]
 
 
 def test_a_report_that_nobody_reads() -> None:
     reader, writer = os.pipe()
-    hosts_files._report(writer, 7)
+    update_hosts_files._report(writer, 7)
     assert os.read(reader, 8) == b"\7\0\0\0"
     os.close(reader)
-    hosts_files._report(writer, 7)
+    update_hosts_files._report(writer, 7)
     os.close(writer)
 
 
 def test_waiting_ends_at_the_deadline() -> None:
     reader, writer = os.pipe()
     pending = {0: ("a", "/a"), 1: ("b", "/b")}
-    hosts_files._report(writer, 1)
-    hosts_files._report(writer, 9)
-    hosts_files._collect(reader, pending, time.monotonic() + 0.05)
+    update_hosts_files._report(writer, 1)
+    update_hosts_files._report(writer, 9)
+    update_hosts_files._collect(reader, pending, time.monotonic() + 0.05)
     assert pending == {0: ("a", "/a")}
     os.close(writer)
-    hosts_files._collect(reader, pending, time.monotonic() + 60)
+    update_hosts_files._collect(reader, pending, time.monotonic() + 60)
     assert select.select([reader], [], [], 0)[0]
     os.close(reader)

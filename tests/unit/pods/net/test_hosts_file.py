@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import UsageError
-from ociruntime.pods.net.hosts_entries import hosts, parse_hosts_entries
+from ociruntime.pods.net.hosts_file import hosts, parse_hosts_entries
 
 
-def test_hosts_entries() -> None:
+def test_hosts_file() -> None:
     options = parse_hosts_entries(["10.0.0.9=db,10.0.0.8=web", "10.0.0.9=db.test"])
     assert options == parse_hosts_entries(["10.0.0.9=db,db.test,10.0.0.8=web"])
     assert options["entries"] == [["10.0.0.9", ["db", "db.test"]], ["10.0.0.8", ["web"]]]
