@@ -95,6 +95,7 @@ int run_user(struct executor *x, struct op_user *op)
 	errno = EINVAL;
 	if (op->uid == (uid_t)-1 || op->gid == (gid_t)-1)
 		return fail(x, "verify", "");
+	/* setresuid(2) would clear the permitted capabilities; run_capabilities reduces them later. */
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 		return fail(x, "prctl", "PR_SET_KEEPCAPS");
 	if (op->set_groups && setgroups(op->groups.count, op->groups.items) < 0 &&
@@ -104,6 +105,10 @@ int run_user(struct executor *x, struct op_user *op)
 		return fail(x, "setresgid", "");
 	if (setresuid(op->uid, op->uid, op->uid) < 0)
 		return fail(x, "setresuid", "");
+	/*
+	 * Whether setresuid(2) makes the process undumpable depends on fs.suid_dumpable.  Until the
+	 * program is executed, no process of that user may trace this one (CVE-2016-9962).
+	 */
 	prctl(PR_SET_DUMPABLE, 0);
 	return 0;
 }
@@ -127,6 +132,7 @@ int run_capabilities(struct executor *x, struct op_capabilities *op)
 		return -1;
 	if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0)
 		return fail(x, "prctl", "PR_SET_KEEPCAPS");
+	/* The caller may have ambient capabilities, which an execve(2) would pass to the program. */
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return fail(x, "prctl", "PR_CAP_AMBIENT_CLEAR_ALL");
 	for (unsigned int capability = 0; capability <= LAST_POSSIBLE_CAPABILITY; capability++)

@@ -9,6 +9,7 @@
 
 #define CONTEXT_SIZE 1024u
 
+/* Use the host's null device, opened beforehand: the image chooses what its /dev/null is. */
 static int cover_file(struct executor *x, int target, const char *name)
 {
 	int tree = copy_null(x, name), result;
@@ -68,6 +69,7 @@ static int mask_directory(struct executor *x, int target, const struct op_mask *
 	return result;
 }
 
+/* Engines mask and protect the same paths on every kernel, including files that this one lacks. */
 static bool is_missing(int error)
 {
 	return error == ENOENT || error == ENOTDIR;

@@ -37,6 +37,7 @@ static int enter_by_chroot(struct executor *x)
 {
 	if (chroot(".") < 0)
 		return fail(x, "chroot", "root");
+	/* A working directory that is not below the root would lead out of it by "..". */
 	if (chdir("/") < 0)
 		return fail(x, "chdir", "/");
 	x->entered = true;
@@ -90,6 +91,10 @@ static void close_kept(int *fd)
 	*fd = -1;
 }
 
+/*
+ * Close every descriptor of the host's files before the program starts: through an inherited one,
+ * its working directory or /proc/self/fd would lead to the host (CVE-2024-21626).
+ */
 int run_close_host(struct executor *x, struct op_close_host *op)
 {
 	(void)op;

@@ -112,6 +112,7 @@ static uint32_t receive_answer(int fd, struct go_files *files)
 		memcpy(files->fds, CMSG_DATA(header), length);
 		files->count = (unsigned int)(length / sizeof(int));
 	}
+	/* The kernel drops descriptors without an error if this process may not open that many. */
 	files->lost = (message.msg_flags & MSG_CTRUNC) || files->count != answer.value;
 	return answer.kind;
 }

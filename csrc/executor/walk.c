@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINK_LIMIT 40
+#define LINK_LIMIT 40 /* the kernel's own limit (MAXSYMLINKS) */
 
 int walk_start(struct walk *w, const char *path)
 {
