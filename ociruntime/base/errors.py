@@ -233,8 +233,8 @@ def unhandled(action: str, error: Exception) -> RuntimeFailure:
 def _in_an_import(error: Exception) -> bool:
     """Return whether a module raised ``error`` while it was imported.
 
-    For Python, a package whose directory or file cannot be looked at is empty, and the modules that
-    use it fail.
+    Python treats a package that it cannot read as empty, and then the modules that import from the
+    package fail.
     """
     frame = error.__traceback__
     while frame is not None:

@@ -48,7 +48,8 @@ def connect_gate(directory: str) -> _socket.socket | None:
     """Connect to the init that waits for `start`; return None if none waits.  Raises HostError.
 
     ``directory`` is the container's state directory.  Never blocks: a process that has traced the
-    init may hold the listening socket with a full queue, where connect(2) would wait for its exit.
+    init may still hold the listening socket, with a full queue.  A blocking connect(2) would then
+    wait until that process exits.
     """
     connection = _connection(directory)
     deadline = time.monotonic() + CONNECT_SECONDS
