@@ -141,7 +141,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Ignore the folders of the other parts: importing all tests takes half a minute."""
+    """Ignore the folders of other parts: importing all tests takes half a minute."""
     part = config.getoption("--part")
     folder = _folder(collection_path)
     if part is None or folder == "" or not collection_path.is_dir():
@@ -150,7 +150,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put quick folders first; within a folder the order stays."""
+    """Run quick folders first; keep the order within a folder."""
     if not config.getoption("--all"):
         _skip_long(config, items)
     _skip_needing(config, items)
@@ -162,7 +162,7 @@ def _part(folder: str) -> str:
 
 
 def _skip_long(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip tests marked long, but for those of files that the command line names."""
+    """Skip tests marked long, except those in files named on the command line."""
     named = {(config.invocation_params.dir / one.split("::")[0]).resolve() for one in config.args}
     for item in items:
         if item.get_closest_marker("long") is not None and item.path.resolve() not in named:
@@ -170,7 +170,7 @@ def _skip_long(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def _refuse(config: pytest.Config) -> None:
-    """Have the calls of ``--without`` fail in this process and in all that it starts."""
+    """Make the calls of ``--without`` fail in this process and in all that it starts."""
     from tests.support import refusal
 
     words = config.getoption("--without")
@@ -187,7 +187,7 @@ def _refuse(config: pytest.Config) -> None:
 
 
 def _skip_needing(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip tests that cannot hold without a call that ``--without`` names."""
+    """Skip tests that need a call named by ``--without``."""
     from tests.support import refusal
 
     refused, error = config.stash.get(REFUSED, ()), config.getoption("--without-error")
@@ -213,7 +213,7 @@ def _rank(path: Path) -> int:
 
 
 def _be_patient() -> None:
-    """Made-up data come slowly on a machine that has other work; that is no fault of a test."""
+    """Disable hypothesis' health checks: on a busy machine, generating data takes long."""
     try:
         from hypothesis import HealthCheck, settings
     except ImportError:

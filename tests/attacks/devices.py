@@ -1,4 +1,4 @@
-"""A /dev of the test's own in place of the host's, the program that attacks it, and the judge."""
+"""Replace the host's /dev for a test, attack its nodes, and check that they are unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NODES = {"full": 7, "null": 3, "random": 8, "urandom": 9, "zero": 5}
 
 
 def facts(name: str) -> tuple[object, ...]:
-    """Everything about a node of /dev that a container must not change."""
+    """Return all properties of a device node that a container must not change."""
     path = f"/dev/{name}"
     seen = os.lstat(path)
     owner = (oct(seen.st_mode), seen.st_uid, seen.st_gid)
@@ -27,7 +27,7 @@ def facts(name: str) -> tuple[object, ...]:
 
 @pytest.fixture(autouse=True)
 def host_devices(isolated: None, _watch: None) -> Iterator[None]:
-    """Put a /dev of our own before the host's, and fail if one of its nodes has changed."""
+    """Mount a private copy of /dev over the host's; fail if one of its nodes has changed."""
     kept = os.open("/dev", os.O_PATH)
     isolation.mount("tmpfs", "/dev", "tmpfs", data="mode=755")
     try:
@@ -52,5 +52,5 @@ def host_devices(isolated: None, _watch: None) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tamper(base: Path) -> Path:
-    """The attacker, a static program."""
+    """Build the attacker, a static program."""
     return static_program.build(base / "tamper", TAMPER_SOURCE)

@@ -1,5 +1,4 @@
-"""Races for a path: the hostile bundle (exchange.c), and the number of attempts until one is
-hit."""
+"""Races on a path: the hostile bundle (exchange.c), and the number of attempts until one wins."""
 
 from __future__ import annotations
 
@@ -11,9 +10,10 @@ MakeHostile = Callable[..., Bundle]
 
 
 class Met:
-    """How the tries of a race ended: ``succeeded`` and ``failed`` are the least shares of them.
+    """The outcomes of a race's attempts.
 
-    A race of which one side has won every time was not tried.
+    ``succeeded`` and ``failed`` are their minimum shares: a race that one side has always won was
+    not tested.
     """
 
     def __init__(self, count: int, *, succeeded: float = 0.1, failed: float = 0.0) -> None:
@@ -22,7 +22,7 @@ class Met:
         self._failed = 0
 
     def note(self, succeeded: bool) -> None:
-        """Count one."""
+        """Count the outcome of one attempt."""
         self._succeeded += succeeded
         self._failed += not succeeded
 
@@ -30,14 +30,14 @@ class Met:
         return self._succeeded >= self._needed[0] and self._failed >= self._needed[1]
 
     def check(self) -> None:
-        """Assert it."""
+        """Assert that both sides have won often enough."""
         assert self(), f"{self._succeeded} succeeded, {self._failed} failed"
 
 
 def until_met(count: int, met: Met) -> Iterator[int]:
-    """Yield ``count`` numbers, and up to five times as many until the race was met.
+    """Yield ``count`` numbers, and up to five times as many until both sides have won.
 
-    On a busy machine the one side can win most of the tries.
+    On a busy machine, one side can win most of the attempts.
     """
     for number in range(5 * count):
         if number >= count and met():

@@ -1,4 +1,4 @@
-"""An image makes ``tmpcopyup`` fill memory."""
+"""An image that makes ``tmpcopyup`` exhaust memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MIB = 1 << 20
 def test_huge_directory_meets_the_memory_limit(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """Have far more copied than the container's memory limit allows."""
+    """Copy far more than the container's memory limit allows."""
     one = bundle("true")
     (one.rootfs / "data").mkdir()
     with (one.rootfs / "data/huge").open("wb") as file:

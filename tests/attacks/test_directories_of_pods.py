@@ -1,6 +1,6 @@
-"""Data directories, settings and sockets of ocipod and ocid that another user prepared.
+"""Data directories, settings and sockets of ocipod and ocid that another user has prepared.
 
-Where nothing of a directory may be read, its files are FIFOs: a command that opens one hangs.
+Where no file of a directory may be read, the files are FIFOs: a command that opens one hangs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The environment comes from a caller who may have fewer privileges than the program (sudo).
 
-What tests do with it must not be possible in production, and no program may be found by it that
-another user can change.
+Variables for tests must have no effect in production.  No program may be found through the
+environment if another user can change it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ except RuntimeFailure as failure:
 
 @pytest.fixture
 def installed(work: Path) -> Path:
-    """The directory of a package as a wheel has it: without what ``./dev build`` adds."""
+    """Return the package's directory as installed from a wheel, without ``./dev build``."""
     directory = work / "lib"
     package = directory / "ociruntime"
     package.mkdir(parents=True)

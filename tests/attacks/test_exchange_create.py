@@ -1,7 +1,7 @@
 """While ``create`` runs, another container replaces a directory or file with a symbolic link.
 
-Both share a volume.  The link leads to a directory of the host beside the bundle; whatever the
-runtime makes, mounts, copies or opens must stay within the container's root all the same.
+Both containers share a volume.  The link leads to a directory of the host, next to the bundle.
+Whatever the runtime creates, mounts, copies or opens must stay inside the container's root.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Place = tuple[str, str]  # names in the volume: the real one, the link that take
 
 @pytest.fixture
 def outside(work: Path) -> Iterator[Path]:
-    """A directory of the host that looks like the volume's, and must not change."""
+    """A directory of the host that looks like the volume, and must not change."""
     place = work / "outside"
     (place / "pts").mkdir(parents=True)
     for name in ("secret", "null", "console", "pts/ptmx"):
@@ -50,14 +50,14 @@ def _listing(place: Path) -> list[tuple[object, ...]]:
 
 
 def _kernel() -> tuple[str, str]:
-    """Mounts of the host, and a program that root runs for anyone who can write it there."""
+    """Return the host's mounts, and a program that root runs for anyone who can replace it."""
     mounts = Path("/proc/self/mountinfo").read_text()
     return mounts, Path("/proc/sys/kernel/core_pattern").read_text()
 
 
 @pytest.fixture
 def volume(work: Path, outside: Path) -> Path:
-    """A directory that both containers have, with a link to the host's beside each thing."""
+    """A directory shared by both containers, with a link to the host for each file in it."""
     place = work / "volume"
     (place / "dir").mkdir(parents=True)
     (place / "dir/secret").write_text("of the volume")
@@ -66,42 +66,42 @@ def volume(work: Path, outside: Path) -> Path:
 
 
 def _masks(one: Bundle, volume: Path) -> Place:
-    """A masked file and a masked directory in the volume."""
+    """Add a masked file and a masked directory in the volume."""
     one.bind(volume, "/vol").shell("cat /vol/dir/secret; true")
     one.linux["maskedPaths"] = ["/vol/dir/secret", "/vol/dir"]
     return "dir", "link"
 
 
 def _read_only(one: Bundle, volume: Path) -> Place:
-    """A read-only path in the volume."""
+    """Add a read-only path in the volume."""
     one.bind(volume, "/vol").shell("cat /vol/dir/secret; true")
     one.linux["readonlyPaths"] = ["/vol/dir"]
     return "dir", "link"
 
 
 def _copy_up(one: Bundle, volume: Path) -> Place:
-    """A tmpfs that begins with a directory of the volume."""
+    """Add a tmpfs with ``tmpcopyup`` on a directory of the volume."""
     one.bind(volume, "/vol").mount("/vol/dir", "tmpfs", "tmpfs", "tmpcopyup")
     one.shell("cat /vol/dir/*; true")
     return "dir", "link"
 
 
 def _copied_directory(one: Bundle, volume: Path) -> Place:
-    """A directory within the one that is copied."""
+    """Add a tmpfs whose copied directory has a subdirectory that is exchanged."""
     one.bind(volume, "/vol").mount("/vol", "tmpfs", "tmpfs", "tmpcopyup")
     one.shell("cat /vol/*/secret; true")
     return "dir", "link"
 
 
 def _working_directory(one: Bundle, volume: Path) -> Place:
-    """A working directory that ``create`` has to make."""
+    """Set a working directory that ``create`` has to make."""
     one.bind(volume, "/vol").shell("true")
     one.process["cwd"] = "/vol/dir/new/deep"
     return "dir", "link"
 
 
 def _mount_point(one: Bundle, volume: Path) -> Place:
-    """A mount point that ``create`` has to make."""
+    """Add a mount whose mount point ``create`` has to make."""
     one.bind(volume, "/vol").mount("/vol/dir/new/point", "tmpfs", "tmpfs").shell("true")
     return "dir", "link"
 
@@ -116,7 +116,7 @@ def _dev(one: Bundle, volume: Path) -> None:
 
 
 def _null_device(one: Bundle, volume: Path) -> Place:
-    """The null device, for a link to the host's file of that name."""
+    """Exchange the null device with a link to the host's file of that name."""
     _dev(one, volume)
     os.mknod(volume / "null", 0o20666, os.makedev(1, 3))
     (volume / "other").symlink_to(volume.parent / "outside/null")
@@ -125,7 +125,7 @@ def _null_device(one: Bundle, volume: Path) -> Place:
 
 
 def _wrong_device(one: Bundle, volume: Path) -> Place:
-    """The null device, for a FIFO that has no writer."""
+    """Exchange the null device with a FIFO that has no writer."""
     _dev(one, volume)
     os.mknod(volume / "null", 0o20666, os.makedev(1, 3))
     os.mkfifo(volume / "other")
@@ -134,7 +134,7 @@ def _wrong_device(one: Bundle, volume: Path) -> Place:
 
 
 def _console(one: Bundle, volume: Path) -> Place:
-    """What the terminal is mounted on."""
+    """Exchange the mount point of the terminal."""
     _dev(one, volume)
     (volume / "console").write_text("")
     (volume / "other").symlink_to(volume.parent / "outside/console")
@@ -144,7 +144,7 @@ def _console(one: Bundle, volume: Path) -> Place:
 
 
 def _terminals(one: Bundle, volume: Path) -> Place:
-    """The directory that devpts is mounted on, where the terminal is opened."""
+    """Exchange the mount point of devpts, where the terminal is opened."""
     _dev(one, volume)
     (volume / "other").symlink_to(volume.parent / "outside/pts")
     one.process["terminal"] = True
@@ -167,7 +167,10 @@ PLACES: dict[str, Callable[[Bundle, Path], Place]] = {
 
 
 def _attempt(one: Container, socket: Path) -> bool:
-    """Run the container once; whether it came up.  It must not have read the host's file."""
+    """Run the container once; return whether it was created.
+
+    Fails if it has read the host's file.
+    """
     if not one.bundle.process["terminal"]:
         done = one.run()
         assert SECRET not in done.out
@@ -196,7 +199,7 @@ def test_exchange(
     tries: Callable[[int, int], int],
     place: str,
 ) -> None:
-    """Swap it in a loop while containers are created."""
+    """Exchange the files in a loop while containers are created."""
     one = bundle()
     os.link(tamper, one.rootfs / "bin/tamper")
     names = PLACES[place](one, volume)
@@ -229,7 +232,7 @@ SYS = pytest.param("sys", marks=deviates(runc=UNCOVERED, crun=UNCOVERED))
 def test_a_neighbour_moves_a_mount_before_it_is_restricted(
     container: MakeContainer, bundle: MakeBundle, name: str, way: str
 ) -> None:
-    """A hook of the host does what another container with this root filesystem could do."""
+    """A hook on the host does what another container that shares the root filesystem could do."""
     script = """
         for place in /proc /sys /moved; do
             echo forged 2>/dev/null >$place/sys/kernel/domainname && echo written
@@ -255,7 +258,7 @@ def test_exchange_below_the_notify_socket(
     work: Path,
     tries: Callable[[int, int], int],
 ) -> None:
-    """Swap /run, where the container finds the manager's socket."""
+    """Exchange /run, which contains the container's notify socket."""
     manager = Manager(work / "manager")
     one = bundle("true")
     (one.rootfs / "link").symlink_to(volume.parent / "outside")

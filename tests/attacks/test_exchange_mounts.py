@@ -1,6 +1,6 @@
-"""A process inside replaces a directory of a path while the runtime works on that path.
+"""A process in the container replaces a directory while the runtime works on a path through it.
 
-``/race/dir`` is swapped with ``/race/lure``, in which the names of directories are links to what
+``/race/dir`` is exchanged with ``/race/lure``, where the same names are links to directories that
 the runtime must not touch.
 """
 
@@ -32,7 +32,7 @@ BATCH = 100
 
 @contextmanager
 def exchanging(one: Container) -> Iterator[None]:
-    """Swap the two directories in a loop meanwhile."""
+    """Context manager: exchange the two directories in a loop."""
     pid = one.exec_detached("/bin/exchange", "/race/dir", "/race/lure")
     try:
         yield
@@ -42,7 +42,7 @@ def exchanging(one: Container) -> Iterator[None]:
 
 
 def lured(hostile: MakeHostile, container: MakeContainer, **links: str) -> Container:
-    """A container with both directories: real ones with these names, and links."""
+    """A container with both directories: one has directories, the other links of the same names."""
     made = hostile()
     made.args("sleep", "1000")
     for name, text in links.items():
@@ -53,7 +53,7 @@ def lured(hostile: MakeHostile, container: MakeContainer, **links: str) -> Conta
 
 
 class Judge:
-    """What is mounted in the container and on the host, but for mounts in /race."""
+    """The mounts of the container and of the host, except those in /race."""
 
     def __init__(self, one: Container) -> None:
         self._one = one
@@ -68,11 +68,11 @@ class Judge:
         return Path("/proc/self/mountinfo").read_text().splitlines()
 
     def unchanged(self) -> None:
-        """Assert that nothing else has been mounted, unmounted or changed."""
+        """Assert that no other mount was added, removed or changed."""
         assert self._look() == self._before
 
     def host_unchanged(self) -> None:
-        """Assert it for the host alone."""
+        """Assert that the host's mounts are unchanged."""
         assert self._host() == self._before[-len(self._host()) :]
 
 
@@ -157,9 +157,10 @@ def test_working_directory_of_exec_while_directories_are_exchanged(
 def test_restore_while_directories_are_exchanged(
     container: MakeContainer, hostile_bundle: MakeHostile, work: Path, tries: Tries
 ) -> None:
-    """Another container swaps directories of a shared volume that contains a mount point.
+    """Another container exchanges directories of a shared volume that contains a mount point.
 
-    Of two mounts with one source CRIU forgets the flags of the second: they are set again.
+    If two mounts have the same source, CRIU forgets the flags of the second, so that the runtime
+    sets them again.
     """
     criu = working_criu()
     assert processes.until(cgroupfs.let_go_of_unmounted, 30)

@@ -1,7 +1,7 @@
-"""A running app swaps files in its volume while ``ocipod`` reads or writes there.
+"""A running app exchanges files in its volume while ``ocipod`` reads or writes there.
 
-What is mounted into an app as a volume of the host is written by the app's root, which can put a
-symbolic link where a command has just made a directory, or move a directory that is being read.
+Root in an app can write to a mounted volume of the host: it can replace a directory that a command
+has just created with a symbolic link, or move a directory that is being read.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def attacker(program: str, *arguments: str | Path) -> Iterator[None]:
 
 @pytest.fixture
 def outside(work: Path) -> Path:
-    """What the container must neither change nor read: a directory beside its volume."""
+    """A directory next to the container's volume, which must be neither changed nor read."""
     made = work / "outside"
     (made / "rootfs").mkdir(parents=True)
     made.chmod(0o711)
@@ -121,7 +121,7 @@ def outside(work: Path) -> Path:
 
 
 def facts(place: Path) -> dict[str, object]:
-    """Return everything about the files below ``place`` that could be changed."""
+    """Return all properties of the files below ``place`` that could change."""
     found: dict[str, object] = {}
     for path in (place, *place.rglob("*")):
         status = path.lstat()
@@ -132,7 +132,7 @@ def facts(place: Path) -> dict[str, object]:
 
 @pytest.fixture
 def store(work: Path) -> Iterator[list[str]]:
-    """The words before a command about the image ``oci:WORK/image``, which is in the store."""
+    """Return the arguments of a command on the image ``oci:WORK/image``, which is in the store."""
     pipes = {f"pipe{number}": images.member(b"6", mode=0o777) for number in range(200)}
     layer = images.pack({"d/": "", **pipes, "d/x": "x", "d/y": "y"})
     images.build([layer]).write_layout(work / "image")
@@ -168,7 +168,7 @@ def test_links_where_ocipod_writes_an_image(
 
 
 def make_tree(volume: Path, outside: Path) -> None:
-    """A tree with pairs to swap, in which ``outside`` names something beside the tree too."""
+    """Create a tree with pairs to exchange, in which ``outside`` is also a directory's name."""
     for name in ("d", "deep/one", "outside"):
         (volume / name).mkdir(parents=True)
         (volume / name / "f").write_text("inside")
@@ -203,7 +203,7 @@ def read_copy(volume: Path, work: Path) -> bytes:
 def test_a_tree_that_changes_while_it_is_read(
     outside: Path, work: Path, tries: Tries, read: Callable[[Path, Path], bytes]
 ) -> None:
-    """``fetch dir:``, ``export`` and copies of trees never show what is outside of the tree."""
+    """``fetch dir:``, ``export`` and copies never contain files from outside the tree."""
     volume = work / "volume"
     make_tree(volume, outside)
     assert b"inside" in read(volume, work)
@@ -225,7 +225,7 @@ def test_a_tree_that_changes_while_it_is_read(
 
 @pytest.fixture
 def pod(work: Path) -> Iterator[Ocipod]:
-    """``ocipod``, whose pods end with the test."""
+    """``ocipod``; its pods are stopped after the test."""
     one = Ocipod(work / "data")
     yield one
     one.finish()

@@ -1,7 +1,7 @@
-"""Words of containers, clients and other programs that try to forge lines of a log or a table.
+"""Texts from containers, clients and other programs that try to forge lines of a log or table.
 
-A line feed would forge a line, an escape sequence would rewrite the terminal,
-a bidirectional override would show the text in another order.
+A line feed would forge a line, an escape sequence would rewrite the terminal, a bidirectional
+override would reorder the text.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ CHUNKED = b"POST /v1/containers HTTP/1.1\r\nHost: ocid\r\nTransfer-Encoding: chu
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines, split at line feeds only; fail if one could break out or control a
-    terminal."""
+    """Split at line feeds only; fail if a line contains other separators or terminal controls."""
     lines = text.removesuffix("\n").split("\n")
     for line in lines:
         assert line.replace("\t", "").isprintable(), f"not escaped: {line!r}"
@@ -45,7 +44,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """The only line."""
+    """Return the only line; fail if there are several."""
     (line,) = lines_of(text)
     return line
 
@@ -202,7 +201,7 @@ SPLITTING = "a\\rb\\013\\342\\200\\250c"  # for printf: what str.splitlines() sp
 
 @judge_by("ociruntime")
 def test_a_renamed_directory_above_a_mount(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The kernel shows a mount point as the container has named it, but for blanks."""
+    """The kernel shows a mount point under the container's name, with only blanks escaped."""
     made = bundle().mount("/kept/b", "tmpfs", "tmpfs", "size=64k")
     one = container(made).started()
     one.exec("sh", "-c", f'mv /kept "/$(printf "{SPLITTING}")"').ok()
@@ -215,7 +214,7 @@ def test_a_renamed_directory_above_a_mount(container: MakeContainer, bundle: Mak
 def test_a_mount_of_another_user_of_the_host(
     runtime: Runtime, bundle: MakeBundle, container: MakeContainer, work: Path
 ) -> None:
-    """FUSE lets every user mount on a directory of any name: containers must still start."""
+    """FUSE lets any user mount on a directory with any name: containers must still start."""
     one = container(bundle("echo", "started").save())
     script = f'''
         place="{work}/$(printf "{SPLITTING}")"

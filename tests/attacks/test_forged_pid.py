@@ -1,7 +1,7 @@
-"""A process that traces a process of the runtime sends messages to the host in its name.
+"""A process that traces a process of the runtime sends messages in its name.
 
-The message that names a container's init decides what the runtime kills when it gives
-up, and what it records.  It must not lead to another process of the caller's.
+The message with the pid of the container's init decides which process the runtime kills after a
+failure, and which pid it records.  It must not name another process of the caller.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CAPABILITIES = ("CAP_KILL", "CAP_SYS_PTRACE")
 
 @pytest.fixture
 def victim() -> Iterator[subprocess.Popen[bytes]]:
-    """A child of the program that calls the runtime."""
+    """A child process of the program that calls the runtime."""
     with subprocess.Popen(["sleep", "1000"]) as child:
         yield child
         child.kill()

@@ -16,7 +16,7 @@ ROOM = entry("/a/b", "tmpfs", "tmpfs", "size=64k")
 
 
 def test_removal_through_a_link_does_not_uncover_sysctls(container: MakeContainer) -> None:
-    """The container moves the mount away and puts a link to /proc/sys in its place."""
+    """The container moves the mount away, and creates a link to /proc/sys in its place."""
     one = container().started()
     change(one, "add", ROOM).silent()
     before = mount_lines(one)
@@ -50,7 +50,7 @@ def test_undoing_through_a_link_does_not_uncover_sysctls(
 def test_removal_of_a_mount_of_config_json_follows_no_link(
     container: MakeContainer, bundle: MakeBundle, way: str
 ) -> None:
-    """Nothing is recorded of the mounts of config.json: their destinations must be real paths."""
+    """Mounts of config.json are not recorded: their destinations must be real paths."""
     made = bundle().mount("/a/b", "tmpfs", "tmpfs", "size=64k")
     one = container(made).started()
     script = TO_SYSCTLS if way == "link" else "mv /a /a2; ln -s /proc /a; true"
@@ -62,7 +62,7 @@ def test_removal_of_a_mount_of_config_json_follows_no_link(
 
 
 def test_removal_of_another_mount_moved_there(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The container puts a mount of config.json where one of `mounts add` was."""
+    """The container moves a mount of config.json to the path of a mount of `mounts add`."""
     made = bundle().mount("/kept/b", "tmpfs", "tmpfs", "size=64k")
     one = container(made).started()
     change(one, "add", ROOM).silent()
@@ -76,7 +76,7 @@ def test_removal_of_another_mount_moved_there(container: MakeContainer, bundle: 
 def test_nothing_is_added_over_what_confines_the_container(
     container: MakeContainer, place: str
 ) -> None:
-    """A link leads to a place at which a mount is refused by name."""
+    """A link leads to a path on which mounts are refused."""
     one = container().started()
     one.exec("ln", "-s", place, "/link").ok()
     before = mount_lines(one)

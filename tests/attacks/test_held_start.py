@@ -1,8 +1,7 @@
 """An init that does not answer at its start gate, and a connection that never ends.
 
-A process with CAP_SYS_PTRACE in a joined pid namespace can stop the init, and keep duplicates
-of its sockets.  `start` may wait then, as it does for a hook, but a user who deletes the container
-must not.
+A process with CAP_SYS_PTRACE in a joined pid namespace can stop the init, and keep duplicates of
+its sockets.  `start` may then wait, as it does for a hook, but `delete` must not.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ def test_delete_while_the_first_process_is_stopped(
 def test_delete_while_a_neighbour_has_the_connection(
     container: MakeContainer, bundle: MakeBundle, flags: list[str]
 ) -> None:
-    """The process is dead, but its end of the connection is not closed."""
+    """The init has exited, but its end of the connection stays open."""
     made = bundle()
     made.hooks["startContainer"] = [{"path": "/bin/sleep", "args": ["sleep", "1000"]}]
     one = container(made).created()
@@ -109,7 +108,7 @@ def test_delete_while_a_neighbour_has_the_connection(
 def test_delete_while_a_neighbour_floods_the_connection(
     container: MakeContainer, bundle: MakeBundle, flags: list[str]
 ) -> None:
-    """It announces the program again and again."""
+    """The tracer sends EXEC messages without end."""
     made = bundle()
     made.hooks["startContainer"] = [{"path": "/bin/sleep", "args": ["sleep", "1000"]}]
     one = container(made).created()
@@ -145,7 +144,7 @@ def flood(connections: list[int], over: threading.Event) -> None:
 def test_a_forged_listener(
     container: MakeContainer, bundle: MakeBundle, flags: list[str], work: Path
 ) -> None:
-    """The host's agent gets no descriptor that the tracing process chose."""
+    """The host's agent gets no descriptor that the tracer has chosen."""
     made = bundle()
     made.hooks["startContainer"] = [{"path": "/bin/sleep", "args": ["sleep", "1000"]}]
     with ExitStack() as held:

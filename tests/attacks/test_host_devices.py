@@ -1,9 +1,9 @@
 """Container root tries to change the host's device nodes: mode, owner, times, attributes.
 
-The kernel's null device is in a container's reach in many ways: it covers masked paths, it is
-bound where a user namespace may not make nodes, and callers hand it over as a standard stream.
-A change of the node itself affects the whole host. Each test has a /dev of its own, so that a
-runtime that lets the attack through does no harm.
+Containers can reach the kernel's null device in many ways: it covers masked paths, it is
+bind-mounted where a user namespace cannot create nodes, and callers pass it as a standard stream.
+A change of the node affects the whole host.  Each test has its own /dev, so that a vulnerable
+runtime does no harm.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["host_devices", "tamper"]  # fixtures
 
 @pytest.fixture
 def armed(bundle: MakeBundle, tamper: Path) -> MakeBundle:
-    """Make a bundle with the attacker in it."""
+    """Create a bundle with the attacker in it."""
 
     def make(*args: str) -> Bundle:
         one = bundle(*args)
@@ -55,27 +55,27 @@ def armed(bundle: MakeBundle, tamper: Path) -> MakeBundle:
 
 
 def _default(one: Bundle) -> None:
-    """Take the configuration as ``spec`` writes it."""
+    """Use the configuration that ``spec`` writes."""
 
 
 def _docker(one: Bundle) -> None:
-    """Grant Docker's capabilities."""
+    """Grant Docker's default capabilities."""
     one.capabilities(*DOCKER)
     one.process["noNewPrivileges"] = False
 
 
 def _user_namespace(one: Bundle) -> None:
-    """Map root to an ordinary user, and grant everything within its namespace."""
+    """Map root to an ordinary user, and grant all capabilities in its namespace."""
     one.capabilities(*DOCKER).user_namespace()
 
 
 def _shared_user(one: Bundle) -> None:
-    """Map a user namespace onto the host's own ids: its root owns the host's nodes."""
+    """Map the user namespace to the host's own ids: its root owns the host's nodes."""
     one.capabilities(*DOCKER).user_namespace(0)
 
 
 def _without_mounts(one: Bundle) -> None:
-    """Share the host's mount namespace, in a root of its own."""
+    """Share the host's mount namespace, with a separate root."""
     one.capabilities(*DOCKER).without_namespace("mount")
     one.config["mounts"] = []
     one.linux["maskedPaths"] = one.linux["readonlyPaths"] = []
@@ -99,7 +99,7 @@ def prepared(request: pytest.FixtureRequest, armed: MakeBundle) -> Bundle:
 
 @deviates(runc=BINDS, crun=CRUN)
 def test_masked_paths(container: MakeContainer, prepared: Bundle) -> None:
-    """Change what covers a masked file."""
+    """Change the node that covers a masked file."""
     prepared.linux["maskedPaths"] = list(MASKED)
     result = container(prepared.args("/bin/tamper", *MASKED)).run().ok()
     assert result.out.endswith("tampered\n")
@@ -116,7 +116,7 @@ def test_device_nodes(container: MakeContainer, prepared: Bundle) -> None:
 def _attack_by_streams(one: Container) -> None:
     """Run the attacker with the host's null device as all three streams.
 
-    By ``create``: a foreground ``run`` of runc's puts pipes in their place.
+    Uses ``create``, because runc's foreground ``run`` replaces them by pipes.
     """
     one.bundle.save()
     words = ("create", f"--bundle={one.bundle.path}", f"--pid-file={one.pid_file}", one.id)
@@ -130,7 +130,7 @@ def _attack_by_streams(one: Container) -> None:
 
 @deviates(runc=BINDS, crun=CRUN)
 def test_standard_streams(container: MakeContainer, prepared: Bundle) -> None:
-    """Change the null device that the caller gave as a standard stream."""
+    """Change the null device that the caller has passed as a standard stream."""
     prepared.shell("test -c /dev/stdin && echo x >/proc/self/fd/1 && /bin/tamper fds")
     _attack_by_streams(container(prepared))
 
@@ -150,7 +150,7 @@ def test_standard_streams_without_a_mount_namespace(
 def test_devices_where_the_kernel_lacks_calls(
     container: MakeContainer, armed: MakeBundle, runtime: Runtime, work: Path, lack: str
 ) -> None:
-    """Do both where the runtime has mount(2) alone."""
+    """Do both where the runtime has only mount(2)."""
     one = armed()
     _docker(one)
     one.linux["maskedPaths"] = list(MASKED)
@@ -181,7 +181,7 @@ HOSTILE = {
 def test_exec_streams(
     container: MakeContainer, armed: MakeBundle, kind: str, trick: str, runtime: Runtime
 ) -> None:
-    """Change the null device that ``exec`` was given, with a trap at /dev/null inside."""
+    """Change the null device passed to ``exec``, with a trap at /dev/null in the container."""
     one = armed("sh", "-c", f"{HOSTILE[trick]}; touch /ready; exec sleep 100")
     KINDS[kind](one)
     started = container(one).started()
@@ -195,7 +195,7 @@ def test_exec_streams(
 
 @pytest.fixture(scope="session")
 def refusals(hugetlb_for_crun: None) -> dict[str, str]:
-    """Why a runtime runs no container here; found out where its own attempt harms no test."""
+    """Return why a runtime cannot run a container here, from a trial outside the test."""
     return {name: peers.refusal(name) for name in ("runc", "crun")}
 
 
@@ -204,7 +204,7 @@ def refusals(hugetlb_for_crun: None) -> dict[str, str]:
 def test_app_exec(
     ocipod: Ocipod, refusals: dict[str, str], work: Path, tamper: Path, name: str, user: str
 ) -> None:
-    """Change the null device of a pod's app and of ``app exec``, with any runtime."""
+    """Change the null device of a pod's app and of ``app exec``, with every runtime."""
     if name != "ociruntime":
         if refusals[name]:
             pytest.skip(refusals[name])

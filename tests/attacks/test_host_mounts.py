@@ -1,4 +1,4 @@
-"""A container without a mount namespace of its own, against `delete`, which unmounts."""
+"""Attacks on `delete`, which unmounts, by a container that shares the host's mount namespace."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_mounts_of_a_container_that_may_mount(
 def test_a_mount_of_the_host_is_kept_below_the_root(
     container: MakeContainer, bundle: MakeBundle, work: Path
 ) -> None:
-    """Its directory has become a link to the host by the time it is attached again."""
+    """Its directory has been replaced with a link to the host before it is attached again."""
     victim = work / "victim"
     victim.mkdir()
     made = on_host(bundle())
@@ -82,7 +82,7 @@ def test_a_mount_of_the_host_is_kept_below_the_root(
 def test_a_root_file_system_with_links(
     container: MakeContainer, bundle: MakeBundle, work: Path
 ) -> None:
-    """Every mount lands below the root filesystem."""
+    """Every mount stays below the root filesystem."""
     victim = work / "victim"
     victim.mkdir()
     made = on_host(bundle())

@@ -1,7 +1,7 @@
 """A hostile root in each kind of container; tests/attacks/hostile.c lists the attempts.
 
-Two judges: the canary (tests/support/canary.py), which compares the host with what it was, and
-what the program says that it got.
+There are two checks: the canary (tests/support/canary.py), which compares the host's state before
+and after, and the attacker's own report.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def capabilities(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 
 def words(bundle: Bundle) -> list[str]:
-    """Return the command: which paths of the bundle are masked, and which are read-only."""
+    """Return the attacker's arguments: the masked and the read-only paths of the bundle."""
     linux = bundle.linux
     return ["/bin/hostile", *linux["maskedPaths"], ":", *linux["readonlyPaths"]]
 
@@ -57,7 +57,7 @@ def prepared(bundle: Bundle, hostile: Path, capabilities: tuple[str, ...]) -> Bu
 
 
 def as_spec(bundle: Bundle) -> Bundle:
-    """Take the config of ``ociruntime spec``, with a writable root."""
+    """Use the config of ``ociruntime spec``, with a writable root."""
     done = subprocess.run(
         [project.ROOT / ".venv/bin/ociruntime", "spec"], cwd=bundle.path, capture_output=True
     )
@@ -70,7 +70,7 @@ def as_spec(bundle: Bundle) -> Bundle:
 
 
 def as_docker(bundle: Bundle) -> Bundle:
-    """Take Docker's config with its seccomp profile, but for what is of one host."""
+    """Use Docker's config with its seccomp profile, without host-specific settings."""
     config = json.loads(json.dumps(DOCKER))
     config["ociVersion"], config["root"] = "1.0.2", bundle.config["root"]
     config["mounts"] = [one for one in config["mounts"] if one["type"] != "bind"]
@@ -81,7 +81,7 @@ def as_docker(bundle: Bundle) -> Bundle:
 
 
 def without_filter(bundle: Bundle) -> Bundle:
-    """Take the same without a filter, so that the program gets further."""
+    """Use Docker's config without a filter, so that the attacker gets further."""
     del as_docker(bundle).linux["seccomp"]
     return bundle
 
@@ -117,7 +117,7 @@ def is_own(line: str) -> bool:
 
 
 def breaches(result: Result) -> list[str]:
-    """Return what the program got and should not have got."""
+    """Return the attacker's successes that it should not have had."""
     lines = result.out.splitlines()
     assert lines, result
     assert lines.pop() == "done\t", result
@@ -192,7 +192,7 @@ def test_joined_namespaces(
     kind: str,
     host_unchanged: Canary,
 ) -> None:
-    """The init of a container that shares another one's processes and network."""
+    """The container shares the pid and network namespaces of another container."""
     first = container(bundle().capabilities(*capabilities)).started()
     one = KINDS[kind](bundle())
     for name in ("pid", "network", "ipc", "uts"):
@@ -203,7 +203,7 @@ def test_joined_namespaces(
 
 
 def test_system_console(container: MakeContainer, bundle: MakeBundle) -> None:
-    """With CAP_MKNOD a container makes any node; that of the host's console stays shut."""
+    """With CAP_MKNOD a container can create any node; opening the host's console must fail."""
     script = "mknod /tmp/console c 5 1 && (: </tmp/console) 2>/dev/null && echo open; echo ended"
     done = container(bundle().shell(script).capabilities("CAP_MKNOD")).run().ok()
     assert done.out == "ended\n"
@@ -218,7 +218,7 @@ def ocipod(work: Path, runtime: Runtime) -> Iterator[Ocipod]:
 
 @pytest.fixture
 def image(work: Path, hostile: Path) -> str:
-    """An image with the program, which a shell makes executable."""
+    """An image with the attacker, which a shell makes executable."""
     make_layout(work / "image", files={"hostile": hostile.read_bytes()})
     return f"oci:{work / 'image'}:latest"
 
@@ -235,7 +235,7 @@ def test_app_of_a_pod(ocipod: Ocipod, image: str, host_unchanged: Canary) -> Non
 
 @pytest.mark.parametrize("user", ["0:0", "33:34"])
 def test_executed_in_an_app(ocipod: Ocipod, image: str, host_unchanged: Canary, user: str) -> None:
-    """Try as root, and as a user to whom runtimes might give the streams."""
+    """Try as root, and as a user to whom the runtime might give the streams."""
     ocipod("run", "--detach", image, *shell(COPY, "touch /ready", "exec sleep 100")).ok()
     (uuid,) = ocipod.pods()
     ready = ("app", "exec", uuid, "--", "test", "-e", "/ready")

@@ -29,7 +29,7 @@ def started(pods: Pods, *words: str) -> str:
 
 
 def test_an_app_that_writes_without_end(pods: Pods, host: NetworkHost) -> None:
-    """Others start, are told, and end."""
+    """Other pods can still start, join and leave."""
     powers = "--caps-retain=CAP_DAC_OVERRIDE,CAP_CHOWN,CAP_FOWNER,CAP_KILL"
     bad = started(pods, powers, "--exec=/bin/sh", "--", "-c", HOSTILE)
     path = pods.ocipod.path(bad) / "hosts"
@@ -49,7 +49,7 @@ def lease(base: Path) -> bytes:
 
 
 def test_an_app_with_a_lease(pods: Pods, host: NetworkHost, work: Path, lease: bytes) -> None:
-    """Without a lease, open(2) of another waits until the kernel breaks it, 45 seconds later."""
+    """With a lease, open(2) by another process waits up to 45 seconds."""
     make_layout(work / "lease", files={"bin/lease": lease})
     pods.image = f"oci:{work}/lease:latest"
     bad = started(

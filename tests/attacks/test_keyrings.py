@@ -1,4 +1,4 @@
-"""A container prepares the session keyring that another one is going to get."""
+"""A container prepares the session keyring that another container will get."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ByName = Callable[[str], Container]
 
 @pytest.fixture(scope="session")
 def keyring(base: Path) -> Path:
-    """A static program that makes keyrings and looks into them."""
+    """Build a static program that creates and inspects keyrings."""
     return static_program.build(base / "keyring", SOURCE)
 
 
@@ -32,7 +32,7 @@ def with_program(bundle: Bundle, program: Path) -> Bundle:
 
 @pytest.fixture
 def victim(container: MakeContainer, bundle: MakeBundle, keyring: Path) -> Container:
-    """A container that is not there yet, whose keyring's name another one has taken."""
+    """A container that does not exist yet, while another container has taken its keyring's name."""
     name = f"{TAG}victim"
     names = (f"_ses.{name}", "_ses", name)
     attacker = container(with_program(bundle("/bin/keyring", "plant", *names), keyring)).started()

@@ -1,7 +1,7 @@
-"""A program whose main thread has exited looks like a zombie, and must not count as stopped.
+"""A program whose main thread has exited looks like a zombie, but is not stopped.
 
-Its other threads run on: a container taken for stopped could be deleted, and would then run
-without anything that knows of it.
+Its other threads still run: if `delete` treated the container as stopped, they would keep running
+unnoticed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def going_on(one: Container) -> Container:
 
 
 def has_ended(pidfd: int, seconds: float = 20) -> bool:
-    """Wait for the end of all threads."""
+    """Wait until all threads have exited."""
     try:
         return bool(select.select([pidfd], [], [], seconds)[0])
     finally:
@@ -77,7 +77,7 @@ def test_it_is_not_deleted(container: MakeContainer, leaderless: Bundle, flags: 
 def test_a_forced_deletion_ends_it(
     container: MakeContainer, leaderless: Bundle, flags: list[str]
 ) -> None:
-    """Without a cgroup as well, by which it would be found too."""
+    """Also without a cgroup, which would list the process, too."""
     one = container(leaderless)
     one.runtime = Runtime(one.runtime.path, one.runtime.root, "--cgroup-manager=disabled")
     pidfd = os.pidfd_open(going_on(one).pid)

@@ -1,7 +1,8 @@
-"""A process in a joined network namespace passes its own device off as the host's.
+"""A process in a joined network namespace passes off its own device as the host's.
 
-When ``create`` fails after a device of ``linux.netDevices`` has moved, the runtime moves it back.
-With CAP_NET_ADMIN there it chooses names, addresses and indexes of all devices.
+If ``create`` fails after a device of ``linux.netDevices`` has moved, the runtime moves it back.
+With CAP_NET_ADMIN in that namespace, the process chooses the names, addresses and indexes of all
+devices.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ __all__ = ["_own_network"]
 
 
 def interrupted(bundle: Bundle, neighbour: Container, script: str) -> Bundle:
-    """Add a hook that runs ``script`` in the joined namespace once the device is there, and fails.
+    """Add a hook that runs ``script`` in the joined namespace after the move, and fails.
 
-    It gives the attacker all the time that it needs.
+    This gives the attacker enough time.
     """
     hook = bundle.path / "neighbour"
     hook.write_text(f"#!/bin/sh\nexec nsenter -t {neighbour.pid} -n sh -e -c '{script}\nexit 1'\n")
@@ -43,7 +44,7 @@ def interrupted(bundle: Bundle, neighbour: Container, script: str) -> Bundle:
 
 
 def test_a_device_exchanged_for_a_forged_one(container: MakeContainer, bundle: MakeBundle) -> None:
-    """It has index, name and hardware address of the host's, which is hidden elsewhere."""
+    """It has index, name and hardware address of the host's device, which is hidden."""
     dressed()
     neighbour, elsewhere = container().created(), container().created()
     forging = f"""
@@ -61,7 +62,7 @@ def test_a_device_exchanged_for_a_forged_one(container: MakeContainer, bundle: M
 
 @pytest.mark.parametrize("name", ["inner0", "inner%d"])
 def test_a_device_in_disguise(container: MakeContainer, bundle: MakeBundle, name: str) -> None:
-    """It comes back with the name and address that it had, and without a further name."""
+    """It comes back with its previous name and address, and without the added name."""
     dressed()
     before = snapshot()
     neighbour = container().created()
@@ -79,7 +80,7 @@ def test_a_device_in_disguise(container: MakeContainer, bundle: MakeBundle, name
 def test_a_forged_device_before_a_killed_create_is_cleared(
     container: MakeContainer, bundle: MakeBundle, work: Path
 ) -> None:
-    """The same between a ``create`` that is killed and the ``delete`` that tidies up after it."""
+    """The same for a killed ``create``, before ``delete`` cleans up."""
     device("test0", "address", MAC)
     neighbour, elsewhere = container().created(), container().created()
     started = work / "started"

@@ -1,4 +1,4 @@
-"""What an app with CAP_SYS_PTRACE finds through the pod's init: /proc/1/exe and /proc/1/fd."""
+"""What an app with CAP_SYS_PTRACE can reach through the pod's init: /proc/1/exe and /proc/1/fd."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ATTACK = """
 
 
 def helpers(one: Ocipod) -> dict[str, int]:
-    """Return the pids of the pod's init and of its lock holder by their names."""
+    """Return the pids of the pod's init and lock holder, by their names."""
     found = {}
     for pid in processes.descendants():
         name = Path(f"/proc/{pid}/comm").read_text().strip()
@@ -44,7 +44,7 @@ def descriptors(pid: int) -> dict[int, str]:
 
 
 def test_the_host_is_not_there(ocipod: Ocipod, work: Path) -> None:
-    """The app tries; the canary looks at the program and at the null device."""
+    """The app tries to reach them; the canary checks the program and the null device."""
     before = os.stat(PROGRAM)
     ocipod("run", "--detach", "--net=none", busybox(work), POWERS, *shell(ATTACK)).ok()
     (uuid,) = ocipod.pods()
@@ -58,7 +58,7 @@ def test_the_host_is_not_there(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_descriptors_of_the_caller(ocipod: Ocipod, work: Path) -> None:
-    """Neither the init nor the lock holder has what ocipod's caller has left open."""
+    """Neither the init nor the lock holder inherits open descriptors of ocipod's caller."""
     secret = work / "secret"
     secret.write_text("of the host")
     kept = os.open(secret, os.O_RDONLY)

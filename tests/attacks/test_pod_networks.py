@@ -49,7 +49,7 @@ def checksum(data: bytes) -> int:
 
 
 def ipv6_packet(source: str, target: str, protocol: int, body: bytes, at: int) -> bytes:
-    """Return a packet whose ``body`` gets its checksum ``at`` that offset."""
+    """Return a packet whose ``body`` gets its checksum at the offset ``at``."""
     ends = socket.inet_pton(socket.AF_INET6, source) + socket.inet_pton(socket.AF_INET6, target)
     found = checksum(ends + pack(">II", len(body), protocol) + body)
     body = body[:at] + pack(">H", found) + body[at + 2 :]
@@ -75,7 +75,7 @@ def hardware(where: NetworkHost | Pod, name: str) -> bytes:
 
 
 def advertise(pod: Pod) -> None:
-    """Claim to be the router of a network, from which hosts choose their addresses."""
+    """Send router advertisements, from which hosts configure their addresses."""
     prefix = pack(">BBBBIII", 3, 4, 64, 0xC0, 3600, 3600, 0)
     prefix += socket.inet_pton(socket.AF_INET6, "2001:db8:bad::")
     body = pack(">BBHBBHII", 134, 0, 0, 64, 0, 1800, 0, 0) + prefix
@@ -89,7 +89,7 @@ def routes(where: NetworkHost | Pod) -> str:
 
 @pytest.mark.parametrize("network", ["default", "lan0"])
 def test_router_advertisement(host: NetworkHost, network: str) -> None:
-    """Neither the host nor a neighbour believes a pod (CVE-2020-10749, CVE-2020-13401)."""
+    """Neither the host nor another pod accepts them (CVE-2020-10749, CVE-2020-13401)."""
     bridge_network(host, 0)
     one, other = host.pod(), host.pod()
     host.join(one, network)
@@ -111,7 +111,7 @@ def test_router_advertisement(host: NetworkHost, network: str) -> None:
 
 
 def settled(host: NetworkHost, pod: Pod) -> None:
-    """Wait until the host has processed what the pod has sent so far, by an answer to a ping."""
+    """Wait until the host has processed the pod's packets so far: until it answers a ping."""
     gateway = pod.info["networks"][0]["result"]["ips"][0]["gateway"]
     host.namespace.listen(80).close()
     with host.namespace.listen(81), pod.namespace.connect(gateway, 81):
@@ -119,7 +119,7 @@ def settled(host: NetworkHost, pod: Pod) -> None:
 
 
 def test_router_advertisement_to_an_older_bridge(host: NetworkHost) -> None:
-    """A bridge of an earlier version, or of CNI's plugin, that is up already."""
+    """The bridge already exists, made by an earlier version or by CNI's plugin."""
     bridge_network(host, 0)
     host.run("ip", "link", "add", "pods0", "type", "bridge")
     host.run("ip", "link", "set", "pods0", "up")
@@ -165,7 +165,7 @@ def outside(host: NetworkHost, other: Pod) -> None:
 @pytest.mark.usefixtures("tool")
 @pytest.mark.parametrize("internal", [True, False])
 def test_ipv6_leaves_an_internal_network(host: NetworkHost, internal: bool) -> None:
-    """A network without IPv6 has no way out by frames to the bridge's MAC address."""
+    """On a network without IPv6, frames to the bridge's MAC address must not be routed."""
     bridge_network(host, 0, isolated=True, internal=internal)
     pod, gone, other = host.pod(), host.pod(), host.pod()
     host.join(gone, "lan0")
@@ -202,7 +202,7 @@ def reached(client: Pod, server: Pod, address: str) -> bool:
 @pytest.mark.usefixtures("tool")
 @pytest.mark.parametrize("internal", [True, False])
 def test_address_that_is_not_assigned(host: NetworkHost, internal: bool) -> None:
-    """An app takes another address of its network, for which there is no rule."""
+    """An app uses another address of its network, for which there is no rule."""
     bridge_network(host, 0, isolated=True, internal=internal)
     pod, usual, friend = host.pod(), host.pod(), host.pod()
     host.join(pod, "lan0")
@@ -221,7 +221,7 @@ def test_address_that_is_not_assigned(host: NetworkHost, internal: bool) -> None
 
 @pytest.mark.usefixtures("tool")
 def test_ipv6_address_that_is_not_assigned(host: NetworkHost) -> None:
-    """A route of the host to the bridge does not help: the network has no IPv6 at all."""
+    """The host has a route to the bridge, but the network has no IPv6."""
     bridge_network(host, 0, isolated=True)
     pod, other = host.pod(), host.pod()
     host.join(pod, "lan0")

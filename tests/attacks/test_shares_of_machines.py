@@ -1,4 +1,4 @@
-"""Directories that a virtual machine shares, below which other file systems are mounted."""
+"""Directories shared with a virtual machine that have other filesystems mounted below."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = judge_by("ociruntime")
 
 
 def test_a_read_only_share_is_read_only_below(isolated: None, work: Path) -> None:
-    """A remount changes one mount, and not those below it."""
+    """A remount changes only one mount, not the mounts below it."""
     share, root = work / "share", work / "root"
     (share / "below").mkdir(parents=True)
     root.mkdir()

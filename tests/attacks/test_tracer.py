@@ -1,7 +1,7 @@
 """A process with CAP_SYS_PTRACE in a shared pid namespace traces every new process.
 
-A process of the runtime's that it could seize with more than the configuration grants, or without
-its filter, could be made to do anything on the host (CVE-2016-9962).
+If it could seize a process of the runtime that has more privileges than the configuration grants,
+or no filter yet, it could control the host (CVE-2016-9962).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Tries = Callable[[int, int], int]
 
 
 class Kind:
-    """One combination; ``sets`` makes the bundle of either container so."""
+    """One combination of settings; ``sets`` applies it to the bundles of both containers."""
 
     def __init__(self, no_new_privileges: bool, filtered: bool, user: bool) -> None:
         self.no_new_privileges = no_new_privileges
@@ -46,7 +46,7 @@ class Kind:
         return bundle
 
     def joins(self, bundle: Bundle, other: Container) -> Bundle:
-        """Share the pid namespace of ``other``, and the user namespace that owns it."""
+        """Join the pid namespace of ``other``, and the user namespace that owns it."""
         bundle.namespace("pid", f"/proc/{other.pid}/ns/pid")
         if self.user:
             bundle.namespace("user", f"/proc/{other.pid}/ns/user")
@@ -73,14 +73,14 @@ kinds = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 @pytest.fixture(scope="session")
 def tracer(base: Path) -> Path:
-    """The static program that traces."""
+    """Build the tracer, a static program."""
     # Fast: what it is after is there for microseconds.
     return static_program.build(base / "tracer", SOURCE, flags=(*static_program.FLAGS, "-O2"))
 
 
 @pytest.fixture
 def neighbour(bundle: MakeBundle, tracer: Path) -> Callable[..., Bundle]:
-    """Make the bundle of a container that traces all others in its pid namespace."""
+    """Create the bundle of a container that traces all other processes in its pid namespace."""
 
     def make(kind: Kind, *words: str) -> Bundle:
         made = bundle("/bin/tracer", *words)
@@ -92,7 +92,7 @@ def neighbour(bundle: MakeBundle, tracer: Path) -> Callable[..., Bundle]:
 
 
 def seized(neighbour: Container) -> list[tuple[str, int, int, int, int]]:
-    """(name, permitted, effective, bounding, seccomp mode) of each that it had in its power."""
+    """Return (name, permitted, effective, bounding, seccomp mode) of each seized process."""
     found = []
     for line in neighbour.output.splitlines():
         word, *rest = line.split()
@@ -104,7 +104,7 @@ def seized(neighbour: Container) -> list[tuple[str, int, int, int, int]]:
 
 
 def judge(neighbour: Container, kind: Kind, granted: tuple[str, ...]) -> None:
-    """Assert that it got hold of something, and of nothing with more than ``granted``."""
+    """Assert that it has seized a process, and none with more privileges than ``granted``."""
     allowed = sum(1 << CAPABILITIES.index(name) for name in granted)
     # The program itself is its to seize: so it is known that it can.
     assert processes.until(lambda: bool(seized(neighbour))), neighbour.output
@@ -127,7 +127,7 @@ def test_tracer_beside_containers_that_join(
     kind: Kind,
     tries: Tries,
 ) -> None:
-    """It owns the pid namespace, and others are made in it."""
+    """The tracer's container owns the pid namespace that other containers join."""
     watching = container(neighbour(kind)).started()
     watching.wait_output("tracing\n")
     victim = kind.joins(kind.sets(bundle("sleep", "0.01"), GRANTED), watching)
@@ -144,7 +144,7 @@ def test_tracer_beside_containers_that_join(
 def test_tracer_beside_exec(
     container: MakeContainer, neighbour: Callable[..., Bundle], kind: Kind, tries: Tries
 ) -> None:
-    """It runs in the container that programs are executed in."""
+    """The tracer runs in the container that `exec` enters."""
     watching = container(neighbour(kind)).started()
     watching.wait_output("tracing\n")
     for _ in range(tries(40, 1000)):
@@ -154,7 +154,7 @@ def test_tracer_beside_exec(
 
 @pytest.fixture
 def waiting(container: MakeContainer, bundle: MakeBundle) -> Callable[[Kind], Container]:
-    """Make a container that waits for its start."""
+    """Create a container that waits for `start`."""
 
     def make(kind: Kind) -> Container:
         return container(kind.sets(bundle(), GRANTED)).created()

@@ -1,6 +1,6 @@
-"""Directories that another user prepared: root must not act on what they hold.
+"""Directories that another user has prepared: root must not act on their content.
 
-Where nothing of a directory may be read, its files are FIFOs: a command that opens one hangs.
+Where no file of a directory may be read, the files are FIFOs: a command that opens one hangs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRUSTING = "acts on a state directory whatever its owner and mode"
 def armed(
     runtime: Runtime, bundle: MakeBundle, work: Path, nothing_left: None
 ) -> Iterator[tuple[Container, Path]]:
-    """A container with a poststop hook in a state root of its own, and what the hook makes."""
+    """A container with a poststop hook in a separate state root, and the file the hook makes."""
     trap = work / "sprung"
     made = bundle()
     hook = {"path": "/bin/sh", "args": ["sh", "-c", f"echo sprung >{trap}"]}
@@ -73,7 +73,7 @@ def test_a_forged_poststop_hook_in_a_container_directory(
 @deviates(runc=TRUSTING, crun=TRUSTING)
 @pytest.mark.parametrize("spoil", [theirs, open_to_all])
 def test_a_state_root_that_can_be_exchanged(armed: tuple[Container, Path], spoil: Spoil) -> None:
-    """The state root itself belongs to root, but another user can rename and replace it."""
+    """The state root belongs to root, but another user can rename and replace it."""
     one, trap = armed
     spoil(one.runtime.root.parent)
     done = one.runtime("delete", "--force", NAME)
@@ -128,7 +128,7 @@ WAYS = (through_a_directory, through_a_directory_of_all, through_a_link, through
 @deviates(runc=TRUSTING, crun=TRUSTING)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("verb", ["state", "start", "kill", "delete by force"])
-def test_plain_commands_on_a_way_of_somebody_else(
+def test_commands_on_a_path_of_another_user(
     runtime: Runtime,
     bundle: MakeBundle,
     work: Path,
@@ -136,7 +136,7 @@ def test_plain_commands_on_a_way_of_somebody_else(
     verb: str,
     way: Callable[[Path, Path], Path],
 ) -> None:
-    """A user who can change where the path leads chooses the container that is acted on."""
+    """A user who can replace a directory on the path chooses the container that is acted on."""
     (work / "prepared").mkdir(mode=0o755)
     root = work / "prepared" / "root"
     one = Container(Runtime(runtime.path, root), NAME, bundle())
@@ -174,7 +174,7 @@ VERBS = {
 
 
 def forge(root: Path) -> None:
-    """Make a state root whose files must not be opened."""
+    """Create a state root whose files must not be opened."""
     for name in (NAME, f".creating-{NAME}", f".deleting-{NAME}"):
         directory = root / name
         directory.mkdir(parents=True)
@@ -240,7 +240,7 @@ def test_a_container_made_in_a_foreign_state_root(
 
 @judge_by("ociruntime")
 def test_the_runtime_directory_of_another_user(runtime: Runtime, work: Path) -> None:
-    """The root of a user namespace takes XDG_RUNTIME_DIR, which another user's id may own."""
+    """Root of a user namespace uses XDG_RUNTIME_DIR, which another user may own."""
     directory = work / "xdg"
     directory.mkdir(mode=0o755)
     theirs(directory)
@@ -253,7 +253,7 @@ def test_the_runtime_directory_of_another_user(runtime: Runtime, work: Path) -> 
 
 
 def test_legitimate_state_roots(runtime: Runtime, bundle: MakeBundle, work: Path) -> None:
-    """Readable by others, below a sticky directory, behind links that root made."""
+    """Readable by others, below a sticky directory, or behind links that root has created."""
     sticky = work / "sticky"
     sticky.mkdir()
     sticky.chmod(0o1777)
@@ -283,7 +283,7 @@ def test_legitimate_state_roots(runtime: Runtime, bundle: MakeBundle, work: Path
 
 @pytest.fixture
 def planted(work: Path) -> tuple[Path, Path]:
-    """A link in a directory such as /tmp, and the file of root's that it leads to."""
+    """A link in a directory such as /tmp, and root's file that it leads to."""
     victim = work / "victim"
     victim.write_text("root's\n")
     sticky = work / "sticky"
@@ -333,10 +333,10 @@ def as_link(path: Path) -> None:
 
 @judge_by("ociruntime")
 @pytest.mark.parametrize("spoil", [theirs, open_to_all, open_to_a_group, as_link])
-def test_a_cache_of_filters_that_somebody_else_prepared(
+def test_a_cache_of_filters_of_another_user(
     runtime: Runtime, bundle: MakeBundle, work: Path, spoil: Spoil
 ) -> None:
-    """A filter out of it would let through what the configuration forbids."""
+    """A planted filter would allow calls that the configuration forbids."""
     root = work / "root"
     own = Runtime(runtime.path, root)
     made = bundle("mkdir", "/forbidden")
@@ -359,10 +359,10 @@ def test_a_cache_of_filters_that_somebody_else_prepared(
 
 @judge_by("ociruntime")
 @SPOILT
-def test_a_checkpoint_that_somebody_else_prepared(
+def test_a_checkpoint_of_another_user(
     runtime: Runtime, bundle: MakeBundle, work: Path, spoil: Spoil
 ) -> None:
-    """Its images are the memory, the credentials and the files of root's processes."""
+    """Images contain the memory, credentials and files of processes that root restores."""
     images = work / "images"
     images.mkdir(mode=0o700)
     for name in ("ociruntime.json", "descriptors.json", "inventory.img", "pstree.img"):

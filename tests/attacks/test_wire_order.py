@@ -1,4 +1,4 @@
-"""The order of system calls on which safety rests, in whole lives of a container like docker's."""
+"""The order of system calls that safety depends on, in the life of a container like Docker's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def docker_like(bundle: MakeBundle) -> Bundle:
 
 
 def inside(calls: list[Call]) -> list[Call]:
-    """The executor's calls, its children's included, from its start to the program."""
+    """Return the calls of the executor and its children, from its start to the program."""
     start = next(i for i, call in enumerate(calls) if call.name == "execveat")
     own = {calls[start].pid}
     found: list[Call] = []
@@ -52,7 +52,10 @@ def inside(calls: list[Call]) -> list[Call]:
 
 
 def created(container: Container, output: Path) -> tuple[subprocess.Popen[bytes], set[int]]:
-    """Create under strace, which stays; and the descriptors of the process that waits."""
+    """Run ``create`` under strace, which stays attached.
+
+    Also return the descriptors of the waiting process.
+    """
     container.bundle.save()
     places = ("--bundle", str(container.bundle.path), "--pid-file", str(container.pid_file))
     command = strace.command(output, *container.runtime.command("create", *places), container.id)
@@ -66,7 +69,7 @@ def created(container: Container, output: Path) -> tuple[subprocess.Popen[bytes]
 
 
 def whole_life(container: Container, work: Path) -> tuple[list[Call], list[Call]]:
-    """The calls of create (and of start, by the same process), and those of exec."""
+    """Return the calls of `create` and `start`, in one process, and those of `exec`."""
     created_by, executed_by = work / "create.strace", work / "exec.strace"
     tracing, held = created(container, created_by)
     foreign = {os.readlink(f"/proc/{container.pid}/fd/{fd}") for fd in held if fd > 2}
@@ -81,7 +84,7 @@ def whole_life(container: Container, work: Path) -> tuple[list[Call], list[Call]
 
 
 def place(calls: list[Call], name: str, part: str = "") -> int:
-    """The place of the last successful call of that name."""
+    """Return the position of the last successful call of that name."""
     places = [
         index
         for index, call in enumerate(calls)
@@ -123,7 +126,7 @@ def test_order_of_system_calls(container: MakeContainer, docker_like: Bundle, wo
 
 
 def is_probe(call: Call) -> bool:
-    """Return whether it only triggers the call itself: its content is not used."""
+    """Return whether the call's only purpose is to test it: its result is not used."""
     return "(-1, " in call.text or "(0xffffffff" in call.text
 
 

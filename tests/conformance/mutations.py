@@ -1,4 +1,4 @@
-"""Ways to break a plan, each with the clause whose cases have to notice it."""
+"""Ways to break a plan, each with the clause whose cases must detect it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Change = Callable[[Plan], None]
 
 
 def is_one(operation: Operation, name: str, wanted: dict[str, object]) -> bool:
-    """Return whether it is an operation of that name with these values.
+    """Return whether ``operation`` has that name and these values.
 
-    A value that is a string is looked for within the operation's.
+    A string value matches if it is a part of the operation's value.
     """
     if operation.code != CODES[name]:
         return False
@@ -48,7 +48,7 @@ def drop(name: str, **wanted: object) -> Change:
 
 
 def alter(name: str, field: str, value: object, **wanted: object) -> Change:
-    """``value``: the new one, or a function of the old one."""
+    """Return a mutation that sets ``value``: the new value, or a function of the old one."""
 
     def change(plan: Plan) -> None:
         place = FIELDS[name].index(field)
@@ -80,7 +80,7 @@ def reverse(name: str, **wanted: object) -> Change:
 
 
 def move(name: str, target: str, *, behind: bool = False, **wanted: object) -> Change:
-    """Put operations before the first ``target``, or behind it."""
+    """Return a mutation that moves operations before the first ``target``, or behind it."""
 
     def change(plan: Plan) -> None:
         moved = [one for one in plan.operations if is_one(one, name, wanted)]
@@ -109,7 +109,10 @@ def nothing(_: Plan) -> None:
 
 @dataclass(frozen=True)
 class Mutation:
-    """``case``: part of the path of the cases to run; ``deadly``: no container works with it."""
+    """A defect of the plan.
+
+    ``case`` is a part of the path of the cases to run; ``deadly``: no container works with it.
+    """
 
     name: str
     change: Change

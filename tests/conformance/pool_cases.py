@@ -1,6 +1,6 @@
-"""A few cases of all fates under the kit's pool; prints their outcomes as JSON.
+"""Run a few cases with every outcome in the kit's pool; print their outcomes as JSON.
 
-A process of its own, because the pool takes every orphan for one of its own.
+This is a separate process, because the pool reaps every orphan as its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Run each mutant under the cases of its clause: ``run_mutants.py LAUNCHER [MUTATION...]``.
+"""Run each mutant under the cases of its clause (``run_mutants.py LAUNCHER [MUTATION...]``).
 
-Prints JSON: mutation -> case -> [status, message].  A process of its own, because the kit's
-pool takes every orphan for one of its own.
+Prints JSON: mutation -> case -> [status, message].  This is a separate process, because the kit's
+pool reaps every orphan as its own.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def cases_for(mutation: Mutation, cases: list[Case]) -> list[Case]:
 
 
 class Hunt:
-    """Runs a few cases of each mutation at a time, until one notices it."""
+    """Runs a few cases of each mutation at a time, until one detects it."""
 
     def __init__(self, wanted: list[Mutation], directory: Path, launcher: str) -> None:
         cases = discover()

@@ -1,4 +1,4 @@
-"""Controllers mounted for crun's sake: there for one program, and the host as it was."""
+"""Controllers mounted for crun: visible to one program, and the host is unchanged afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_controllers_of_the_kernel() -> None:
 
 
 class Control:
-    """A cgroup.subtree_control; ``busy``: how often it is too early to enable something."""
+    """A fake cgroup.subtree_control; ``busy`` is how often a write fails with EBUSY first."""
 
     def __init__(self, words: str, busy: int = 0) -> None:
         self.words = words.split()

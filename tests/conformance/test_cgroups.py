@@ -1,4 +1,4 @@
-"""The kit's own cgroups among those of the machine."""
+"""The kit finds its own cgroups among those of the machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.cgroups import Hierarchy
 def test_cgroups_that_others_have_nested_deep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kit looks for its own below all of them."""
+    """The kit searches below all of them."""
     place = str(tmp_path)
     made = []
     for _ in range(1500):

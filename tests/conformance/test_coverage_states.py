@@ -1,4 +1,4 @@
-"""docs/spec-coverage.md: one state of a clause from the runs on several hosts."""
+"""docs/spec-coverage.md: the status of a clause, from the runs on several hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLAUSE = registry()["CFG-HOST-01"]
 
 
 def run(kind: str, *statuses: str, reason: str = "") -> Run:
-    """A run whose cases are about one clause; ``reason``: of all that fail."""
+    """Return a run whose cases are about one clause; ``reason`` is that of all failures."""
     outcomes = [
         Outcome(ONE.label, f"s::{kind}{n}", (CLAUSE.id,), status, f"{status} on {kind}")
         for n, status in enumerate(statuses)

@@ -1,4 +1,4 @@
-"""Files of known deviations: written, read again, updated without losing a reason."""
+"""Files of known deviations: write, read and update them without losing a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search for differences: repeatable, and each difference reduced to a minimal config."""
+"""The search for differences is repeatable, and reduces each difference to a minimal config."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_edits() -> None:
 
 
 class Imagined(Hunt):
-    """One of two runtimes does not know the user's umask together with a host name."""
+    """Two fake runtimes, one of which ignores the umask if a host name is set."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -112,7 +112,7 @@ def test_facts_are_compared() -> None:
 
 
 def test_what_is_known_of_a_place() -> None:
-    """A known difference counts for that mount alone, and only together with a user namespace."""
+    """A known difference applies only to that mount, and only with a user namespace."""
     one = Known(
         r"mount /(?P<place>[a-z.]+)\.options",
         "crun .*",

@@ -52,7 +52,7 @@ def run(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def _changed(run: Run) -> list[str]:
-    """Return the cases that end otherwise than conformance/expected says, with their texts."""
+    """Return the cases whose outcome is not as in conformance/expected, with their messages."""
     texts = {one.case: one.text for one in run.outcomes}
     return [f"{case} {how}: {texts[case]}".rstrip(": ") for (_, case), how in run.changed.items()]
 
@@ -65,7 +65,7 @@ def test_nothing_has_changed_in_a_sample(pytestconfig: pytest.Config, tmp_path: 
 
 @pytest.mark.long
 def test_nothing_has_changed(run: Run) -> None:
-    """A new failure is a fault; a pass of what is listed wants the list shortened."""
+    """A new failure is a bug; a listed deviation that passes must be removed from the list."""
     assert run.runtimes[0].label in run.known, "no known deviations: conformance/expected"
     assert _changed(run) == []
 
@@ -85,7 +85,7 @@ def test_every_deviation_is_explained(run: Run) -> None:
 
 @pytest.mark.long
 def test_page_is_up_to_date(run: Run) -> None:
-    """Each clause is on docs/spec-coverage.md, and what fails here is not called met."""
+    """docs/spec-coverage.md has each clause, and does not call one met that fails here."""
     state = "|".join(MEANINGS)
     rows = re.findall(rf"^\| ([A-Za-z0-9-]+): .*? \| \[?({state})[\]: ]", text(PAGE), re.M)
     states = dict(rows)

@@ -1,4 +1,4 @@
-"""Each case can fail: a plan with one defect fails the cases of the right clause."""
+"""Each case can fail: a plan with a single defect fails the cases of the right clause."""
 
 from __future__ import annotations
 

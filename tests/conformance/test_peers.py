@@ -1,6 +1,6 @@
-"""ociruntime compared with runc and crun: the same configs, the same containers.
+"""ociruntime, runc and crun run the same configs and create the same containers.
 
-``./dev conformance diff --seed N --count 300`` looks further.
+``./dev conformance diff --seed N --count 300`` searches further.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COUNT = 40
 
 @pytest.mark.long
 def test_no_unexplained_difference() -> None:
-    """What the three do otherwise is in conformance/expected/differences.toml."""
+    """All differences are in conformance/expected/differences.toml."""
     peers = [name for name in ("runc", "crun") if shutil.which(name, path=PATH)]
     if os.geteuid() != 0 or not peers:
         pytest.skip("needs root, and runc or crun")

@@ -1,4 +1,4 @@
-"""A program that refuses everything meets no clause: refusals need a successful create, too."""
+"""A runtime that refuses everything meets no clause: refusals also need a successful create."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry is complete: each clause has a case, or a reason why it can have none."""
+"""The registry is complete: each clause has a case, or a reason why it cannot have one."""
 
 from __future__ import annotations
 

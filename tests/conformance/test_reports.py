@@ -1,4 +1,4 @@
-"""Reports say the same in every format."""
+"""Reports contain the same results in every format."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_junit(run: Run) -> None:
 
 
 class Page(HTMLParser):
-    """Texts, and every address that a browser would fetch."""
+    """The texts of an HTML page, and every URL that a browser would fetch."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ def test_unwritable(run: Run, tmp_path: Path) -> None:
 
 
 def test_deviations_of_a_relative(tmp_path: Path) -> None:
-    """A version without a list of its own is compared with its nearest relative's."""
+    """A version without its own list is compared with that of the nearest version."""
     outcomes = [outcome("listed", FAIL), outcome("bad", FAIL), outcome("good", PASS)]
     one = Run([ONE], outcomes, related={ONE.label: ("one-0.9", known("listed", "good"))})
     assert one.failed

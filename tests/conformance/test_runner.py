@@ -1,4 +1,4 @@
-"""The kit's runner: all outcomes of a case, and none leaves anything behind."""
+"""The kit's runner: every outcome of a case, and nothing left behind by any of them."""
 
 from __future__ import annotations
 

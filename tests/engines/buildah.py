@@ -10,7 +10,7 @@ from tests.support.runtime import Result
 
 
 class Buildah:
-    """``buildah(...)`` is one command; ``run`` gets the flags that choose the runtime."""
+    """``buildah(...)`` runs one command; the method ``run`` adds the options for the runtime."""
 
     def __init__(self, program: str, runtime: Path, podman: Podman) -> None:
         self.program = program

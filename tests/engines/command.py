@@ -1,4 +1,4 @@
-"""Engine commands, run by a process that reaps orphans at once, as a host's init does."""
+"""Run engines' commands in a process that reaps orphans at once, like a host's init."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def execute(
     cwd: Path,
     stdin: int | IO[bytes] = subprocess.DEVNULL,
 ) -> Result:
-    """Run to the end, output in files, which a container may keep open."""
+    """Run a command to its end, with its output in files, which a container may keep open."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(command, env=env, cwd=cwd, stdin=stdin, stdout=out, stderr=err)
         try:
@@ -33,16 +33,16 @@ def execute(
 
 
 def in_terminal(command: Sequence[str], env: Mapping[str, str]) -> PtyCommand:
-    """Start it in a pty of 33 rows and 101 columns."""
+    """Start a command in a pty of 33 rows and 101 columns."""
     words = [f"{name}={value}" for name, value in env.items()]
     return PtyCommand(["/usr/bin/env", "-i", *words, *command], 33, 101)
 
 
 def await_end(pid: int) -> None:
-    """Wait until the child has ended, and leave its status to be collected.
+    """Wait until the child has exited, but do not reap it.
 
-    Other children that end are reaped: podman takes a zombie for a conmon at work, and waits
-    20 seconds for what it will write.
+    Other children that exit are reaped: podman treats a zombie as a working conmon, and waits 20
+    seconds for its output.
     """
     while True:
         ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)

@@ -1,7 +1,7 @@
-"""Engines with private storage, state and sockets, all in the session's own mount namespace.
+"""Engines with private storage, state and sockets, in the session's own mount namespace.
 
-The runtime below them is ``--runtime``, as for every test: with ``--runtime /usr/sbin/runc``
-the tests themselves are put to the test.
+The runtime below them is ``--runtime``, as for every test: with ``--runtime /usr/sbin/runc``, the
+tests themselves are tested.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _watch(nothing_left: None) -> None:
-    """Have the watch in each test, asked for or not."""
+    """Apply the leak check to each test."""
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +48,7 @@ def overlay(base: Path, isolated: None) -> bool:
 
 @pytest.fixture(scope="session")
 def cgroup(isolated: None) -> Iterator[str]:
-    """Parent of all containers' cgroups."""
+    """The parent of all containers' cgroups."""
     # A plugin of pytest, which must not be imported before pytest does it.
     from tests.support.plugin import TAG
 
@@ -58,7 +58,7 @@ def cgroup(isolated: None) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def podman_host(runtime: Runtime, base: Path, image: Image, overlay: bool, cgroup: str) -> Podman:
-    """Podman that has the image."""
+    """Podman with the image in its storage."""
     program = host.program("podman")
     host.program("conmon")
     driver = "overlay" if overlay else "vfs"
@@ -71,14 +71,14 @@ def podman_host(runtime: Runtime, base: Path, image: Image, overlay: bool, cgrou
 
 @pytest.fixture
 def podman(podman_host: Podman, nothing_left: None) -> Iterator[Podman]:
-    """podman, without any container afterwards."""
+    """podman; all containers are removed after the test."""
     yield podman_host
     podman_host.tidy()
 
 
 @pytest.fixture(scope="session")
 def sockets(isolated: None) -> None:
-    """Where shims and plugins have their sockets, whatever the configuration says."""
+    """An empty directory for the sockets of shims and plugins, at their fixed path."""
     for place in ("/run/containerd/runc", "/run/containerd/s", "/run/docker/plugins"):
         Path(place).mkdir(parents=True, exist_ok=True)
 
@@ -87,7 +87,7 @@ def sockets(isolated: None) -> None:
 def containerd_host(
     runtime: Runtime, base: Path, image: Image, overlay: bool, cgroup: str, sockets: None
 ) -> Iterator[Containerd]:
-    """The daemon at work, with the image."""
+    """A running containerd with the image."""
     programs = host.program("containerd"), host.program("ctr", "containerd")
     host.program("containerd-shim-runc-v2", "containerd")
     snapshotter = "overlayfs" if overlay else "native"
@@ -105,7 +105,7 @@ def containerd_host(
 
 @pytest.fixture
 def containerd(containerd_host: Containerd, nothing_left: None) -> Iterator[Containerd]:
-    """containerd, without any container afterwards."""
+    """containerd; all containers are removed after the test."""
     yield containerd_host
     containerd_host.tidy()
 
@@ -114,7 +114,7 @@ def containerd(containerd_host: Containerd, nothing_left: None) -> Iterator[Cont
 def docker_host(
     runtime: Runtime, base: Path, image: Image, overlay: bool, cgroup: str, sockets: None
 ) -> Iterator[Docker]:
-    """The daemon at work, with the image."""
+    """A running dockerd with the image."""
     programs = host.program("dockerd", "docker.io"), host.program("docker", "docker.io")
     host.program("containerd")
     home = Path(tempfile.mkdtemp(prefix="docker", dir=base))
@@ -133,6 +133,6 @@ def docker_host(
 
 @pytest.fixture
 def docker(docker_host: Docker, nothing_left: None) -> Iterator[Docker]:
-    """Docker, without any container afterwards."""
+    """Docker; all containers are removed after the test."""
     yield docker_host
     docker_host.tidy()

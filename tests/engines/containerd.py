@@ -1,4 +1,4 @@
-"""containerd with a root, a state directory and sockets of its own, and ``ctr`` to drive it."""
+"""containerd with private root, state directory and sockets, and ``ctr`` as its client."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ path = "{home}/opt"
 
 
 class Containerd:
-    """``containerd(...)`` is ``ctr ...``; ``run`` is ``ctr run`` with the runtime under test."""
+    """Runs ``ctr``; the method ``run`` is ``ctr run`` with the runtime under test."""
 
     def __init__(
         self, daemon: str, ctr: str, runtime: Path, home: Path, snapshotter: str, cgroup: str
@@ -53,7 +53,7 @@ class Containerd:
         return execute([self.program, *args], self.env, self.home, stdin)
 
     def new(self, name: str, *args: str) -> list[str]:
-        """Arguments of ``run``: flags, then the program; the image stands between them."""
+        """Return the arguments of ``run``: options before the image, the program after it."""
         at = next((i for i, word in enumerate(args) if not word.startswith("-")), len(args))
         return [
             "run",
@@ -66,11 +66,11 @@ class Containerd:
         ]
 
     def places(self, name: str) -> list[str]:
-        """Flags of ``run``: where state and cgroup of a container are."""
+        """Return the options of ``run`` that set a container's state root and cgroup."""
         return [f"--runc-root={self.home}/runtime", f"--cgroup={self.cgroup}/{name}"]
 
     def below(self, runtime: Path) -> Callable[..., Result]:
-        """``ctr ...`` with that runtime; ``run``'s words are all given, but for those of ours."""
+        """Run ``ctr`` with another runtime; for ``run``, pass all arguments but our own options."""
 
         def command(*args: str) -> Result:
             verb, *rest = args
@@ -83,11 +83,11 @@ class Containerd:
         return command
 
     def run(self, name: str, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
-        """``ctr run``, in the foreground unless a flag says otherwise."""
+        """Run ``ctr run``, in the foreground unless an option says otherwise."""
         return self(*self.new(name, *args), stdin=stdin)
 
     def background(self, name: str, *args: str) -> None:
-        """``ctr run --detach``; what the container writes goes to ``log_of``."""
+        """Run ``ctr run --detach``; the container's output goes to ``log_of``."""
         log = self.home / f"log-{name}"
         log.unlink(missing_ok=True)
         self.run(name, "--detach", f"--log-uri=file://{log}", *args).ok()
@@ -96,9 +96,9 @@ class Containerd:
         return (self.home / f"log-{name}").read_text()
 
     def probe(self, *flags: str) -> dict[str, Any]:
-        """Return what a process in a container sees of itself.
+        """Return the report of the probe in a container.
 
-        It writes to a file, because ``ctr run`` once ended without the output on a busy machine.
+        The probe writes to a file, because ``ctr run`` sometimes loses output on a busy machine.
         """
         self.background("probe", *flags, "probe")
         self.await_state("probe", "STOPPED")
@@ -109,21 +109,21 @@ class Containerd:
         return facts
 
     def terminal(self, name: str, *args: str) -> PtyCommand:
-        """``ctr run`` in a pty."""
+        """Run ``ctr run`` in a pty."""
         return in_terminal([self.program, *self.new(name, *args)], self.env)
 
     def tasks(self) -> dict[str, tuple[int, str]]:
-        """Pid and state by name."""
+        """Return the tasks as {name: (pid, state)}."""
         lines = self("task", "list").ok().out.splitlines()[1:]
         fields = [line.split() for line in lines]
         return {name: (int(pid), state) for name, pid, state in fields}
 
     def await_state(self, name: str, state: str) -> None:
-        """Wait until the task is in that state."""
+        """Wait until the task has the given state."""
         assert processes.until(lambda: self.tasks()[name][1] == state), self.tasks()
 
     def tidy(self) -> None:
-        """Remove all containers; fail if the runtime or the shims have left something."""
+        """Remove all containers; fail if the runtime or the shims have left anything behind."""
         if left := list(self.tasks()):
             self("task", "delete", "--force", *left)
         if containers := self("container", "list", "--quiet").ok().out.split():

@@ -1,4 +1,4 @@
-"""Start, wait for and stop a daemon of a test session."""
+"""Start a daemon for a test session, wait until it is ready, and stop it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Daemon:
-    """Runs until ``stop``; what it says goes to ``log``."""
+    """A daemon that runs until ``stop``; its output goes to ``log``."""
 
     def __init__(self, command: Sequence[str], log: Path, env: Mapping[str, str]) -> None:
         self.log = log
@@ -26,7 +26,10 @@ class Daemon:
         return self._process.pid
 
     def wait(self, ready: Callable[[], bool], seconds: float = 30) -> None:
-        """Wait until it serves; AssertionError with the end of its log if it does not."""
+        """Wait until the daemon is ready.
+
+        Raises AssertionError with the end of its log if it fails.
+        """
         try:
             served = processes.until(lambda: self._ended() or ready(), seconds)
         except BaseException:
@@ -40,16 +43,16 @@ class Daemon:
         return self._process.poll() is not None
 
     def words(self) -> str:
-        """The end of its log."""
+        """Return the end of the daemon's log."""
         return self.log.read_text(errors="replace")[-4000:]
 
     def kill(self) -> None:
-        """SIGKILL: it cannot put anything in order."""
+        """Send SIGKILL: the daemon cannot clean up."""
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL if that does not help."""
+        """Send SIGTERM, and SIGKILL if the daemon does not exit."""
         self._process.terminate()
         try:
             self._process.wait(15)

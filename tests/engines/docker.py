@@ -1,4 +1,4 @@
-"""dockerd with data, state, network and sockets of its own, and its command line."""
+"""dockerd with private data, state, network and sockets, and its command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PEER = Path("/usr/sbin/runc")
 
 
 def two_runtimes(home: Path, runtime: Path) -> Path:
-    """Make a daemon.json with the runtime to test, the same with --debug, and the peer."""
+    """Write a daemon.json with the runtime under test, the same with --debug, and the peer."""
     config = {
         "runtimes": {
             "tested": {"path": str(runtime)},
@@ -33,12 +33,12 @@ def two_runtimes(home: Path, runtime: Path) -> Path:
 
 
 class Docker:
-    """``docker(...)`` is one command; ``run`` is ``docker run`` without a network."""
+    """``docker(...)`` runs one command; the method ``run`` is ``docker run`` without a network."""
 
     def __init__(
         self, daemon: str, program: str, config: Path, home: Path, driver: str, cgroup: str
     ) -> None:
-        """``config`` says which runtimes there are; the default one is tested."""
+        """Start dockerd with the runtimes of ``config``, whose default one is tested."""
         self.home = home
         self.program = program
         self.env = {"PATH": PATH, "HOME": str(home), "DOCKER_HOST": f"unix://{home}/docker.sock"}
@@ -71,16 +71,16 @@ class Docker:
         return execute([self.program, *args], self.env, self.home, stdin)
 
     def new(self, *args: str) -> list[str]:
-        """Arguments of ``run``: flags, the image's name, a command."""
+        """Return the arguments of ``run``: options, the image's name, a command."""
         network = () if any(word.startswith("--network") for word in args) else ("--network=none",)
         return ["run", *network, *args]
 
     def run(self, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
-        """``docker run``."""
+        """Run ``docker run``."""
         return self(*self.new(*args), stdin=stdin)
 
     def below(self, runtime: Path) -> Callable[..., Result]:
-        """``docker ...`` with that runtime, the one under test or the peer; ``run`` as above."""
+        """Run ``docker`` with another runtime, the one under test or the peer; ``run`` as above."""
         name = "peer" if runtime == PEER else self.runtime
 
         def command(*args: str) -> Result:
@@ -90,42 +90,42 @@ class Docker:
         return command
 
     def background(self, name: str, *args: str) -> None:
-        """``docker run -d``."""
+        """Run ``docker run -d``."""
         self.run("--detach", "--name", name, *args).ok()
 
     def probe(self, *flags: str) -> dict[str, Any]:
-        """What a process in a container sees of itself."""
+        """Return the report of the probe in a container."""
         facts: dict[str, Any] = json.loads(self.run("--rm", *flags, image.NAME, "probe").ok().out)
         return facts
 
     def terminal(self, *args: str) -> PtyCommand:
-        """``docker run`` in a pty."""
+        """Run ``docker run`` in a pty."""
         return in_terminal([self.program, *self.new(*args)], self.env)
 
     def together(self, count: int, *args: str) -> Result:
-        """So many times the same ``run`` at once."""
+        """Run the same ``docker run`` several times at once."""
         script = f'for _ in $(seq {count}); do "$@" & done; wait'
         words = ["/bin/sh", "-c", script, "sh", self.program, *self.new(*args)]
         return execute(words, self.env, self.home)
 
     def build(self, builder: str, context: Path, *flags: str) -> Result:
-        """``docker build``; ``builder`` 1 is BuildKit, 0 the classic one."""
+        """Run ``docker build``; ``builder`` 1 is BuildKit, 0 the classic one."""
         words = ["/usr/bin/env", f"DOCKER_BUILDKIT={builder}", self.program, "build"]
         return execute([*words, "--network=none", *flags, str(context)], self.env, self.home)
 
     def inspect(self, name: str, what: str) -> str:
-        """One field of ``docker inspect``, as a Go template names it."""
+        """Return one field of ``docker inspect``, named by a Go template."""
         return self("inspect", "--format", f"{{{{{what}}}}}", name).ok().out.strip()
 
     def pid(self, name: str) -> int:
         return int(self.inspect(name, ".State.Pid"))
 
     def await_log(self, name: str, text: str) -> None:
-        """Wait until the container has written the text."""
+        """Wait until the container has printed the text."""
         assert processes.until(lambda: text in self("logs", name).ok().out), self("logs", name)
 
     def tidy(self) -> None:
-        """Remove all containers; fail if the runtime or the shims have left something."""
+        """Remove all containers; fail if the runtime or the shims have left anything behind."""
         if left := self("ps", "--all", "--quiet").ok().out.split():
             self("rm", "--force", *left).ok()
         # The daemon's containerd clears the bundle away after docker has answered.

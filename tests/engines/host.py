@@ -1,4 +1,4 @@
-"""The engines' requirements of the machine: programs, a parent cgroup, a file system."""
+"""The engines' requirements of the machine: programs, a parent cgroup, a filesystem."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support import cgroupfs, isolation, leaks
 
 
 def program(name: str, package: str = "") -> str:
-    """Absolute path of a program of the distribution; skips the test if it is not there."""
+    """Return the absolute path of an installed program; skip the test if it is missing."""
     # The distribution's place first: what it packs together was made for each other.
     found = shutil.which(name, path=f"/usr/bin:/usr/sbin:{PATH}")
     if found is None:
@@ -24,7 +24,7 @@ def program(name: str, package: str = "") -> str:
 
 @contextmanager
 def parent_cgroup(name: str) -> Iterator[str]:
-    """A cgroup of that name in every hierarchy, for the engines' own below it; its path."""
+    """Create a cgroup of that name in every hierarchy, for the engines' own; return its path."""
     mountpoints = set(cgroupfs.hierarchies().values())
     # podman has one for all its conmons and keeps it.
     for place in [place / part for place in mountpoints for part in (name, f"{name}/conmon")]:
@@ -42,7 +42,7 @@ def parent_cgroup(name: str) -> Iterator[str]:
 def no_plain_directory_among_hierarchies() -> None:
     """Skip if another mount namespace has a hierarchy that this one lacks.
 
-    podman goes by the directories' names and would write plain files into the tmpfs there.
+    Podman relies on the directories' names, and would write plain files into the tmpfs there.
     """
     mountpoints = set(cgroupfs.hierarchies().values())
     for top in {mountpoint.parent for mountpoint in mountpoints} - {Path("/sys/fs")}:
@@ -52,14 +52,14 @@ def no_plain_directory_among_hierarchies() -> None:
 
 
 def unmount_below(directory: Path) -> None:
-    """Undo what a daemon leaves mounted when it ends."""
+    """Unmount what a daemon has left mounted."""
     for target in sorted(leaks.mount_table().values(), reverse=True):
         if target.startswith(f"{directory}/"):
             isolation.unmount(target)
 
 
 def has_overlay(scratch: Path) -> bool:
-    """Return whether overlayfs takes ``scratch`` for its layers (it may be an overlay itself)."""
+    """Return whether overlayfs accepts ``scratch`` for its layers (it may itself be an overlay)."""
     parts = {name: scratch / name for name in ("lower", "upper", "work", "merged")}
     for path in parts.values():
         path.mkdir(parents=True)
@@ -77,7 +77,7 @@ def has_overlay(scratch: Path) -> bool:
 
 @contextmanager
 def covered(path: str) -> Iterator[Path]:
-    """An empty directory there, in the session's own mount namespace."""
+    """Mount an empty directory on the path, in the session's own mount namespace."""
     Path(path).mkdir(exist_ok=True)
     isolation.mount("none", path, "tmpfs", data="mode=755")
     try:

@@ -1,4 +1,4 @@
-"""The image that the engines run: one layer, made of a root file system."""
+"""The image that the engines run: one layer, made from a root filesystem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAME = "localhost/box:latest"
 
 
 class Image(BuiltImage):
-    """``tree`` is the root file system to pack."""
+    """An image; ``tree`` is the root filesystem to pack."""
 
     def __init__(self, tree: Path, name: str = NAME, command: tuple[str, ...] = ("sh",)) -> None:
         super().__init__([pack_tree(tree)], {"Cmd": list(command)}, "", name)

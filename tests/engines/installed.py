@@ -1,4 +1,4 @@
-"""Install the runtime at the path in packaging/engines while engines run with these files."""
+"""Install the runtime at the path in packaging/engines while engines use these files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACE = Path("/usr/local/bin/ociruntime")
 
 @contextmanager
 def at_its_place(runtime: Path) -> Iterator[None]:
-    """``/usr/local/bin`` of the session's own mount namespace has the runtime and nothing else."""
+    """Mount a ``/usr/local/bin`` with only the runtime, in the session's mount namespace."""
     isolation.mount("none", str(PLACE.parent), "tmpfs", data="mode=755")
     try:
         PLACE.symlink_to(runtime)

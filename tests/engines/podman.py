@@ -1,4 +1,4 @@
-"""podman with storage, state, locks and configuration of its own."""
+"""podman with private storage, state, locks and configuration."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ POLICY = '{"default": [{"type": "insecureAcceptAnything"}]}'
 
 
 class Podman:
-    """``podman(...)`` runs one command; ``run`` is ``podman run`` in the tests' own cgroup."""
+    """Runs ``podman``: ``podman(...)`` runs one command; ``run`` uses the tests' own cgroup."""
 
     def __init__(self, program: str, runtime: Path, home: Path, driver: str, cgroup: str) -> None:
         self.program = program
@@ -75,16 +75,16 @@ class Podman:
         return execute([self.program, *args], self.env, self.home, stdin)
 
     def new(self, verb: str, *args: str) -> list[str]:
-        """Arguments of ``run`` or ``create``: flags, the image's name, a command."""
+        """Return the arguments of ``run`` or ``create``: options, the image's name, a command."""
         network = () if any(word.startswith("--network") for word in args) else ("--network=none",)
         return [verb, *network, f"--cgroup-parent={self.cgroup}", *args]
 
     def run(self, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
-        """``podman run``."""
+        """Run ``podman run``."""
         return self(*self.new("run", *args), stdin=stdin)
 
     def below(self, runtime: Path) -> Callable[..., Result]:
-        """``podman ...`` with another runtime; ``run`` as above, pods in the same place."""
+        """Run ``podman`` with another runtime; ``run`` as above, pods in the same cgroup."""
 
         def command(*args: str) -> Result:
             words = list(args)
@@ -97,38 +97,38 @@ class Podman:
         return command
 
     def background(self, name: str, *args: str) -> None:
-        """``podman run -d``."""
+        """Run ``podman run -d``."""
         self.run("-d", "--name", name, *args).ok()
 
     def probe(self, *flags: str) -> dict[str, Any]:
-        """What a process in a container sees of itself."""
+        """Return the report of the probe in a container."""
         facts: dict[str, Any] = json.loads(self.run("--rm", *flags, image.NAME, "probe").ok().out)
         return facts
 
     def together(self, count: int, *args: str) -> Result:
-        """So many times the same ``run`` at once."""
+        """Run the same ``podman run`` several times at once."""
         script = f'for _ in $(seq {count}); do "$@" & done; wait'
         words = ["/bin/sh", "-c", script, "sh", self.program, *self.new("run", *args)]
         return execute(words, self.env, self.home)
 
     def build(self, context: Path, *flags: str) -> Result:
-        """``podman build``; buildah takes the cgroup's parent for the cgroup itself."""
+        """Run ``podman build``; buildah uses the cgroup parent itself as the cgroup."""
         ours = ("--network=none", f"--cgroup-parent={self.cgroup}/build")
         return self("build", *ours, *flags, str(context))
 
     def inspect(self, name: str, what: str) -> str:
-        """One field of ``podman inspect``, as a Go template names it."""
+        """Return one field of ``podman inspect``, named by a Go template."""
         return self("inspect", "--format", f"{{{{{what}}}}}", name).ok().out.strip()
 
     def pid(self, name: str) -> int:
         return int(self.inspect(name, ".State.Pid"))
 
     def terminal(self, *args: str) -> PtyCommand:
-        """``podman run`` in a pty of 33 rows and 101 columns."""
+        """Run ``podman run`` in a pty of 33 rows and 101 columns."""
         return in_terminal([self.program, *self.new("run", *args)], self.env)
 
     def tidy(self) -> None:
-        """Remove all containers, and the mount that podman keeps after some errors."""
+        """Remove all containers, and the mount that podman leaves after some errors."""
         if left := self.containers():
             self("rm", "--force", "--time", "0", *left).ok()
         # conmon's clean-up command may still be at work, and mount it once more.
@@ -138,11 +138,11 @@ class Podman:
                 isolation.unmount(target)
 
     def await_rest(self) -> None:
-        """Wait until no process of podman's is left."""
+        """Wait until all processes of podman have exited."""
         assert processes.until(lambda: not self._at_work()), self._at_work()
 
     def _at_work(self) -> list[str]:
-        """Return the processes of podman and conmon below this one."""
+        """Return the processes of podman and conmon below this process."""
         lines = [processes.describe(pid) for pid in processes.descendants()]
         return [line for line in lines if f"({self.program} " in line or "/conmon " in line]
 

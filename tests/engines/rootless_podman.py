@@ -1,4 +1,4 @@
-"""podman of an ordinary user: he is root in a user namespace that podman makes for itself."""
+"""podman of an ordinary user, who is root in a user namespace that podman creates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.runtime import Result
 
 
 class RootlessPodman(Podman):
-    """Podman as a user; ``end`` ends the process that keeps the user namespace alive."""
+    """podman as a user; ``end`` kills the process that keeps the user namespace alive."""
 
     def __init__(self, program: str, user: OrdinaryUser, home: Path) -> None:
         super().__init__(program, user.path, home, "vfs", "")
@@ -49,11 +49,11 @@ class RootlessPodman(Podman):
         return [line for line in super()._at_work() if "/conmon " in line]
 
     def state(self) -> list[str]:
-        """What the runtime has in its default state root."""
+        """Return the entries of the runtime's default state root."""
         return [path.name for path in self.user.root.glob("[!.]*")]
 
     def end(self) -> None:
-        """Remove all containers, and end what holds the namespace."""
+        """Remove all containers, and kill the process that keeps the user namespace alive."""
         self.tidy()
         pause = self.home / "run/libpod/tmp/pause.pid"
         self("system", "migrate")

@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 
 def _resize_until_seen(terminal: Terminal) -> None:
-    """Resize anew if nothing happens: docker's client misses changes before it handles SIGWINCH."""
+    """Resize repeatedly: docker's client misses resizes before it handles SIGWINCH."""
     for _ in range(3):
         try:
             terminal.read_until("resized\r", 6)
@@ -24,7 +24,7 @@ def _resize_until_seen(terminal: Terminal) -> None:
 
 
 def converse(command: PtyCommand) -> None:
-    """Check that a shell has the terminal and learns its size, and that its status is returned."""
+    """Check that a shell has the terminal and its size, and that its exit status is returned."""
     terminal = command.terminal
     try:
         terminal.read_until("# ")

@@ -19,7 +19,7 @@ HOOKS = ("prestart", "poststart", "poststop")
 
 @pytest.fixture(params=["ociruntime", "runc"])
 def buildah(request: pytest.FixtureRequest, podman: Podman, runtime: Runtime) -> Iterator[Buildah]:
-    """The engine with a container to run in."""
+    """Buildah with a working container."""
     path = runtime.path if request.param == "ociruntime" else Path(host.program("runc"))
     made = Buildah(host.program("buildah"), path, podman)
     made("from", "--name=made", NAME).ok()
@@ -28,7 +28,7 @@ def buildah(request: pytest.FixtureRequest, podman: Podman, runtime: Runtime) ->
 
 
 def test_debug(buildah: Buildah) -> None:
-    """The runtime's log does not end up in the output of the program."""
+    """The runtime's log does not end up in the program's output."""
     script = "echo out; echo error >&2; exit 7"
     result = buildah("run", "--runtime-flag=debug", "made", "sh", "-c", script)
     assert (result.status, result.out) == (7, "out\n")
@@ -59,5 +59,5 @@ def test_hooks(buildah: Buildah, work: Path) -> None:
 
 
 def lines(file: Path) -> list[str]:
-    """What a hook has written, if it has run."""
+    """Return the lines that a hook has written, if it has run."""
     return file.read_text().splitlines() if file.exists() else []

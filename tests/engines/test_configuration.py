@@ -1,4 +1,4 @@
-"""podman and Docker with the files of packaging/engines, where an administrator puts them."""
+"""podman and Docker with the files of packaging/engines, installed like an administrator does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def installed(runtime: Runtime) -> Iterator[None]:
 
 @pytest.fixture
 def configured(podman: Podman, installed: None) -> Iterator[Podman]:
-    """Podman that finds its configuration in /etc/containers, nothing of the tests' own in it."""
+    """Podman with the configuration in /etc/containers and no settings of the tests."""
     etc = Path("/etc/containers")
     lines = CONTAINERS_CONF.format(home=podman.home, name="-", runtime="-").splitlines()
     places = [line for line in lines if not line.startswith(("runtime", "[engine.runtimes", "-"))]
@@ -47,7 +47,7 @@ def configured(podman: Podman, installed: None) -> Iterator[Podman]:
 
 
 def test_podman(configured: Podman) -> None:
-    """It is the default, podman reads its log, and knows that it can do without cgroups."""
+    """It is the default runtime; podman reads its log, and knows that it works without cgroups."""
     assert configured("info", "--format", "{{.Host.OCIRuntime.Path}}").ok().out == f"{PLACE}\n"
     result = configured.run("--rm", NAME, "no-such-program")
     assert result.status == 127
@@ -61,7 +61,7 @@ def test_podman(configured: Podman) -> None:
 def docker(
     installed: None, base: Path, image: Image, overlay: bool, cgroup: str, sockets: None
 ) -> Iterator[Docker]:
-    """The unmodified file; everything else is on dockerd's command line."""
+    """The unmodified file; all other settings are on dockerd's command line."""
     programs = host.program("dockerd", "docker.io"), host.program("docker", "docker.io")
     home = base / "configured"
     home.mkdir()

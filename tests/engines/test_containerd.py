@@ -1,4 +1,4 @@
-"""containerd, whose shim creates the containers, with the runtime below it."""
+"""containerd, whose shim creates the containers with the runtime under test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.runtime import Runtime
 
 
 def await_log(containerd: Containerd, name: str, text: str) -> None:
-    """Wait until the container has written the text."""
+    """Wait until the container has printed the text."""
     assert processes.until(lambda: text in containerd.log_of(name)), containerd.log_of(name)
 
 
@@ -41,7 +41,7 @@ def test_exit_status(containerd: Containerd, status: int) -> None:
     ],
 )
 def test_program_that_cannot_start(containerd: Containerd, program: str, words: str) -> None:
-    """The shim takes the words from the runtime's log."""
+    """The shim takes the message from the runtime's log."""
     result = containerd.run("one", "--rm", program)
     assert result.status == 1
     assert "OCI runtime create failed" in result.err
@@ -64,7 +64,7 @@ def test_states(containerd: Containerd) -> None:
 
 
 def test_runtime_lists_them(containerd: Containerd) -> None:
-    """The containers of a namespace are in a state root of their own."""
+    """The containers of a namespace have a state root of their own."""
     containerd.background("one", "sleep", "100")
     runtime = Runtime(containerd.runtime, containerd.home / "runtime/default")
     fields = runtime("list").ok().out.splitlines()[1].split()
@@ -80,7 +80,7 @@ def test_kill(containerd: Containerd, flags: tuple[str, ...]) -> None:
 
 
 def test_kill_of_what_has_ended(containerd: Containerd) -> None:
-    """The shim knows that one by the runtime's words."""
+    """The shim recognises this case by the runtime's message."""
     containerd.background("one", "true")
     containerd.await_state("one", "STOPPED")
     assert "not found" in containerd("task", "kill", "--signal", "KILL", "one").err
@@ -94,7 +94,7 @@ def test_delete_by_force(containerd: Containerd) -> None:
 
 
 def test_killed_shim(containerd: Containerd) -> None:
-    """Without its shim, containerd has the runtime delete the container by force."""
+    """Without its shim, containerd deletes the container with the runtime's --force."""
     sockets = Path("/run/containerd/s")
     before = set(sockets.iterdir())
     containerd.background("one", "sleep", "100")

@@ -1,4 +1,4 @@
-"""Docker, whose containerd creates the containers, with the runtime below it."""
+"""Docker, whose containerd creates the containers with the runtime under test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_runtime_is_known(docker: Docker) -> None:
 
 @deviates(crun="has other words for a missing program")
 def test_debug(docker: Docker) -> None:
-    """What a debugging runtime prints is neither the container's output nor its error."""
+    """The debug output of the runtime is in neither the container's output nor its errors."""
     result = docker.run("--rm", "--runtime=debugging", NAME, "echo", "hi").ok()
     assert (result.out, result.err) == ("hi\n", "")
     failed = docker.run("--rm", "--runtime=debugging", NAME, "no-such-program")
@@ -57,7 +57,7 @@ def test_exit_status(docker: Docker, status: int) -> None:
     ],
 )
 def test_program_that_cannot_start(docker: Docker, program: str, status: int, words: str) -> None:
-    """The status comes from the words of the runtime's log."""
+    """Docker derives the exit status from the message in the runtime's log."""
     result = docker.run("--rm", NAME, program)
     assert (result.status, result.out) == (status, "")
     assert words in result.err
@@ -92,7 +92,7 @@ def test_stop_with_a_handler(docker: Docker) -> None:
 
 
 def test_stop_without_a_handler(docker: Docker) -> None:
-    """Init of a pid namespace ignores TERM; KILL follows."""
+    """The init of a pid namespace ignores TERM; KILL follows."""
     docker.background("one", NAME, "sleep", "100")
     docker("stop", "--time", "1", "one").ok()
     assert docker.inspect("one", ".State.ExitCode") == "137"
@@ -172,7 +172,7 @@ def test_namespaces_of_another_container(docker: Docker) -> None:
 
 
 def test_loopback(docker: Docker) -> None:
-    """The network namespace is docker's: made by a hook, or joined by path."""
+    """The network namespace is docker's: created by a hook, or joined by path."""
     assert "LOOPBACK,UP" in docker.run("--rm", NAME, "ip", "link").ok().out
 
 
@@ -202,7 +202,7 @@ def test_device(docker: Docker) -> None:
 
 
 def test_init(docker: Docker) -> None:
-    """docker-init is bound into the container and is its init."""
+    """docker-init is bind-mounted into the container and is its init."""
     assert docker.run("--rm", "--init", NAME, "cat", "/proc/1/comm").ok().out == "docker-init\n"
 
 
@@ -212,7 +212,7 @@ def test_no_new_privileges(docker: Docker) -> None:
 
 
 def test_seccomp(docker: Docker) -> None:
-    """Without a word about it, docker's own profile is in force."""
+    """Without options, docker's own profile is in force."""
     filtered = docker.probe()
     assert filtered["seccomp"] == 2
     assert filtered["fixed_addresses"] in (errno.EPERM, errno.ENOSYS)

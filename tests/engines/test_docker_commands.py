@@ -1,4 +1,4 @@
-"""``ocictl`` beside docker: the same lines, the same status and the same output."""
+"""``ocictl`` compared with docker: the same commands, exit statuses and outputs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ocid(work: Path, docker: Docker) -> Iterator[Daemon]:
 
 
 def answers(command: Callable[..., Result], work: Path, host: str) -> list[str]:
-    """Each line with its status and what was printed, without what differs each time."""
+    """Return each command with its status and output, without values that always differ."""
     lines = []
     for line in [line for script in docker_commands.SAME.values() for line in script]:
         matched = _LINE.fullmatch(line)

@@ -1,4 +1,4 @@
-"""The same options of ``docker run`` and ``ocictl run``: what a program sees is the same."""
+"""Options of ``docker run`` and ``ocictl run``: the program sees the same settings."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ MODE_OF_DIRECTORY = ",mode=755"
 
 
 def comparable(text: str) -> list[str]:
-    """Return the lines without what differs between versions of docker and runc."""
+    """Return the lines without differences between versions of docker and runc."""
     lines = text.replace(MODE_OF_DIRECTORY, "").splitlines()
     known = (2 << LAST_CAPABILITY) - 1
     for number, line in enumerate(lines):

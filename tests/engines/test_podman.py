@@ -1,4 +1,4 @@
-"""podman, whose conmon creates the containers, with the runtime below it."""
+"""podman, whose conmon creates the containers with the runtime under test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.seccomp_agent import Agent
 
 
 def await_log(podman: Podman, name: str, text: str) -> None:
-    """Wait until the container has written the text."""
+    """Wait until the container has printed the text."""
     assert processes.until(lambda: text in podman("logs", name).ok().out), podman("logs", name)
 
 
@@ -49,7 +49,7 @@ def test_exit_status(podman: Podman, status: int) -> None:
     ],
 )
 def test_program_that_cannot_start(podman: Podman, program: str, status: int, words: str) -> None:
-    """The status comes from the words of the runtime's log."""
+    """Podman derives the exit status from the message in the runtime's log."""
     result = podman.run("--rm", NAME, program)
     assert (result.status, result.out) == (status, "")
     assert words in result.err
@@ -64,7 +64,7 @@ def test_log(podman: Podman) -> None:
 
 
 def test_states(podman: Podman) -> None:
-    """``podman init`` is the runtime's create; a stopped container can start again."""
+    """``podman init`` is the runtime's create; a stopped container can be started again."""
     podman(*podman.new("create", "--name=one", NAME, "sh", "-c", WAITS_FOR_TERM)).ok()
     assert podman.inspect("one", ".State.Status") == "created"
     podman("init", "one").ok()
@@ -88,7 +88,7 @@ def test_stop_with_a_handler(podman: Podman) -> None:
 
 
 def test_stop_without_a_handler(podman: Podman) -> None:
-    """Init of a pid namespace ignores TERM; KILL follows."""
+    """The init of a pid namespace ignores TERM; KILL follows."""
     podman.background("one", NAME, "sleep", "100")
     podman("stop", "--time", "1", "one").ok()
     assert podman.inspect("one", ".State.ExitCode") == "137"
@@ -128,7 +128,7 @@ def test_limits(podman: Podman) -> None:
 
 
 def test_out_of_memory(podman: Podman) -> None:
-    """Conmon learns of it from the cgroup."""
+    """Conmon detects OOM kills from the cgroup."""
     script = "dd if=/dev/zero of=/dev/null bs=100M count=1"
     podman.background("one", "--memory=16m", "--memory-swap=16m", NAME, "sh", "-c", script)
     assert podman("wait", "one").ok().out != "0\n"
@@ -196,7 +196,7 @@ def test_device(podman: Podman) -> None:
 
 
 def test_init(podman: Podman) -> None:
-    """Podman binds catatonit into the container and makes it the init."""
+    """Podman bind-mounts catatonit into the container and makes it the init."""
     host.program("catatonit")
     assert podman.run("--rm", "--init", NAME, "cat", "/proc/1/comm").ok().out == "podman-init\n"
 
@@ -207,7 +207,7 @@ def test_no_new_privileges(podman: Podman) -> None:
 
 
 def test_seccomp(podman: Podman) -> None:
-    """Without a word about it, podman's own profile is in force."""
+    """Without options, podman's own profile is in force."""
     filtered = podman.probe()
 
     assert filtered["fixed_addresses"] in (errno.EPERM, errno.ENOSYS)
@@ -245,7 +245,7 @@ def test_user_namespace(podman: Podman) -> None:
 
 @deviates(runc="shows poststart hooks a created container")
 def test_hooks(podman: Podman, work: Path) -> None:
-    """Annotations and the state document arrive where podman's hook files say."""
+    """Annotations and the state document reach the hooks of podman's hook files."""
     (work / "hooks").mkdir()
     hook = {"path": "/bin/sh", "args": ["sh", "-c", f"cat >>{work}/states; echo >>{work}/states"]}
     document = {
@@ -272,7 +272,7 @@ def test_hooks(podman: Podman, work: Path) -> None:
 
 @deviates(crun="has other words for a missing program")
 def test_debug(podman: Podman) -> None:
-    """The option of ``--runtime-flag``: only ``start`` has podman's standard error for its log."""
+    """The option of ``--runtime-flag``: only ``start`` logs to podman's standard error."""
     debugging = ("--runtime-flag", "debug")
     result = podman(*debugging, *podman.new("run", "--rm", NAME, "echo", "hi")).ok()
     lines = result.err.splitlines()
@@ -284,7 +284,7 @@ def test_debug(podman: Podman) -> None:
 
 @deviates(crun="the container keeps the affinity of podman", runc="the same")
 def test_affinity(podman: Podman) -> None:
-    """Podman's own affinity is not that of its containers, nor of what is executed there."""
+    """Podman's own CPU affinity is not inherited by its containers and exec processes."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         pytest.skip("needs two CPUs")
@@ -301,7 +301,7 @@ def test_affinity(podman: Podman) -> None:
 
 
 def test_seccomp_agent(podman: Podman, work: Path) -> None:
-    """An agent that podman's profile names decides about the calls of the container."""
+    """An agent named by podman's profile decides about the container's calls."""
     agent = Agent(work / "agent", lambda _number: errno.EEXIST)
     rules = [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_NOTIFY"}]
     profile = {
@@ -336,13 +336,13 @@ def test_detached_terminal(podman: Podman) -> None:
 
 
 def test_removed_when_it_ends(podman: Podman) -> None:
-    """It is conmon that calls podman's clean-up, long after the command has returned."""
+    """Conmon calls podman's cleanup long after the command has returned."""
     podman.background("one", "--rm", NAME, "sleep", "0.1")
     assert processes.until(lambda: not podman.containers())
 
 
 def test_pod(podman: Podman) -> None:
-    """The second container joins namespaces of the first by path."""
+    """The second container joins the first one's namespaces by path."""
     host.no_plain_directory_among_hierarchies()
     infra = ("--infra-image", NAME, "--infra-command", "sleep 100", "--share=net,ipc,uts")
     parent = f"--cgroup-parent={podman.cgroup}"
@@ -366,7 +366,7 @@ def test_pod(podman: Podman) -> None:
 
 
 def test_build(podman: Podman, work: Path) -> None:
-    """Here buildah calls create, start, state and delete itself."""
+    """Buildah calls create, start, state and delete itself."""
     lines = [f"FROM {NAME}", "RUN echo words >/made", "USER 1000:1000", "RUN id -u && ! >/made"]
     (work / "Containerfile").write_text("\n".join(lines))
     podman.build(work, "--tag=localhost/made").ok()
@@ -382,7 +382,7 @@ def test_failing_build(podman: Podman, work: Path) -> None:
 
 
 def test_without_cgroups(podman: Podman) -> None:
-    """The words for --cgroup-manager disabled: it stays where conmon is."""
+    """Podman passes --cgroup-manager disabled: the container stays in conmon's cgroup."""
     words = ("run", "--rm", "--network=none", "--cgroups=disabled", "--cgroupns=host")
     result = podman(*words, "--cap-drop=mknod", NAME, "cat", "/proc/self/cgroup").ok()
     assert result.out == Path("/proc/self/cgroup").read_text()

@@ -1,4 +1,4 @@
-"""podman as a service of Type=notify whose container sends READY itself."""
+"""podman as a service of Type=notify whose container sends READY=1 itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_program_that_says_when_it_is_ready(
 ) -> None:
     """``podman run`` for a unit of Type=notify.
 
-    Podman names conmon after ``start``: a quick program may be ready before that.
+    Podman sends conmon's pid after ``start``: a quick program may be ready before that.
     """
     manager = Manager(work / "manager")
     monkeypatch.setitem(podman.env, "NOTIFY_SOCKET", manager.environment["NOTIFY_SOCKET"])

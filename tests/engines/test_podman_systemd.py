@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def manager(isolated: None) -> None:
-    """Before the watch for what is left in /run."""
+    """Systemd's sockets in /run; requested before the leak check of /run."""
     systemd.show_manager()
 
 
@@ -27,7 +27,7 @@ def by_systemd(manager: None, podman: Podman) -> Podman:
 
 
 def test_limits(by_systemd: Podman) -> None:
-    """One scope below machine.slice; its properties and files say the same."""
+    """The container is one scope below machine.slice; its properties match its control files."""
     limits = ("--memory=64m", "--memory-swap=96m", "--pids-limit=17", "--cpus=0.5")
     words = ("run", "-d", "--network=none", "--name", "one", *limits, NAME, "sleep", "100")
     by_systemd("--cgroup-manager=systemd", *words).ok()

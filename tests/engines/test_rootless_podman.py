@@ -1,4 +1,4 @@
-"""podman of an ordinary user on top of the runtime: subordinate ids, no privileges on the host."""
+"""podman of an ordinary user: subordinate ids, no privileges on the host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.judge_by("ociruntime")
 def podman_host(
     user_database: None, runtime: Runtime, base: Path, image: Image
 ) -> Iterator[RootlessPodman]:
-    """Podman that has the image, in a home of the user's."""
+    """Podman with the image, in the user's home."""
     program = host.program("podman")
     host.program("conmon")
     if shutil.which("newuidmap") is None:
@@ -45,20 +45,20 @@ def podman_host(
 
 @pytest.fixture
 def podman(podman_host: RootlessPodman, nothing_left: None) -> Iterator[RootlessPodman]:
-    """podman, without any container afterwards."""
+    """podman; all containers are removed after the test."""
     yield podman_host
     podman_host.tidy()
     assert podman_host.state() == []
 
 
 def sh(podman: RootlessPodman, script: str, *flags: str) -> list[list[str]]:
-    """What a container says, one list of words a line."""
+    """Run a script in a container; return its output as lists of words."""
     said = podman.run("--rm", *flags, NAME, "sh", "-c", script).ok().out
     return [line.split() for line in said.splitlines()]
 
 
 def test_root_inside_is_the_user(podman: RootlessPodman) -> None:
-    """In podman's own user namespace: no other is made."""
+    """The container is in podman's own user namespace: no other is created."""
     data = podman.home / "data"
     data.mkdir()
     data.chmod(0o777)
@@ -77,7 +77,7 @@ def test_root_inside_is_the_user(podman: RootlessPodman) -> None:
 
 
 def test_keep_id(podman: RootlessPodman) -> None:
-    """The user is himself inside; a user namespace in podman's, its /sys that of the host."""
+    """The user keeps their id, in a user namespace within podman's; /sys is the host's."""
     user, sysfs = sh(podman, "id -u; grep ' /sys ' /proc/self/mounts", "--userns=keep-id")
     assert user == [str(UID)]
     assert "ro" in sysfs[3].split(",")
@@ -100,7 +100,7 @@ def test_life_in_the_background(podman: RootlessPodman) -> None:
 
 
 def test_pod(podman: RootlessPodman) -> None:
-    """Its second container joins the namespaces of the first."""
+    """The second container joins the first one's namespaces."""
     infra = ("--infra-image", NAME, "--infra-command", "sleep 1000")
     podman("pod", "create", "--name", "both", "--network=none", *infra).ok()
     try:
@@ -110,7 +110,7 @@ def test_pod(podman: RootlessPodman) -> None:
 
 
 def test_set_up_by_the_user(podman: RootlessPodman, runtime: Runtime) -> None:
-    """`ociruntime setup podman` without root writes into the user's own configuration."""
+    """`ociruntime setup podman` without root writes to the user's own configuration."""
     settings = (podman.home / "containers.conf").read_text().partition("[engine.runtimes]")
     own = [line for line in settings[0].splitlines() if not line.startswith("runtime")]
     config = podman.home / ".config/containers"

@@ -1,4 +1,4 @@
-"""The same script below runc and below the runtime: the engine must not notice a difference."""
+"""The same script below runc and below ociruntime: the engine must not notice a difference."""
 
 from __future__ import annotations
 
@@ -132,18 +132,18 @@ Below = Callable[[Path], Callable[..., Result]]
 
 @pytest.fixture(scope="session")
 def runc() -> Path:
-    """The peer whose place the runtime takes."""
+    """The peer that the runtime replaces."""
     return Path(host.program("runc"))
 
 
 @pytest.fixture(scope="session")
 def podmans() -> Path:
-    """The peer that podman has: where runc is not installed, crun."""
+    """The peer of podman: runc or, if it is not installed, crun."""
     return Path(shutil.which("runc", path=PATH) or host.program("crun"))
 
 
 def compare(below: Below, script: str, runtime: Path, peer: Path) -> None:
-    """Both transcripts have to be the same."""
+    """Assert that both transcripts are the same."""
     expected = transcript(below(peer), script, peer)
     assert transcript(below(runtime), script, runtime) == expected
 

@@ -28,7 +28,7 @@ CONF_D = Path("/etc/containerd/conf.d/50-ociruntime.toml")
 
 @pytest.fixture
 def configured(podman: Podman) -> Iterator[Podman]:
-    """Podman with nothing of this runtime in its configuration."""
+    """Podman whose configuration does not mention this runtime."""
     parents = cgroupfs.named("libpod_parent")
     lines = CONTAINERS_CONF.format(home=podman.home, name="-", runtime="-").splitlines()
     places = [line for line in lines if not line.startswith(("runtime", "[engine.runtimes", "-"))]
@@ -68,7 +68,7 @@ def test_podman(configured: Podman, runtime: Runtime) -> None:
 
 
 def test_podman_by_default(configured: Podman, runtime: Runtime) -> None:
-    """Also in the place of the named one; a directory that was there stays."""
+    """It also becomes the default runtime; an existing directory stays."""
     DROP_IN.parent.mkdir()
     runtime("setup", "podman", env=configured.env).ok()
     done = runtime("setup", "podman", "--default", env=configured.env).ok()
@@ -96,10 +96,10 @@ def test_podman_that_reads_another_file_later(configured: Podman, runtime: Runti
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "directory"])
-def test_what_is_somebody_elses_stays(
+def test_files_of_others_are_kept(
     kind: str, configured: Podman, runtime: Runtime, tmp_path: Path
 ) -> None:
-    """A link is not followed either, to wherever it leads."""
+    """A link is not followed, wherever it leads."""
     DROP_IN.parent.mkdir()
     target = tmp_path / "target"
     target.write_text("[engine]\n")
@@ -132,7 +132,7 @@ def test_a_directory_that_others_may_change(configured: Podman, runtime: Runtime
 def dockerd(
     base: Path, overlay: bool, cgroup: str, sockets: None, tmp_path: Path
 ) -> Iterator[dict[str, str]]:
-    """A daemon with the default configuration file and pid file; the environment of a client."""
+    """Dockerd with the default configuration file and pid file; returns a client's environment."""
     program = host.program("dockerd", "docker.io")
     host.program("docker", "docker.io")
     home = base / "setup-docker"
@@ -182,7 +182,7 @@ def test_docker(dockerd: dict[str, str], runtime: Runtime) -> None:
 
 
 def test_docker_that_does_not_run(runtime: Runtime, tmp_path: Path) -> None:
-    """Neither is a daemon on another host asked, nor a file that somebody has added to changed."""
+    """Neither a daemon on another host nor a file with other settings is changed."""
     host.program("dockerd", "docker.io")
     env = {"PATH": PATH, "HOME": str(tmp_path), "DOCKER_HOST": "tcp://192.0.2.1:2375"}
     with host.covered("/etc/docker"):
@@ -231,10 +231,10 @@ IMPORTS = 'version = 2\nimports = ["/etc/containerd/conf.d/*.toml"]\n'
     ("theirs", "is_imported"),
     [("version = 2\n", False), (IMPORTS, True), (IMPORTS + OWN_SETTINGS, False)],
 )
-def test_containerd_with_a_configuration_of_somebodys_own(
+def test_containerd_with_an_existing_configuration(
     theirs: str, is_imported: bool, runtime: Runtime
 ) -> None:
-    """It is not changed; a file that it imports stays only if no setting is lost by it."""
+    """It is not changed; an imported file is kept only if no setting is lost."""
     host.program("containerd")
     env = {"PATH": PATH, "HOME": "/"}
     with host.covered("/etc/containerd") as etc:
@@ -253,7 +253,7 @@ def test_containerd_with_a_configuration_of_somebodys_own(
 
 
 def test_crio(runtime: Runtime, tmp_path: Path) -> None:
-    """A script in its place shows the files that it was given."""
+    """A script in place of CRI-O prints the files that it has got."""
     program = tmp_path / "crio"
     program.write_text("#!/bin/sh\ncat /etc/crio/crio.conf.d/*.conf\n")
     program.chmod(0o755)

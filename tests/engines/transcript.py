@@ -1,9 +1,8 @@
 """A script of commands, and an engine's answer to each of them.
 
-A script is text, a command a line; one that has to fail begins with ``!``, one that must be tried
-until the engine has noticed something with ``?``.  What differs from run to run (ids, times,
-process numbers, the runtime's name) is written the same way each time, so that two transcripts
-can be compared.
+A script is text with one command per line; a command that must fail begins with ``!``, one to
+repeat until the engine has noticed a change with ``?``.  Values that differ from run to run (ids,
+times, pids, the runtime's name) are replaced, so that two transcripts can be compared.
 """
 
 from __future__ import annotations
@@ -42,7 +41,10 @@ ALWAYS_ANOTHER = [
 
 
 def transcript(command: Callable[..., Result], script: str, runtime: Path) -> list[str]:
-    """Words, exit status and output of each command; AssertionError if one ends otherwise."""
+    """Return arguments, exit status and output of each command.
+
+    Raises AssertionError if a command does not end as expected.
+    """
     lines = []
     end = time.monotonic() + SECONDS
     for line in script.strip().splitlines():

@@ -1,8 +1,8 @@
-"""System calls and the errors that the kernel may answer them with, as their manual pages have it.
+"""System calls and the errors that the kernel may return for them, from their manual pages.
 
-Of the errors are listed here those that do not depend on the arguments: interruptions, limits,
-full disks, I/O errors, refusals and calls that an old kernel lacks.  A call that cannot fail, or
-whose failure no program handles (close, munmap, exit_group, sigreturn), is not in the table.
+The table contains errors that do not depend on the arguments: interruptions, limits, full disks,
+I/O errors, refusals, and calls that an old kernel lacks.  A call that cannot fail, or whose failure
+no program handles (close, munmap, exit_group, sigreturn), is not in the table.
 """
 
 from __future__ import annotations

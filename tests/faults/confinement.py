@@ -1,4 +1,4 @@
-"""How a command is started with a shortage."""
+"""Start a command with a shortage of a resource."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _no_limit() -> None:
 
 @dataclass(frozen=True)
 class Confinement:
-    """A command in front of the command, and what the command's process calls before it."""
+    """A program that runs the command, and a function that its process calls before."""
 
     prefix: tuple[str, ...] = ()
     enter: Callable[[], None] = _no_limit

@@ -1,4 +1,4 @@
-"""Every test here runs real containers as root and may leave nothing behind."""
+"""Every test here runs real containers as root and must not leave anything behind."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.support.runtime import Runtime
 
 @pytest.fixture(autouse=True)
 def _watch(nothing_left: None) -> None:
-    """Have the watch in each test, asked for or not."""
+    """Apply the leak check to each test."""
 
 
 @pytest.fixture(scope="session")
 def stage(runtime: Runtime, base: Path, pytestconfig: pytest.Config) -> Stage:
-    """A bundle and a state root of its own; programs start from a snapshot."""
+    """A bundle and a separate state root; programs start from a snapshot."""
     if pytestconfig.getoption("--snapshot") == "own":
         subprocess.run([runtime.path, "snapshot", "make"], check=True, stdout=subprocess.DEVNULL)
     from tests.support.plugin import TAG  # pytest imports the plugin after this file

@@ -1,7 +1,7 @@
 """The sweep of the daemon ``ocid``: killed at its calls, or each of them fails, while it serves.
 
-A client creates, runs or removes one container meanwhile.  Then the daemon is started again on the
-same directories: the container is wholly there or wholly gone.
+Meanwhile a client creates, runs or removes one container.  Then the daemon is started again on the
+same directories: the container must exist completely or not at all.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class DaemonStage:
         return [str(self.ocid), *self.daemon.command()[1:]]
 
     def start(self) -> None:
-        """Start the daemon, not stepped."""
+        """Start the daemon without the stepper."""
         self.daemon.start(program=self.ocid)
 
     def client(self, *words: str) -> Outcome:
@@ -110,7 +110,7 @@ REMOVE = ("rm", "--force", NAME)
 
 @dataclass(frozen=True)
 class DaemonScenario:
-    """One request of a client, while the daemon is stepped."""
+    """One request of a client, during which the daemon is stepped."""
 
     name: str
     before: tuple[tuple[str, ...], ...]  # commands of another daemon
@@ -161,7 +161,7 @@ class DaemonRunner(Runner[DaemonScenario]):
         ]
 
     def list_calls(self, scenario: DaemonScenario) -> list[Boundary]:
-        """Return the daemon's own calls while it serves the request, without its threads."""
+        """Return the daemon's own calls during the request, except those of its threads."""
         found = super().list_calls(scenario)[slice(*self.span)]
         if self.request is None or self.request.status != 0:
             raise RuntimeError(f"{scenario.name} undisturbed: {self.request}")
@@ -193,7 +193,7 @@ class DaemonRunner(Runner[DaemonScenario]):
             return False
 
     def _goes_on(self, scenario: DaemonScenario) -> None:
-        """Record what is wrong with a daemon after a call has failed: it goes on."""
+        """Return what is wrong with a daemon after a failed call: it must keep running."""
         assert self.request is not None
         done = self.stage.client("ps", "--all", "--format={{.Names}} {{.State}}")
         if done.hung or done.status != 0:
@@ -261,7 +261,7 @@ class DaemonRunner(Runner[DaemonScenario]):
         return problems + self._usable(found)
 
     def _usable(self, found: list[str]) -> list[str]:
-        """Return why the container, or another one of that name, cannot be used."""
+        """Return why the container, or another one of the same name, cannot be used."""
         commands: list[tuple[str, ...]] = []
         if found:
             commands = [REMOVE] if found[0] == "running" else [START, REMOVE]

@@ -1,4 +1,4 @@
-"""Containers whose bundle, root or state root is on a file system that no longer answers."""
+"""Containers whose bundle, root or state root is on a filesystem that no longer answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ END_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Place:
-    """What is on the file system."""
+    """The part of a container that is on the filesystem."""
 
     name: str
     holds_root: bool  # a program that is executed in the container comes from it
@@ -41,7 +41,7 @@ PLACES = (Place("bundle", True), Place("root", True), Place("state", False))
 
 
 class Silent:
-    """A silent file system, which still answers."""
+    """A silent filesystem, which still answers."""
 
     def __init__(self, target: Path, manner: str) -> None:
         self._target = target
@@ -65,7 +65,7 @@ class Silent:
         self._await("silent")
 
     def end(self) -> None:
-        """End it: the kernel answers all that is pending with an error."""
+        """End the filesystem: the kernel answers all pending requests with an error."""
         self._server.kill()
         self._server.communicate()
         isolation.unmount(str(self._target))
@@ -75,7 +75,7 @@ class Silent:
 
 @contextlib.contextmanager
 def silent(stage: Stage, place: Place, manner: str = "deaf") -> Iterator[Silent]:
-    """Have a file system at that place that still answers."""
+    """Mount a filesystem at that path that still answers."""
     target = place.path(stage)
     target.mkdir(mode=0o700, exist_ok=True)
     one = Silent(target, manner)
@@ -87,7 +87,7 @@ def silent(stage: Stage, place: Place, manner: str = "deaf") -> Iterator[Silent]
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended; ``waited``: it had to be ended by a signal."""
+    """How a command ended; ``waited``: a signal had to end it."""
 
     status: int | None  # None: not even by the signal
     waited: bool
@@ -95,7 +95,7 @@ class Ended:
 
 
 def attempt(command: list[str], number: int = signal.SIGINT) -> Ended:
-    """Run a command; if it waits, send it the signal."""
+    """Run a command; if it hangs, send it the signal."""
     with tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
             command,
@@ -142,7 +142,7 @@ INDEPENDENT = frozenset(COMMANDS) - MAKING - {"exec", "pause"}
 
 
 def run(stage: Stage, place: Place, command: str, number: int, manner: str = "deaf") -> list[str]:
-    """Run a command with a silent file system, and clean up once that has gone; return problems."""
+    """Run a command with a silent filesystem, and clean up afterwards; return the problems."""
     stage.bundle.args("sleep", "1000").save()
     before = judging.look(stage)
     words = [word.format(id=stage.id, bundle=stage.bundle.path) for word in COMMANDS[command]]

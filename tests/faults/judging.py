@@ -1,4 +1,4 @@
-"""Judge what a command has left: whether `state` tells the truth, and whether all of it is gone."""
+"""Check the result of a command: whether `state` is right, and whether anything is left behind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _files(stage: Stage) -> set[str]:
 
 
 def left(stage: Stage, before: Surroundings) -> list[str]:
-    """Return what is new, once processes that were about to end have had the time."""
+    """Return what is new, once exiting processes have had time to exit."""
     return surroundings.left(lambda: look(stage), before)
 
 
@@ -44,7 +44,7 @@ def clear(stage: Stage, before: Surroundings) -> None:
 
 
 def untrue(stage: Stage) -> list[str]:
-    """Return in what `state` contradicts the kernel; it may take a moment until both agree."""
+    """Return the contradictions between `state` and the kernel, once both had time to agree."""
     return surroundings.settled(lambda: _contradictions(stage))
 
 
@@ -61,7 +61,7 @@ def _contradictions(stage: Stage) -> list[str]:
 
 
 def _actual_status(pid: int) -> str:
-    """Return a container's status by its process alone, without anything of the runtime."""
+    """Return a container's status, derived only from its process."""
     if pid == 0 or not processes.alive(pid):
         return "stopped"
     try:
@@ -81,7 +81,7 @@ def _actual_status(pid: int) -> str:
 def after_kill(
     stage: Stage, scenario: Scenario, before: Surroundings, outcome: Outcome
 ) -> list[str]:
-    """Return what is wrong after a command was killed, and clean up."""
+    """Return what is wrong after a killed command, and clean up."""
     problems = ["the command hangs"] if outcome.hung else []
     problems += untrue(stage)
     return problems + cleaned(stage, before)
@@ -95,7 +95,7 @@ def not_silent(outcome: Outcome) -> list[str]:
 def after_interruption(
     stage: Stage, scenario: Scenario, before: Surroundings, outcome: Outcome
 ) -> list[str]:
-    """Return what is wrong after SIGINT, and clean up: by itself nothing may be left."""
+    """Return what is wrong after SIGINT, and clean up: the command must undo everything."""
     killed = outcome.status == 128 + signal.SIGINT and scenario.forwards  # the program
     if outcome.status != -signal.SIGINT and not killed:
         return after_failure(stage, scenario, before, outcome)
@@ -106,7 +106,7 @@ def after_interruption(
 
 
 def cleaned(stage: Stage, before: Surroundings) -> list[str]:
-    """Run the cleaning command; return what is wrong with it and what it leaves."""
+    """Run the cleanup command; return what is wrong with it and what it leaves behind."""
     problems = []
     done = finish(stage.command("delete", "--force", stage.id))
     if done.hung:
@@ -120,7 +120,7 @@ def cleaned(stage: Stage, before: Surroundings) -> list[str]:
 
 
 def _reuse(stage: Stage, before: Surroundings) -> list[str]:
-    """Try the id once more."""
+    """Check that the id can be used again."""
     for words in (("create", "--bundle", str(stage.bundle.path), stage.id), ("delete", stage.id)):
         done = finish(stage.command(*words))
         if done.status != 0:
@@ -132,7 +132,7 @@ def _reuse(stage: Stage, before: Surroundings) -> list[str]:
 def after_failure(
     stage: Stage, scenario: Scenario, before: Surroundings, outcome: Outcome
 ) -> list[str]:
-    """Return what is wrong after one call of a command has failed, and clean up."""
+    """Return what is wrong after one failed call of a command, and clean up."""
     problems = []
     if outcome.hung:
         problems.append("the command hangs")
@@ -151,7 +151,7 @@ def after_failure(
 
 
 def _changed(stage: Stage, scenario: Scenario) -> list[str]:
-    """Return what a failed command should have left as it was."""
+    """Return what a failed command should have left unchanged."""
     done = finish(stage.command("state", stage.id))
     if scenario.removes and (stage.images / "inventory.img").exists():
         return []  # the checkpoint is complete: what failed is the removal

@@ -1,6 +1,6 @@
-"""Files that have to survive a power failure: each is on the disk before its name leads to it.
+"""Files that must survive a power failure: each is synced before its name refers to it.
 
-The writing runs under the stepper, which names the file of each fsync(2).
+The writer runs under the stepper, which reports the file of each fsync(2).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.faults.stepping import Boundary, step
 
 @dataclass(frozen=True)
 class Writing:
-    """What writes lasting files; ``script`` writes below ``place``."""
+    """A program that writes lasting files; ``script`` writes below ``place``."""
 
     name: str
     script: str
@@ -59,7 +59,7 @@ WRITINGS = (
 
 
 def problems(stepper: Path, program: Path, writing: Writing, place: Path) -> list[str]:
-    """Return what a power failure could take of what the package of a program writes."""
+    """Return the losses that a power failure could cause after the script has written."""
     package = next((program.parent.parent / "lib").glob("*/site-packages"))
     place.mkdir()
     script = f"import sys; sys.path.insert(0, {str(package)!r})\n"

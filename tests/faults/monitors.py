@@ -1,6 +1,6 @@
-"""The sweep of a pod's monitor: its own calls, after the command that has started it has ended.
+"""The sweep of a pod's monitor: its own calls, after the command that started it has exited.
 
-While it serves requests, and hibernates in between, it is killed before a call, or the call fails.
+While it serves requests and hibernates in between, it is killed before a call, or the call fails.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MONITORS_BY_NAME = {SANDBOX.name: SANDBOX}
 
 
 class MonitorRunner(PodRunner):
-    """Starts a sandbox, sends it requests, and stops it; what is stepped is its monitor."""
+    """Starts a sandbox, sends it requests and stops it; steps its monitor."""
 
     def __init__(self, stage: PodStage, stepper: Path) -> None:
         super().__init__(stage, stepper)

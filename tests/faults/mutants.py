@@ -1,4 +1,4 @@
-"""Copies of the program with one defect each, which the sample of the sweep has to notice."""
+"""Copies of the program with one defect each, which the sample of the sweep must detect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNDO, SYNC, EINTR = "undo", "sync", "EINTR"
 
 @dataclass(frozen=True)
 class Mutation:
-    """One defect: in ``file`` the text ``old``, which is there once, becomes ``new``."""
+    """One defect: in ``file``, the text ``old``, which occurs once, is replaced with ``new``."""
 
     name: str
     file: str
@@ -181,7 +181,7 @@ def _changed(mutation: Mutation) -> str:
 
 
 def _link_packages(runtime: Path, packages: Path) -> None:
-    """Have the other packages, which the extension modules need."""
+    """Link the other packages, which the extension modules need."""
     for entry in (runtime.parent.parent / "lib" / VERSION / "site-packages").iterdir():
         if entry.name != "ociruntime":
             (packages / entry.name).symlink_to(entry)

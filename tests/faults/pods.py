@@ -1,4 +1,4 @@
-"""The sweep of ``ocipod``: its commands, from which state of a pod, and what they may leave."""
+"""The sweep of ``ocipod``: its commands, their initial state, and what they may leave behind."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class PodStage:
         self.do(*NO_IMAGES)
 
     def do(self, *words: str) -> Outcome:
-        """Run a command outside the stepper; it must succeed."""
+        """Run a command without the stepper; it must succeed."""
         done = finish(self.ocipod.command(*words))
         if done.status != 0:
             raise RuntimeError(f"{words}: status {done.status}: {done.err}")
         return done
 
     def make(self, *words: str) -> None:
-        """Run a command that makes a pod and prints its UUID."""
+        """Run a command that creates a pod and prints its UUID."""
         self.uuid = self.do(*words).out.strip()
 
     def look(self) -> Surroundings:
@@ -74,12 +74,12 @@ def _ocipod(program: Path, directory: Path) -> Ocipod:
 
 
 def _is_tree(path: Path) -> bool:
-    """Return whether the path is one of an image's files; the image's tree stands for them."""
+    """Return whether the path is a file of an image's tree, which is represented by the tree."""
     return "rootfs" in path.parts
 
 
 def absent(stage: PodStage) -> None:
-    """Have no pod."""
+    """Set up no pod."""
 
 
 def prepared(stage: PodStage) -> None:
@@ -96,7 +96,7 @@ def running(stage: PodStage) -> None:
 
 
 def killed(stage: PodStage) -> None:
-    """Have a pod in a network whose monitor was killed: nothing has cleaned up."""
+    """Set up a pod in a network whose monitor was killed: nothing has cleaned up."""
     stage.make("run", "--detach", stage.image, "--exec=/bin/sleep", "--", "1000")
     monitor = stage.ocipod.monitor(stage.uuid)["pid"]
     os.kill(monitor, signal.SIGKILL)
@@ -217,9 +217,9 @@ class PodRunner(Runner[PodScenario]):
     def _not_undone(
         self, scenario: PodScenario, before: Surroundings, outcome: Outcome
     ) -> list[str]:
-        """Return what the command should have undone or removed, and has not mentioned.
+        """Return what the command should have undone, and has not mentioned.
 
-        What a failed command leaves in the data directory is for ``gc``.
+        Files that a failed command leaves in the data directory are removed by ``gc``.
         """
         if outcome.status != 0 and scenario.before is absent:
             running_pods = [
@@ -238,7 +238,7 @@ class PodRunner(Runner[PodScenario]):
         return [f"success, but left: {line}" for line in surroundings.settled(left)]
 
     def cleaned(self, scenario: PodScenario, before: Surroundings) -> list[str]:
-        """Clean up as a user does; return what is wrong with it and what is left."""
+        """Clean up like a user; return what is wrong with that and what is left behind."""
         problems = _clean(self.stage, scenario)
         problems += [f"left: {line}" for line in surroundings.left(self.look, before)]
         seen = self.stage.ocipod.seen
@@ -248,7 +248,7 @@ class PodRunner(Runner[PodScenario]):
         return problems
 
     def repeated(self, scenario: PodScenario, before: Surroundings) -> list[str]:
-        """Run the same once more, undisturbed."""
+        """Run the same command once more, undisturbed."""
         self.arrange(scenario)
         done = finish(self.command(scenario))
         problems = [] if done.status == 0 else [f"status {done.status}: {done.err.strip()}"]
@@ -257,7 +257,7 @@ class PodRunner(Runner[PodScenario]):
 
 
 def _clean(stage: PodStage, scenario: PodScenario) -> list[str]:
-    """Stop the pods that run, and collect all garbage; return what is wrong with that."""
+    """Stop running pods, and collect all garbage; return what is wrong with that."""
     stage.ocipod.look()  # the last moment at which they can be seen
     alive = [pod["name"] for pod in _list(stage)[0] if pod["state"] == "running"]
     commands = [(*STOP, *alive)] if alive else []
@@ -273,7 +273,7 @@ def _clean(stage: PodStage, scenario: PodScenario) -> list[str]:
 
 
 def _list(stage: PodStage) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return what ``list`` says of the pods, and what is wrong with it."""
+    """Return the output of ``list``, and what is wrong with it."""
     done = finish(stage.ocipod.command("list", "--format=json"))
     if done.status != 0 or done.err:
         return [], [f"list: status {done.status}: {done.err.strip()}"]
@@ -350,7 +350,7 @@ def _app_contradictions(uuid: str, app: dict[str, Any]) -> list[str]:
 
 
 def _held(directory: Path) -> list[Path]:
-    """Return the locks that a process holds, without those of the pods, which are their state."""
+    """Return the locks that a process holds, except those of pods, which are their state."""
     found = []
     for place in (directory / "locks", directory / "cas" / "locks"):
         for path in place.iterdir() if place.is_dir() else ():

@@ -1,4 +1,4 @@
-"""One run: bring a container or a pod into its state, step a command, judge what is left."""
+"""One run: set up a container or pod, step a command, check what is left behind."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ JUDGES = {
 
 @dataclass(frozen=True)
 class Result:
-    """What one run has shown."""
+    """The result of one run."""
 
     boundary: Boundary | None  # None: the command ended before it
     status: int | None
@@ -58,7 +58,7 @@ class Result:
 
 
 def make_stage(program: Path, base: Path, name: str) -> Stage:
-    """Make a bundle, with limits, for the container ``name``."""
+    """Create a bundle, with limits, for the container ``name``."""
     bundle = Bundle(base / "bundle", ())
     busybox = base / "busybox"
     shutil.copy(rootfs.BUSYBOX, busybox)
@@ -72,7 +72,7 @@ def make_stage(program: Path, base: Path, name: str) -> Stage:
 
 
 class Steppable(Protocol):
-    """What every scenario has."""
+    """The members of every scenario."""
 
     @property
     def name(self) -> str: ...
@@ -84,7 +84,7 @@ One = TypeVar("One", bound=Steppable)
 
 
 class Runner(ABC, Generic[One]):
-    """Runs scenarios of one kind; what they are about is up to the subclass."""
+    """Runs scenarios of one kind, which the subclass defines."""
 
     def __init__(self, stepper: Path) -> None:
         self.stepper = stepper
@@ -93,11 +93,11 @@ class Runner(ABC, Generic[One]):
 
     @abstractmethod
     def look(self) -> Surroundings:
-        """Look at everything that a command may leave."""
+        """Return the state of everything that a command may leave behind."""
 
     @abstractmethod
     def arrange(self, scenario: One) -> None:
-        """Bring about the state in which the scenario's command is run."""
+        """Set up the state in which the scenario's command is run."""
 
     @abstractmethod
     def command(self, scenario: One) -> list[str]:
@@ -108,7 +108,7 @@ class Runner(ABC, Generic[One]):
         """Return what is wrong after the action, and clean up."""
 
     def run(self, scenario: One, action: Action) -> Result:
-        """Run a scenario with an action, and clean up; nothing of it is left afterwards."""
+        """Run a scenario with an action, and clean up; nothing is left behind."""
         before = self.look()
         try:
             outcome = self.run_stepped(scenario, action)
@@ -123,7 +123,7 @@ class Runner(ABC, Generic[One]):
         return Result(boundary, outcome.status, problems, outcome.err.strip())
 
     def calls(self, scenario: One) -> list[Boundary]:
-        """Return the calls of an undisturbed run; the first run of all makes directories."""
+        """Return the calls of an undisturbed run; the very first run creates directories."""
         if scenario.name not in self._calls:
             if not self._warm:
                 self._warm = True
@@ -154,7 +154,7 @@ class Runner(ABC, Generic[One]):
 class ContainerRunner(Runner[Scenario]):
     """Runs the commands of a container on a stage.
 
-    With ``tested``, that program is stepped, and the stage's own does everything around it.
+    With ``tested``, that program is stepped, and the stage's own program does everything else.
     """
 
     def __init__(self, stage: Stage, stepper: Path, tested: Path | None = None) -> None:
@@ -191,7 +191,7 @@ def _must_be_repeated(action: Action) -> bool:
 
 @contextlib.contextmanager
 def _starting(from_snapshot: bool) -> Iterator[None]:
-    """Let programs start the interpreter, unless they start from the snapshot."""
+    """Let programs start the interpreter, except those that start from the snapshot."""
     if from_snapshot:
         yield
         return
@@ -225,10 +225,10 @@ TURNING = ("mkdir", "rename", "flock", "clone3")
 
 
 def turning_points(calls: list[Boundary]) -> list[Boundary]:
-    """Return the first and the last of the command's own calls that make or publish something.
+    """Return the first and the last of the command's own calls that create or publish something.
 
-    They are the same in each run, unlike those that are spread over all calls, of which a run
-    may have a few more or fewer.
+    They are the same in each run.  A sample spread over all calls is not, because the number of
+    calls varies slightly.
     """
     own = [one for one in calls if one.process == FIRST]
     each = [[one for one in own if one.call == name] for name in TURNING]
@@ -239,7 +239,7 @@ def turning_points(calls: list[Boundary]) -> list[Boundary]:
 
 
 def at(kind: str, point: Boundary) -> Action:
-    """Return a kill or an interruption of the command, or a failure, at one of its own calls."""
+    """Return a kill or interruption of the command, or a failure, at one of its own calls."""
     detail = COMMAND
     if kind == FAIL:
         errors = [number for number in ERRORS[point.call] if number != errno.EINTR]
@@ -248,9 +248,10 @@ def at(kind: str, point: Boundary) -> Action:
 
 
 def failures(calls: list[Boundary]) -> list[Action]:
-    """Return each error of each call, but for the start of an interpreter.
+    """Return each error of each call, except during the start of an interpreter.
 
-    There the dynamic loader and Python neither repeat nor explain what fails; no line of ours runs.
+    There, the dynamic loader and Python neither repeat nor explain a failed call, and no code of
+    ours runs.
     """
     begin = next((at for at, one in enumerate(calls) if _starts_python(one)), len(calls))
     end = next((at for at in range(begin, len(calls)) if calls[at].path.endswith(MAIN)), begin + 1)

@@ -1,4 +1,4 @@
-"""The plan of commands: what is stepped, from which state of the container."""
+"""The scenarios: commands to step, and the initial state of the container."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.fast_path import BY_PYTHON
 
 @dataclass
 class Stage:
-    """A container's surroundings, the same for each run of a scenario."""
+    """The bundle and state root of a container, the same for each run of a scenario."""
 
     program: Path
     root: Path
@@ -29,7 +29,7 @@ class Stage:
         return [str(self.program), "--root", str(self.root), *self.options, *words]
 
     def do(self, *words: str) -> Outcome:
-        """Run a command outside the stepper; it must succeed."""
+        """Run a command without the stepper; it must succeed."""
         done = finish([str(self.program), "--root", str(self.root), *words])
         if done.status != 0:
             raise RuntimeError(f"{words}: status {done.status}: {done.err}")
@@ -55,7 +55,7 @@ class Stage:
 
 
 def absent(stage: Stage) -> None:
-    """Have no container."""
+    """Set up no container."""
 
 
 def created(stage: Stage) -> None:
@@ -87,7 +87,7 @@ def with_mount(stage: Stage) -> None:
 
 
 def to_checkpoint(stage: Stage) -> None:
-    """Have a running container, and no checkpoint of it."""
+    """Set up a running container without a checkpoint."""
     shutil.rmtree(stage.images, ignore_errors=True)
     stage.images.mkdir()
     silent(stage.command(*words_of(CREATE, stage)))
@@ -101,13 +101,13 @@ def checkpointed(stage: Stage) -> None:
 
 
 def silent(command: list[str]) -> None:
-    """Run a command, which must succeed; CRIU can restore its output, the null device."""
+    """Run a command, which must succeed; its output is the null device, which CRIU can restore."""
     null = subprocess.DEVNULL
     subprocess.run(command, stdin=null, stdout=null, stderr=null, check=True)
 
 
 def words_of(words: tuple[str, ...], stage: Stage) -> list[str]:
-    """Return the words of a command with the values of the stage."""
+    """Return the arguments of a command, with the values of the stage."""
     values = {
         "bundle": stage.bundle.path,
         "pid_file": stage.pid_file,
@@ -152,7 +152,7 @@ class Scenario:
 
     @property
     def obstacle(self) -> str:
-        """Why it cannot be run here, or ""."""
+        """Return why it cannot be run here, or ""."""
         return criu.find()[1] if self.needs_criu else ""
 
 

@@ -1,4 +1,4 @@
-"""What a command may lack: descriptors, processes, memory, space, a clock that can be trusted."""
+"""Resources that a command may lack: descriptors, processes, memory, space, a reliable clock."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def _nothing(_stage: Stage) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Shortage:
-    """One shortage: ``around`` holds for the command alone, ``before`` for the whole case.
+    """One shortage: ``around`` applies to the command only, ``before`` to the whole case.
 
-    The error has one of ``words``.  ``kills``: the kernel may also kill the command.  The commands
-    in ``harmless`` must succeed all the same.  ``small_pid_space``: the case is in a pid namespace
-    of its own.
+    The error contains one of ``words``.  ``kills``: the kernel may also kill the command.  The
+    commands in ``harmless`` must succeed.  ``small_pid_space``: the case runs in a separate pid
+    namespace.
     """
 
     name: str
@@ -74,7 +74,7 @@ def _address_space(mebibytes: int) -> Shortage:
 
 
 def _in_cgroup(controller: str, file: str, most: int) -> Around:
-    """Run the command in a cgroup of its own, which is removed by the end of the case."""
+    """Run the command in a separate cgroup, which is removed after the case."""
 
     @contextlib.contextmanager
     def around(stage: Stage) -> Iterator[Confinement]:
@@ -99,7 +99,7 @@ PLENTY = {"pids": 1000, "memory": 1 << 30}
 
 
 def _leave(place: Path) -> None:
-    """Move the processes of a cgroup up, and remove it, unless a container is below it."""
+    """Move a cgroup's processes to its parent, and remove it unless it contains a container."""
     for pid in (place / "cgroup.procs").read_text().split():
         with contextlib.suppress(ProcessLookupError):
             (place.parent / "cgroup.procs").write_text(pid)
@@ -129,7 +129,7 @@ def _memory(kibibytes: int) -> Shortage:
 
 
 def _tidied(controller: str) -> Callable[[Stage], AbstractContextManager[None]]:
-    """Remove the cgroup that could not be removed before the container was."""
+    """Remove the cgroup that could not be removed before the container."""
 
     @contextlib.contextmanager
     def before(stage: Stage) -> Iterator[None]:
@@ -157,7 +157,7 @@ def run(_stage: Stage) -> Path:
 
 
 def _own_disk(where: Callable[[Stage], Path]) -> Callable[[Stage], AbstractContextManager[None]]:
-    """Have a file system of its own there, with the same contents."""
+    """Mount a separate filesystem on the directory, with the same content."""
 
     @contextlib.contextmanager
     def before(stage: Stage) -> Iterator[None]:
@@ -179,7 +179,7 @@ def _own_disk(where: Callable[[Stage], Path]) -> Callable[[Stage], AbstractConte
 
 
 def _no_snapshot() -> None:
-    """Have none in an empty /run, as after an attempt that showed that there can be none."""
+    """Disable the snapshot in an empty /run, like a host that does not support it."""
     place = Path(snapshot.location({}, 0))
     place.parent.mkdir(mode=snapshot.DIRECTORY_MODE)
     place.touch(mode=0o600)
@@ -293,7 +293,7 @@ def _rigid(name: str, around: Around, *harmless: str) -> Shortage:
 
 
 def _dated(seconds: int) -> Around:
-    """Have all files of the state root dated so far off, as after a jump of the clock."""
+    """Give all files of the state root other times, as after a clock jump."""
 
     @contextlib.contextmanager
     def around(stage: Stage) -> Iterator[Confinement]:
@@ -306,7 +306,7 @@ def _dated(seconds: int) -> Around:
 
 
 def _booted(seconds: int) -> Around:
-    """Run the command in a time namespace, where the machine was started earlier or later."""
+    """Run the command in a time namespace with another boot time."""
 
     @contextlib.contextmanager
     def around(_stage: Stage) -> Iterator[Confinement]:

@@ -1,9 +1,9 @@
-"""A FUSE file system that shows a directory, and falls silent: a network disk whose server is gone.
+"""A FUSE filesystem that shows a directory, then falls silent, like a network disk without server.
 
-``python -m tests.faults.silent_filesystem TARGET SOURCE [deaf]`` mounts it at TARGET.  From SIGUSR1
-on it reads requests without answering them; with ``deaf`` it does not even read them.  Nothing is
-cached, so that each access needs an answer.  At the process's end the kernel answers every request
-with ENOTCONN.
+``python -m tests.faults.silent_filesystem TARGET SOURCE [deaf]`` mounts it at TARGET.  After
+SIGUSR1 it reads requests without answering them; with ``deaf`` it does not even read them.  Nothing
+is cached, so that each access needs an answer.  When the process exits, the kernel answers every
+request with ENOTCONN.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class Server:
 
 
 def main(target: str, source: str, manner: str = "") -> None:
-    """Mount the file system, say so with a line on standard output, and serve for ever."""
+    """Mount the filesystem, print a line on standard output, and serve forever."""
     waking, wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wakeup)
     signal.signal(signal.SIGUSR1, lambda number, frame: None)

@@ -1,4 +1,4 @@
-"""A pid namespace with few pids, all of which but some are in use."""
+"""A pid namespace with few pids, most of which are in use."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def inside(do: Callable[[], Any]) -> Any:  # noqa: ANN401 - what `do` returns
-    """Call ``do`` in the init of a new pid namespace; return what it returns.
+    """Call ``do`` in the init of a new pid namespace; return its result.
 
-    Raises RuntimeError with its traceback if it fails, or without pid_max of a namespace's own
-    (Linux 6.14).
+    Raises RuntimeError with its traceback if it fails, or if namespaces have no pid_max of their
+    own (before Linux 6.14).
     """
     reading, writing = os.pipe()
     pid = os.fork()
@@ -57,7 +57,7 @@ def _answer(do: Callable[[], Any]) -> tuple[str, Any]:
 
 @contextlib.contextmanager
 def filled(_stage: Stage, free: int) -> Iterator[Confinement]:
-    """Have only so many pids left."""
+    """Leave only the given number of pids free."""
     fillers = []
     try:
         while True:

@@ -44,7 +44,7 @@ UNKNOWN_ID = ("does not exist", "no such file")
 
 @dataclass(frozen=True)
 class Options:
-    """What to run."""
+    """The cases to run."""
 
     runtimes: list[Path]
     work: Path
@@ -65,13 +65,13 @@ def parse(arguments: list[str]) -> Options:
 
 
 def is_for(kind: str, case: Case) -> bool:
-    """Return whether the runtime has the command, and can be tried with that shortage."""
+    """Return whether the runtime has the command, and can be tested with that shortage."""
     special = case.scenario.python or not case.scenario.snapshot or case.shortage.small_pid_space
     return kind == "ociruntime" or not (special or (kind, case.scenario.name) == ("crun", "events"))
 
 
 def grave(problems: list[str]) -> list[str]:
-    """Return the problems that do not depend on how a runtime puts its messages."""
+    """Return the problems that do not depend on a runtime's wording of messages."""
     return [
         each
         for each in problems

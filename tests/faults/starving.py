@@ -1,4 +1,4 @@
-"""One case of starvation: a command with a shortage, and what it leaves."""
+"""One case of starvation: a command with a shortage, and what it leaves behind."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def cases() -> Iterator[Case]:
 
 
 def run(stage: Stage, case: Case) -> Result:
-    """Run a case, and clean up; the container is gone afterwards."""
+    """Run a case, and clean up, including the container."""
     if case.shortage.small_pid_space:
         result: Result = small_pid_space.inside(lambda: _run(stage, case))
         return result

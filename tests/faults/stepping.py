@@ -62,7 +62,7 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Action:
-    """What happens at a boundary."""
+    """An action to take at a boundary."""
 
     kind: str  # "list", "kill", "interrupt" or "fail"
     detail: str = ""  # who is killed or interrupted, or the error number
@@ -79,7 +79,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a stepped command ended."""
+    """The outcome of a stepped command."""
 
     calls: list[Boundary]  # all calls of "list", else the one at which the action took place
     status: int | None  # None: it hung and was killed
@@ -107,18 +107,18 @@ class Stepped:
 
     @property
     def pids(self) -> set[int]:
-        """The pids of the command, empty once it has ended."""
+        """The pids of the command, empty once it has exited."""
         every = processes.descendants()
         return {pid for pid in every if processes.parent(pid) == self.process.pid}
 
     @property
     def lines(self) -> int:
-        """How many lines the stepper has written so far."""
+        """The number of lines that the stepper has written so far."""
         return self.log.read_bytes().count(b"\n")
 
     @property
     def has_ended(self) -> bool:
-        """True once the command has ended; processes that it has started may be running."""
+        """True once the command has exited; processes that it has started may still run."""
         text = self.log.read_text()
         return self.process.poll() is not None or text.startswith("end") or "\nend" in text
 
@@ -133,8 +133,8 @@ def step(
 ) -> Outcome:
     """Run the command to its end, with the action.
 
-    ``meanwhile`` is called while it runs.  With ``follow``, the end is that of the last process
-    which the command has started; only the calls after the command's own end are returned.
+    ``meanwhile`` is called while it runs.  With ``follow``, waits for the last process that the
+    command has started, and returns only the calls after the command's own exit.
     """
     with (
         tempfile.TemporaryFile() as out,
@@ -185,8 +185,8 @@ def _boundaries(lines: Iterable[str]) -> list[Boundary]:
 def watch(process: subprocess.Popen[bytes], idle_seconds: int = IDLE_SECONDS) -> bool:
     """Wait for the process; if it hangs, kill it and return False.
 
-    A process that has to wait for a processor does not hang: what counts is how long neither it nor
-    one below it has been running or ready to run, but for a moment of polling.
+    A process that waits for a CPU does not hang: it hangs if neither it nor a descendant has been
+    running or runnable for some time, except for brief polling.
     """
     started = time.monotonic()
     idle, seen = 0, -1
@@ -203,9 +203,9 @@ def watch(process: subprocess.Popen[bytes], idle_seconds: int = IDLE_SECONDS) ->
 
 
 def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait for the process, and meanwhile do as the init of a host does: reap orphans.
+    """Wait for the process, and reap orphans like a host's init.
 
-    A process of a container that stays a zombie would keep the container from ending.
+    An unreaped zombie of a container would keep the container from exiting.
     """
     if process.returncode is not None:
         return True  # its pid may belong to another process by now
@@ -225,7 +225,7 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def _busy(pid: int) -> int:
-    """Return for how many ns the process and those below it have run, or waited for a processor."""
+    """Return for how many ns the process and its descendants have run or waited for a CPU."""
     total = 0
     for each in _below(pid):
         try:
@@ -249,9 +249,9 @@ def finish(
     enter: Callable[[], None] | None = None,
     idle_seconds: int = IDLE_SECONDS,
 ) -> Outcome:
-    """Run a command without the stepper; its process calls ``enter`` before it.
+    """Run a command without the stepper; its process calls ``enter`` first.
 
-    It hangs if it, and what it has started, does nothing for ``idle_seconds``.
+    It hangs if it and its descendants do nothing for ``idle_seconds``.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(

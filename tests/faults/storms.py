@@ -1,4 +1,4 @@
-"""Storms of signals at a foreground command, from a given moment to its end."""
+"""Storms of signals sent to a foreground command, from a given moment to its exit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ exit {EXIT}
 
 @dataclass(frozen=True)
 class Storm:
-    """Many signals of one kind at `run` or `exec`, beginning ``delay`` seconds after its start."""
+    """Many signals of one kind for `run` or `exec`, beginning ``delay`` seconds after its start."""
 
     command: str
     signal: str
@@ -71,7 +71,7 @@ def run(stage: Stage, storm: Storm) -> Result:
 
 
 def died_early(outcome: Outcome) -> bool:
-    """Return whether a signal ended the command before it caught signals."""
+    """Return whether a signal killed the command before it caught signals."""
     return outcome.status is not None and outcome.status < 0
 
 

@@ -1,4 +1,4 @@
-"""What a command may leave on the host: look at it, compare two looks, and remove what is new."""
+"""What a command may leave on the host: take snapshots, compare them, and remove what is new."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VANISH_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Everything that a container or a pod may be in, at one moment."""
+    """A snapshot of everything that a container or pod may leave behind."""
 
     processes: frozenset[int]
     mounts: frozenset[tuple[str, str]]
@@ -29,9 +29,9 @@ Look = Callable[[], Surroundings]
 
 
 def look(cgroups: Iterable[Path], files: Iterable[str], rules: Iterable[str] = ()) -> Surroundings:
-    """Look at the host; of cgroups, files and firewall rules, only the given ones are ours.
+    """Take a snapshot of the host; of cgroups, files and firewall rules, only the given ones count.
 
-    The files of /run are always looked at.
+    The files in /run always count.
     """
     return Surroundings(
         frozenset(processes.descendants()),
@@ -46,7 +46,7 @@ def look(cgroups: Iterable[Path], files: Iterable[str], rules: Iterable[str] = (
 
 
 def new(before: Surroundings, after: Surroundings) -> list[str]:
-    """Return a line for each thing that is new, and for each mount that is lost."""
+    """Return a line for each thing that is new, and for each mount that is missing."""
     found = [f"process {processes.describe(p)}" for p in after.processes - before.processes]
     found += [f"mount {place}" for _, place in after.mounts - before.mounts]
     found += [f"lost mount {place}" for _, place in before.mounts - after.mounts]
@@ -58,12 +58,12 @@ def new(before: Surroundings, after: Surroundings) -> list[str]:
 
 
 def left(look: Look, before: Surroundings) -> list[str]:
-    """Return what is new, once processes that were about to end have had the time."""
+    """Return what is new, once exiting processes have had time to exit."""
     return settled(lambda: new(before, look()))
 
 
 def settled(problems: Callable[[], list[str]]) -> list[str]:
-    """Return what is wrong, once there was time for it to become right."""
+    """Return what is wrong, after some time to settle."""
     found: list[str] = []
 
     def nothing() -> bool:

@@ -49,7 +49,7 @@ PROGRESS_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Options:
-    """What to run."""
+    """The scenarios and parts to run."""
 
     program: Path
     work: Path

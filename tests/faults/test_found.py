@@ -1,4 +1,4 @@
-"""What the sweep has found: each of these runs left something, hung or did not explain itself."""
+"""Regression tests for the sweep's findings: runs that left something, hung or were unclear."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = judge_by("ociruntime")
 
 @dataclass(frozen=True)
 class Found:
-    """The first ``call`` with ``path`` in its path, after the first call with ``behind`` in its."""
+    """The first ``call`` with ``path`` in its path, after the first one with ``behind`` there."""
 
     scenario: str
     call: str

@@ -1,4 +1,4 @@
-"""What the sweep has found in ``ocipod``: calls whose failure hung or left something."""
+"""Regression tests for the sweep's findings in ``ocipod``: calls that hung or left something."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FOUND = [
 
 @pytest.fixture(scope="module")
 def pods(runtime: Runtime, base: Path) -> Iterator[PodRunner]:
-    """A runner of scenarios, in a network of its own."""
+    """A runner of scenarios, in a separate network namespace."""
     if reason := stepping.missing():
         pytest.skip(reason)
     with isolation.own_network():

@@ -1,4 +1,4 @@
-"""Every command on containers that are frozen in some way, or on their way out."""
+"""Every command on containers that are frozen in some way, or exiting."""
 
 from __future__ import annotations
 

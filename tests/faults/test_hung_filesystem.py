@@ -1,6 +1,6 @@
-"""Commands when the file system of the bundle, the root or the state root no longer answers.
+"""Commands while the filesystem of the bundle, the root or the state root no longer answers.
 
-Those that need nothing of it succeed.  The others wait, as for a slow disk; a signal ends them.
+Commands that do not need it succeed.  The others wait, as for a slow disk; a signal ends them.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def test_found(place: str, command: str, stage: Stage) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("place", ["bundle", "root"])
 def test_requests_that_are_lost(place: str, stage: Stage) -> None:
-    """A server that has read a request keeps the process in the kernel until it answers.
+    """A server that has read a request blocks the process in the kernel until it answers.
 
-    Then the init cannot be killed; `delete` waits for it, but not for ever, and can be ended.
+    Then the init cannot be killed; `delete` waits for it, but not forever, and can be interrupted.
     """
     assert hung.run(stage, BY_NAME[place], "delete", signal.SIGINT, "lossy") == []
 

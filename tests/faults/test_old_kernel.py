@@ -1,4 +1,4 @@
-"""All commands where the kernel, or a filter around the runtime, lacks one call."""
+"""All commands where the kernel, or an outer seccomp filter, lacks one system call."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NEEDED = {
 
 
 def behind(refuse: Callable[[], None], do: Callable[[], None]) -> None:
-    """Do something in a process that has loaded a filter, as have all that it starts."""
+    """Run a function in a process that has loaded a filter, which its children inherit."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -64,7 +64,7 @@ def behind(refuse: Callable[[], None], do: Callable[[], None]) -> None:
 
 
 def every_command(one: Container) -> None:
-    """Go through all commands with one container; each must succeed."""
+    """Run all commands on one container; each must succeed."""
     one.created()
     assert one.status == "created"
     one.start().silent()
@@ -105,7 +105,7 @@ def test_without_flags_of_memory_files(container: MakeContainer, bundle: MakeBun
 def test_without_a_call_that_is_needed(
     call: str, error: int, container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """An error in one line with the kernel's words; the rest works, and nothing is left."""
+    """A one-line error with the kernel's words; all else works, and nothing is left."""
 
     def refused(*words: str) -> None:
         """A command that cannot work."""
@@ -128,7 +128,7 @@ def test_without_a_call_that_is_needed(
 
 
 def test_names_of_calls() -> None:
-    """What --without takes."""
+    """Names that --without accepts."""
     assert refusal.parse_calls("openat2") == ("openat2",)
     assert refusal.parse_calls("fsopen,mount-api")[:2] == ("fsopen", "open_tree")
     assert {*refusal.parse_calls("mount-api")} == {*MOUNT_API, "mount_setattr"}
@@ -138,7 +138,7 @@ def test_names_of_calls() -> None:
 
 @pytest.mark.parametrize("call", refusal.parse_calls("openat2,mount-api,close_range,statx,keyctl"))
 def test_calls_of_the_option_fail(call: str) -> None:
-    """So that a session with --without is one."""
+    """The option --without has an effect."""
     ctypes.set_errno(0)
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.syscall(refusal.NUMBERS[call], -1, -1, -1, -1, -1) == -1

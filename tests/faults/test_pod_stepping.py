@@ -1,8 +1,7 @@
 """A sample of the sweep of ``ocipod``, of a pod's monitor and of ``ocid``.
 
-Each command is killed, interrupted, and a call of it fails, at some of its calls.
-
-``./dev sweep`` tries more of them.
+Each command is killed or interrupted, or a call of it fails, at some of its calls.  ``./dev sweep``
+tries more of them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ pytestmark = [judge_by("ociruntime"), pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def pods(runtime: Runtime, base: Path) -> Iterator[PodRunner]:
-    """A runner of scenarios, in a network of its own."""
+    """A runner of scenarios, in a separate network namespace."""
     if reason := stepping.missing():
         pytest.skip(reason)
     with isolation.own_network():
@@ -57,7 +56,7 @@ def test_failed_call(scenario: PodScenario, pods: PodRunner) -> None:
 
 
 def test_monitor(pods: PodRunner) -> None:
-    """The monitor of a sandbox is killed, and its calls fail, while it serves requests."""
+    """The monitor of a sandbox is killed, or its calls fail, while it serves requests."""
     monitor = MonitorRunner(pods.stage, pods.stepper)
     calls = monitor.calls(SANDBOX)
     actions = sample(monitor.kills(calls, (CALLER,)), 2) + sample(running.failures(calls), 2)
@@ -66,14 +65,14 @@ def test_monitor(pods: PodRunner) -> None:
 
 @pytest.mark.parametrize("scenario", DAEMON_SCENARIOS, ids=[one.name for one in DAEMON_SCENARIOS])
 def test_daemon(scenario: DaemonScenario, daemons: DaemonRunner) -> None:
-    """The daemon is killed, and its calls fail, while it serves a client."""
+    """The daemon is killed, or its calls fail, while it serves a client."""
     calls = daemons.calls(scenario)
     actions = sample(daemons.kills(calls, (COMMAND,)), 1) + sample(running.failures(calls), 1)
     assert problems(daemons, scenario, actions) == []
 
 
 def test_interrupted_while_it_starts(pods: PodRunner) -> None:
-    """A traceback, when the saved interpreter took the signal before it ran the command."""
+    """A signal in the snapshot's interpreter, before it ran the command, printed a traceback."""
     calls = pods.calls(PODS_BY_NAME["pod-rm"])
     at = next(one for one in calls if one.call == "rt_sigprocmask").index + 1
     action = Action(running.INTERRUPT, COMMAND, stepping.FIRST, at)
@@ -83,7 +82,7 @@ def test_interrupted_while_it_starts(pods: PodRunner) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("mutation", POD_MUTATIONS, ids=lambda one: one.name.replace(" ", "-"))
 def test_mutant(mutation: Mutation, pods: PodRunner, runtime: Runtime, base: Path) -> None:
-    """The sample notices a program with a defect."""
+    """The sample detects a program with a defect."""
     scenario = PODS_BY_NAME[mutation.scenario]
     place = base / mutation.scenario
     program = mutants.build(mutation, runtime.path, place)

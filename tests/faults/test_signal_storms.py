@@ -1,4 +1,4 @@
-"""Storms of signals at `run` and `exec` in the foreground: what becomes of status and container."""
+"""Storms of signals at `run` and `exec` in the foreground: the exit status, and the container."""
 
 from __future__ import annotations
 

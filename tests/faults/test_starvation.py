@@ -1,6 +1,6 @@
-"""Commands that lack descriptors, processes, memory, room or a clock that can be trusted.
+"""Commands that lack descriptors, processes, memory, space or a reliable clock.
 
-Each either succeeds or says what it lacks; in no case does it leave anything or hang.
+Each either succeeds or reports what it lacks; none leaves anything behind or hangs.
 """
 
 from __future__ import annotations

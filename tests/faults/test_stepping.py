@@ -1,4 +1,4 @@
-"""A sample of the sweep: each command killed, and its calls failed, at some of its system calls.
+"""A sample of the sweep: commands killed, and their calls failed, at some of their system calls.
 
 ``./dev sweep`` tries all of them.
 """
@@ -39,7 +39,7 @@ every = pytest.mark.parametrize("scenario", BY_NAME.values(), ids=BY_NAME)
 
 
 def sample(actions: list[Action], number: int) -> list[Action]:
-    """Return that many, spread evenly; always the same ones of the same list."""
+    """Return that many items, evenly spread; always the same for the same list."""
     stride = max(len(actions) / number, 1)
     return [actions[int(at * stride + stride / 2)] for at in range(min(number, len(actions)))]
 
@@ -73,7 +73,7 @@ def failures(runner: ContainerRunner, scenario: Scenario) -> list[Action]:
 def interrupted_calls(runner: ContainerRunner, scenario: Scenario) -> list[Action]:
     """Return EINTR at each call of a command in C, and at those that Python does not repeat.
 
-    The last come first: a command waits at its end.
+    The last calls come first: a command waits at its end.
     """
     calls = [one for one in runner.calls(scenario) if one.process == FIRST]
     if scenario.python:
@@ -108,7 +108,7 @@ def test_failed_call(scenario: Scenario, runner: ContainerRunner) -> None:
 
 @pytest.mark.parametrize("name", ["start", "start-python", "kill"])
 def test_interrupted_call(name: str, runner: ContainerRunner) -> None:
-    """Each call is repeated after EINTR, where nothing else repeats it."""
+    """Each call is repeated after EINTR if nothing else repeats it."""
     actions = interrupted_calls(runner, BY_NAME[name])
     assert actions
     assert problems(runner, BY_NAME[name], actions) == []
@@ -118,19 +118,19 @@ def test_interrupted_call(name: str, runner: ContainerRunner) -> None:
 def test_lasting_file(
     writing: Writing, runner: ContainerRunner, runtime: Runtime, work: Path
 ) -> None:
-    """Its contents are on the disk before it has its name."""
+    """Its content is synced before it gets its name."""
     assert lasting.problems(runner.stepper, runtime.path, writing, work / "lasting") == []
 
 
 def test_mutants_of_each_kind() -> None:
-    """There are three of each defect that the sweep is for."""
+    """There are three mutants for each kind of defect that the sweep looks for."""
     counts = Counter(one.defect for one in MUTATIONS)
     assert min(counts[mutants.UNDO], counts[mutants.SYNC], counts[mutants.EINTR]) >= 3
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.name.replace(" ", "-"))
 def test_mutant(mutation: Mutation, runner: ContainerRunner, runtime: Runtime, work: Path) -> None:
-    """The sample notices a program with a defect."""
+    """The sample detects a program with a defect."""
     program = mutants.build(mutation, runtime.path, work / "mutant")
     if mutation.kind == mutants.SYNC:
         writing = next(one for one in WRITINGS if one.name == mutation.scenario)

@@ -1,4 +1,4 @@
-"""Containers that cannot act: frozen in some way, or on their way out."""
+"""Containers that cannot act: frozen in some way, or exiting."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 5.0
 
 
 def freezer() -> str:
-    """Return the key of the hierarchy that freezes, as cgroupfs has it."""
+    """Return the key in cgroupfs of the hierarchy with the freezer."""
     return "freezer" if "freezer" in cgroupfs.hierarchies() else ""
 
 
@@ -47,7 +47,7 @@ def frozen_above(stage: Stage) -> None:
 
 
 def frozen_below(stage: Stage) -> None:
-    """Have a process in a frozen cgroup of the container's own, as a container in it would."""
+    """Freeze a process in a cgroup below the container's, as a container could do."""
     scenarios.running(stage)
     below = own(stage) / "below"
     below.mkdir()
@@ -56,14 +56,14 @@ def frozen_below(stage: Stage) -> None:
 
 
 def zombie(stage: Stage) -> None:
-    """Have an init that has exited, and that nobody has reaped."""
+    """Set up an init that has exited, and was not reaped."""
     scenarios.running(stage)
     stage.do("kill", stage.id, "KILL")
     assert processes.until(lambda: processes.state(stage.pid) == "Z", SECONDS)
 
 
 def dying(stage: Stage) -> None:
-    """Have an init that waits, in its exit, for a process that nobody reaps."""
+    """Set up an init that waits in its exit for a process that nobody reaps."""
     scenarios.running(stage)
     other = _another(stage)
     stage.do("kill", stage.id, "KILL")
@@ -125,7 +125,7 @@ CONDITIONS = (
 
 @contextlib.contextmanager
 def nested(stage: Stage) -> Iterator[Path]:
-    """Have the stage's container in a cgroup below one of ours; the value is ours."""
+    """Move the container's cgroup below one of ours; the value is ours."""
     linux = stage.bundle.linux
     linux["cgroupsPath"] = f"/{stage.id}above/{stage.id}"
     stage.bundle.args("sleep", "1000").save()

@@ -1,10 +1,9 @@
 """Fuzz the parsers: ``./dev fuzz [TARGET...] [--minutes N]``.
 
-Each target runs in a mount namespace of its own in which the host's root is read-only: a bug in
-the unpacking of a layer cannot change this machine.  Inputs that reach new code stay in
-build/fuzz/TARGET/corpus for the next run; an input that shows a bug is in
-build/fuzz/TARGET/findings.  How many inputs were tried is in build/fuzz/runs.jsonl, from which
-./dev score takes them.
+Each target runs in a separate mount namespace with a read-only root: a bug in unpacking a layer
+cannot change this machine.  Inputs that reach new code are kept in build/fuzz/TARGET/corpus for the
+next run; inputs that show a bug are in build/fuzz/TARGET/findings.  The number of inputs tried is
+in build/fuzz/runs.jsonl, from which ./dev score takes it.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ exec "$@"
 
 @dataclass(frozen=True)
 class Result:
-    """What one target's run has shown."""
+    """The result of one target's run."""
 
     name: str
     executions: int
@@ -54,7 +53,7 @@ class Result:
 
 
 def alone(work: Path, command: Iterable[str]) -> list[str]:
-    """Return the command that runs ``command`` in a mount namespace of its own."""
+    """Return the command that runs ``command`` in a separate mount namespace."""
     return ["nice", "unshare", "--mount", "sh", "-c", _ALONE, "sh", str(work), *command]
 
 
@@ -66,7 +65,7 @@ def program_of(name: str) -> list[str]:
 
 
 def seeds_of(name: str) -> list[bytes]:
-    """Return the inputs of a target that its code makes."""
+    """Return the inputs of a target that its code generates."""
     return list(table.load(name).seeds() if name in table.PYTHON else native.seeds(name))
 
 
@@ -96,7 +95,7 @@ def limits(name: str, size: int | None = None) -> list[str]:
 def fuzz(
     name: str, seconds: int, runs: int = -1, size: int | None = None, *, blind: bool = False
 ) -> Result:
-    """Run one target for some seconds, for some runs, or up to its first finding; record it."""
+    """Run one target for some seconds, for some runs, or until its first finding; record it."""
     work = WORK / name
     found = work / "findings"
     found.mkdir(parents=True, exist_ok=True)
@@ -124,7 +123,7 @@ def fuzz(
 
 
 def go_on(name: str, options: argparse.Namespace) -> Iterator[Result]:
-    """Fuzz a target once; with ``--runs`` until it has so many, with those of earlier calls."""
+    """Fuzz a target once; with ``--runs``, until all runs together have tried so many inputs."""
     seconds = round(60 * options.minutes)
     blind = options.blind and name in table.NATIVE
     if options.runs is None:
@@ -138,7 +137,7 @@ def go_on(name: str, options: argparse.Namespace) -> Iterator[Result]:
 
 
 def save(name: str) -> None:
-    """Reduce what build/fuzz has of a target to what reaches new code; save it in the corpus."""
+    """Reduce a target's inputs to those that reach new code; save them in its corpus."""
     work = WORK / name
     found = [path.read_bytes() for path in (work / "corpus").iterdir()]
     if name in table.PYTHON:
@@ -149,7 +148,7 @@ def save(name: str) -> None:
 
 
 def _merged(name: str, work: Path) -> set[bytes]:
-    """Return the inputs of a C target that reach what its seeds do not."""
+    """Return the inputs of a C target that reach code which its seeds do not reach."""
     base = seeds_of(name)
     reduced = work / "reduced"
     shutil.rmtree(reduced, ignore_errors=True)

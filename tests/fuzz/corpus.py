@@ -1,7 +1,6 @@
-"""The corpora: inputs that reach different code, packed in one archive for each target.
+"""The corpora: inputs that reach different code, in one archive per target.
 
-Archives hold no times and are written in the order of the names, so that the same inputs make the
-same bytes.
+Archives contain no times, and are sorted by name, so that the same inputs give the same bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def name_of(data: bytes) -> str:
 
 
 def save(target: str, kept: Iterable[bytes]) -> int:
-    """Write a target's corpus, the smallest inputs first, up to LARGEST bytes; return how many."""
+    """Write a target's corpus, smallest inputs first, up to LARGEST bytes; return their number."""
     path = DIRECTORY / f"{target}.zip"
     chosen = sorted(set(kept), key=lambda data: (len(data), data))
     while True:

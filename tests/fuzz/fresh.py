@@ -1,7 +1,7 @@
 """Try fresh inputs on the Python targets: ``fresh.py SECONDS RUNS NAME...``.
 
-One process imports all of them, which takes longest, and a child of it runs each.  The seed is
-fixed: the same code gets the same inputs.  The exit status is the number of targets that failed.
+One process imports all targets, which takes longest, and runs each in a child.  The seed is fixed:
+the same code gets the same inputs.  The exit status is the number of targets that failed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ with atheris.instrument_imports(include=["ociruntime"]):
 
 
 def run(name: str, seconds: int, runs: int) -> bool:
-    """Run a target in a child; return whether it has taken every input."""
+    """Run a target in a child; return whether it has handled every input."""
     with tempfile.TemporaryDirectory() as directory:
         inputs = Path(directory, "inputs")
         inputs.mkdir()

@@ -32,7 +32,7 @@ Place = tuple[Any, Any]  # a container, and a key or an index in it
 
 
 def _places(document: Any) -> list[Place]:  # noqa: ANN401 - JSON
-    """Return every place of a value below the top of a document."""
+    """Return the place of every value below the top of a document."""
     found: list[Place] = []
     waiting = [document]
     while waiting:
@@ -51,7 +51,7 @@ def _places(document: Any) -> list[Place]:  # noqa: ANN401 - JSON
 
 
 def _any(rng: random.Random) -> Any:  # noqa: ANN401
-    """Return one of the values, of which lists and objects are new ones: they will be changed."""
+    """Return one of the values; lists and objects are copied, because they will be changed."""
     return copy.deepcopy(rng.choice(_VALUES))
 
 
@@ -75,7 +75,7 @@ def _value(value: Any, places: list[Place], rng: random.Random) -> Any:  # noqa:
 
 
 def change_json(document: Any, rng: random.Random, names: tuple[str, ...] = ()) -> Any:  # noqa: ANN401
-    """Change a document in one to four places and return it; ``names`` are likely members."""
+    """Change one to four places of a document and return it; ``names`` are likely members."""
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         places = _places(document)
         if not places or rng.random() < 0.02:
@@ -96,7 +96,7 @@ def change_json(document: Any, rng: random.Random, names: tuple[str, ...] = ()) 
 
 
 def json_mutator(names: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 - Mutate
-    """Return a function that changes JSON; what is no JSON becomes an object."""
+    """Return a function that changes JSON; input that is not JSON is replaced by an object."""
 
     def mutate(data: bytes, rng: random.Random) -> bytes:
         try:
@@ -131,7 +131,7 @@ def change_lines(data: bytes, rng: random.Random, separator: bytes = b"\n") -> b
 
 
 def repaired(data: bytes) -> bytes:
-    """Return a tar archive with the right sum in each block that may be a header."""
+    """Return a tar archive with the right checksum in each block that may be a header."""
     fixed = bytearray(data)
     for at in range(0, len(fixed) - BLOCK + 1, BLOCK):
         if fixed[at + 257 : at + 262] == b"ustar":

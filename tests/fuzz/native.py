@@ -1,4 +1,4 @@
-"""Build the C targets: with libFuzzer and sanitizers, or to count the lines that are reached."""
+"""Build the C targets: with libFuzzer and sanitizers, or with counters for the lines reached."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FUZZER = ("-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
 
 @dataclass(frozen=True)
 class Sources:
-    """The C files that a target is linked with, and those it aims at (if it includes them)."""
+    """The C files that a target is linked with, and the files that it tests."""
 
     linked: tuple[str, ...]
     included: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Sources:
 
     @property
     def covers(self) -> tuple[str, ...]:
-        """The files that the target aims at."""
+        """The files that the target tests."""
         return (*self.linked, *self.included)
 
 
@@ -58,7 +58,7 @@ _INCLUDES = {"frame": ("-Icsrc/guest",)}
 
 
 def missing() -> str:
-    """Return what the targets need and is not installed, "" if nothing."""
+    """Return the targets' missing requirements, "" if there are none."""
     clang = shutil.which("clang")
     if clang is None:
         return "clang is not installed"
@@ -73,7 +73,7 @@ def _files(name: str) -> list[str]:
 
 
 def digest(name: str) -> str:
-    """Return a digest of all that a target is built from."""
+    """Return a digest of all files that a target is built from."""
     whole = hashlib.sha256(" ".join((*FLAGS, *FUZZER)).encode())
     headers = sorted(project.ROOT.glob("csrc/*/*.h"))
     sources = [HERE / f"{name}.c", *(project.ROOT / f"csrc/{one}" for one in SOURCES[name].covers)]
@@ -83,7 +83,7 @@ def digest(name: str) -> str:
 
 
 def built() -> dict[str, Path]:
-    """Build the targets whose sources have changed, at once; return the programs by name."""
+    """Build the targets whose sources have changed, in parallel; return the programs by name."""
     BUILT.mkdir(parents=True, exist_ok=True)
     programs = {name: BUILT / f"{name}-{digest(name)}" for name in SOURCES}
     started = {}
@@ -114,7 +114,7 @@ def start_build(name: str, program: Path) -> subprocess.Popen[bytes]:
 
 
 def built_blind(name: str) -> Path:
-    """Build a target with many.c in libFuzzer's place, if it has changed; return the program."""
+    """Build a target with many.c instead of libFuzzer, if it has changed; return the program."""
     main = HERE / "many.c"
     version = hashlib.sha256(main.read_bytes() + " ".join(BLIND).encode()).hexdigest()[:8]
     program = BUILT / f"blind-{name}-{digest(name)}-{version}"
@@ -145,7 +145,7 @@ def build_counting(name: str, directory: Path) -> Path:
 
 
 def seeds(name: str) -> Iterator[bytes]:
-    """Return the first inputs of a C target besides its corpus."""
+    """Return the first inputs of a C target, besides its corpus."""
     if name == "plan":
         from ociruntime.runtime.plan.plan import encode
 

@@ -1,4 +1,4 @@
-"""Count the lines and branches that the corpora reach, of the files that each target aims at."""
+"""Count the lines and branches that the corpora reach in the files that each target tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Count:
 
     @property
     def row(self) -> str:
-        """The cells of the table."""
+        """Return the cells of the table."""
         lines = 100 * self.lines_reached // max(self.lines, 1)
         branches = 100 * self.branches_reached // max(self.branches, 1)
         return (
@@ -53,10 +53,9 @@ def replay(name: str) -> None:
 
 
 def novel(name: str, inputs: Iterable[bytes]) -> list[bytes]:
-    """Return those of the inputs of a Python target that reach what its seeds do not.
+    """Return the inputs of a Python target that reach more than its seeds, smallest first.
 
-    The smallest are tried first.  What is reached are the steps from one line to another in the
-    files that the target aims at.
+    A step is a transition from one line to another in the files that the target tests.
     """
     target = table.load(name)
     patterns = _files(name)
@@ -95,7 +94,7 @@ def novel(name: str, inputs: Iterable[bytes]) -> list[bytes]:
 
 
 def _files(name: str) -> list[str]:
-    """Return the files that a Python target aims at, as patterns of the coverage tool."""
+    """Return the files that a Python target tests, as patterns of the coverage tool."""
     covers = table.load(name).covers
     return [f"{project.PACKAGE}/{one}{'*' if one.endswith('/') else ''}" for one in covers]
 
@@ -169,7 +168,7 @@ def table_of(names: Iterable[str]) -> str:
 
 
 def document(names: Iterable[str]) -> None:
-    """Print the table, and write it to the page if it has all targets."""
+    """Print the table, and write it to the page if it contains all targets."""
     chosen = list(names)
     made = table_of(chosen)
     if chosen == table.NAMES:

@@ -1,4 +1,4 @@
-"""A fuzz target: one function that takes any bytes, and what belongs to it."""
+"""A fuzz target: one function that takes any bytes, and its settings."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Mutate = Callable[[bytes, random.Random], bytes]
 class Target:
     """A fuzz target.
 
-    ``run`` raises for an input that shows a bug.  ``covers`` are the files it aims at, below
-    ociruntime/.  ``seeds`` are the first inputs besides the corpus.  ``mutate`` changes an input
-    in terms of its format; libFuzzer's own changes are used as well.  ``words`` are tokens that
+    ``run`` raises for an input that shows a bug.  ``covers`` are the files that it tests, below
+    ociruntime/.  ``seeds`` are the first inputs besides the corpus.  ``mutate`` changes an input in
+    terms of its format, in addition to libFuzzer's own changes.  ``words`` are tokens that
     libFuzzer inserts.
     """
 
@@ -35,7 +35,7 @@ class Target:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Accept our own errors, which are answers; InternalError is the name of a bug."""
+    """Accept our own errors, which are valid answers, except InternalError, which is a bug."""
     try:
         yield
     except InternalError:
@@ -56,5 +56,5 @@ def empty_directory(name: str) -> Path:
 
 
 def remove_directories() -> None:
-    """Remove what ``empty_directory`` has made in this process."""
+    """Remove the directories that ``empty_directory`` has created in this process."""
     shutil.rmtree(Path(tempfile.gettempdir(), f"fuzz-{os.getpid()}"), ignore_errors=True)

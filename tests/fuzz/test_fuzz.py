@@ -33,7 +33,7 @@ LARGEST_CORPORA = 500_000  # bytes
 
 @pytest.fixture
 def own_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Temporary files of the targets are below the test's directory."""
+    """Create temporary files of the targets below the test's directory."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield
     remove_directories()

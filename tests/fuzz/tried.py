@@ -1,4 +1,4 @@
-"""How many inputs each fuzz target has tried, and what that found: build/fuzz/runs.jsonl."""
+"""How many inputs each fuzz target has tried, with its findings: build/fuzz/runs.jsonl."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Total:
 
 
 def executions(log: str) -> int:
-    """Return the runs that libFuzzer reports; of an interrupted one, those it has last reported."""
+    """Return the runs that libFuzzer reports; after an interruption, those last reported."""
     done = DONE.findall(log) or PROGRESS.findall(log)
     return int(done[-1]) if done else 0
 
 
 def record(name: str, runs: int, findings: list[str], work: Path = WORK) -> None:
-    """Append what one start of a target has tried."""
+    """Append the runs of one start of a target."""
     with (work / "runs.jsonl").open("a") as file:
         line = {"target": name, "runs": runs, "findings": findings}
         file.write(json.dumps(line) + "\n")
 
 
 def totals(work: Path = WORK) -> dict[str, Total]:
-    """Return what each target has tried in all its recorded starts."""
+    """Return the sum of each target's recorded runs."""
     path = work / "runs.jsonl"
     found: dict[str, Total] = {}
     for line in path.read_text().splitlines() if path.exists() else []:

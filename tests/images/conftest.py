@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def ocipod(work: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ocipod]:
-    """``ocipod`` with directories of its own, ``data`` and ``config``, in ``work``."""
+    """``ocipod`` with separate directories, ``data`` and ``config``, in ``work``."""
     monkeypatch.setenv("HOME", str(work))
     for name in ("REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DOCKER_CONFIG"):
         monkeypatch.delenv(name, raising=False)
@@ -39,7 +39,7 @@ def ocipod(work: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ocipod]:
 
 
 class Refused:
-    """Asserts that an image is refused with such words, in this process: ten times as quick."""
+    """Asserts that an image is refused with these words, in this process: ten times as fast."""
 
     def __init__(self, work: Path) -> None:
         self.directory = str(work / "data")

@@ -1,6 +1,6 @@
-"""Small files that would become large: in the store, on the disk, in memory.
+"""Small files that would become large: in the store, on disk, in memory.
 
-The limits are set low by ``limits.json``, and each refusal has to name the one that it is about.
+The limits are set low by ``limits.json``, and each refusal must name the right limit.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ with Store(sys.argv[1]) as store:
 
 
 class Confined:
-    """Fetch in a process that can neither write large files nor use much memory.
+    """Fetches in a process that can neither write large files nor use much memory.
 
-    Calling it returns the error, empty if there was none, and requires that nothing is left of the
-    image where there was one.
+    A call returns the error, "" if there was none, and checks that nothing of a refused image is
+    left.
     """
 
     def __init__(self, work: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_sparse_file_in_an_aci(confined: Confined, work: Path) -> None:
 
 
 def test_the_holes_of_a_tiny_aci_are_a_bomb(confined: Confined, work: Path) -> None:
-    """However much space is free: hundreds of files, each below the limit for suspicious ones."""
+    """Independent of the free space: hundreds of files, each below ``floor``."""
     sparse_tar(work / "bad.aci", 2 * MIB, *[f"rootfs/{number}" for number in range(20)])
     confined.limit(floor=8 * MIB)
     error = confined(f"{work}/bad.aci")
@@ -156,7 +156,7 @@ def test_a_plain_tree(confined: Confined, work: Path) -> None:
 
 
 def with_dictionary(packed: bytes, code: int) -> bytes:
-    """Say in an xz stream that its dictionary has the size of this code; 40 is 4 GiB."""
+    """Set the dictionary size of an xz stream to the size with this code; 40 is 4 GiB."""
     length = 4 * (packed[12] + 1)
     header = bytearray(packed[12 : 12 + length - 4])
     at = header.index(b"\x21\x01") + 2
@@ -187,7 +187,7 @@ def test_the_window_of_zstd(confined: Confined, work: Path) -> None:
 
 
 def listed(count: int, name: str = "") -> bytes:
-    """Return a tar of so many empty files."""
+    """Return a tar archive of that many empty files."""
     return images.pack({f"{number}{name}": "" for number in range(count)})
 
 
@@ -208,7 +208,7 @@ def test_names_in_an_archive(confined: Confined, work: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("what", ["", "/"])
 def test_names_in_a_layer(ocipod: Ocipod, work: Path, what: str) -> None:
-    """What is kept of them while a layer is unpacked."""
+    """The names that are kept in memory while a layer is unpacked."""
     (work / "config" / "limits.json").write_text(json.dumps({"names": MIB // 4}))
     name = "/".join(["x" * 250] * 8)
     layer = images.pack({f"{name}/{number}{what}": "" for number in range(200)})
@@ -224,7 +224,7 @@ def test_names_in_a_layer(ocipod: Ocipod, work: Path, what: str) -> None:
 
 
 def test_the_sizes_of_descriptors(registry: Registry, refused: Refused, work: Path) -> None:
-    """What is announced is refused before it is read, or asked for."""
+    """A declared size is refused before the blob is read or requested."""
     built = images.build([images.pack({"a": "b"})])
     built.manifest_document["layers"][0]["size"] = 1 << 50
     built.write_layout(work / "layout")
@@ -254,7 +254,7 @@ def test_config_shows_the_limits(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_a_layer_of_zeros_is_no_bomb(ocipod: Ocipod, work: Path) -> None:
-    """Two hundred thousand bytes that become two hundred million: a data file, not yet filled."""
+    """200,000 bytes that expand to 200 million: a data file that is not filled yet."""
     header = images.member(tarfile.REGTYPE, name="zeros", size=200 * MIB)
     buffer = io.BytesIO()
     with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=9) as packed:
@@ -268,7 +268,7 @@ def test_a_layer_of_zeros_is_no_bomb(ocipod: Ocipod, work: Path) -> None:
 
 
 class Counting:
-    """Stands for ``zlib.decompressobj``, and counts what the decompressors are given."""
+    """A substitute for ``zlib.decompressobj`` that counts the bytes that it gets."""
 
     def __init__(self) -> None:
         self.new = zlib.decompressobj
@@ -287,7 +287,7 @@ class Counting:
 
 
 def test_empty_gzip_members_cost_what_they_weigh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A decompressor copies what it does not use: of thousands, each had all that was left."""
+    """A decompressor copies unused input: each of thousands got the whole rest."""
     counting = Counting()
     monkeypatch.setattr(zlib, "decompressobj", counting)
     packed = gzip.compress(b"") * 20_000 + gzip.compress(b"end")
@@ -316,7 +316,7 @@ def test_documents_of_great_depth(confined: Confined, work: Path, name: str) -> 
 
 
 def test_volumes_of_an_image_that_are_one_directory(ocipod: Ocipod, work: Path) -> None:
-    """Each of them is copied for a pod: an image multiplies itself by links to its own files."""
+    """Each is copied for a pod: with links, an image could multiply its own files."""
     links = {f"link{n}": images.member(tarfile.SYMTYPE, linkname="big") for n in range(20)}
     layer = images.pack({"big/": "", "big/file": os.urandom(2 * MIB), **links})
     config: dict[str, object] = {"Volumes": {f"/link{n}": {} for n in range(20)}}

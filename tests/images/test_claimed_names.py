@@ -1,7 +1,7 @@
-"""Names that a file claims for itself: it may have a free one, and no other image's.
+"""Names that a file claims for itself: it may get a free name, but not another image's.
 
-An App Container Image has its name in its manifest.  Names in the archives of docker and in image
-layouts only choose among the images of one file: the store does not learn them.
+An App Container Image has its name in its manifest.  Names in docker archives and image layouts
+only select an image within the file: the store does not use them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIGNED = {"signedBy": {"openpgp": True}}
 
 
 def names(ocipod: Ocipod) -> dict[str, str]:
-    """Return name -> id of everything in the store."""
+    """Return {name: id} of all images in the store."""
     with Store(str(ocipod.directory)) as store:
         return {name: one.id for one in store.records() for name in one.names}
 
@@ -101,8 +101,7 @@ def test_names_in_archives_and_layouts_are_not_taken_over(ocipod: Ocipod, work: 
 
 
 def test_a_claimed_name_does_not_meet_a_policy(ocipod: Ocipod, work: Path) -> None:
-    """The policy applies to the names under which images were fetched, whatever names they
-    claim."""
+    """The policy applies to the name under which an image was fetched."""
     settings = Settings("", str(work / "config"))
     policy = work / "config" / "policy.json"
 

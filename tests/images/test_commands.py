@@ -23,7 +23,7 @@ A, B, SHARED = pack({"a": "1"}), pack({"b": "2"}), pack({"shared": "s" * 5000})
 
 
 def make_pod(image_store: ImageStore, built: images.BuiltImage, phase: str = "prepared") -> Path:
-    """What preparing a pod leaves, as far as images are concerned."""
+    """Create the files of a prepared pod that concern images."""
     pod = image_store.ocipod.directory / "pods" / phase / "01234567-89ab-4cde-8f01-23456789abcd"
     app = pod / "apps/one"
     app.mkdir(parents=True)
@@ -137,7 +137,7 @@ def test_gc_removes_what_crashes_left(image_store: ImageStore) -> None:
 
 
 def test_gc_holds_the_lock_of_preparing(image_store: ImageStore) -> None:
-    """While it is between looking and removing, no pod can be prepared; and the other way."""
+    """Between its check and the removal, no pod can be prepared, and vice versa."""
     import fcntl
 
     image_store.fetch("one", A)
@@ -163,7 +163,7 @@ def test_gc_holds_the_lock_of_preparing(image_store: ImageStore) -> None:
 
 @pytest.mark.parametrize("by", ["id", "name"])
 def test_gc_leaves_what_was_used_meanwhile(image_store: ImageStore, by: str) -> None:
-    """A pod's image is looked up, and marked as used, before its preparing takes the lock."""
+    """A pod's image is looked up and marked as used before ``prepare`` takes the lock."""
     used, other = image_store.fetch("one", A), image_store.fetch("two", B)
     manifest = image_store.blobs / used.id[7:]
     before = manifest.stat().st_mtime_ns
@@ -370,7 +370,7 @@ def test_cat_manifest_of_an_index(image_store: ImageStore) -> None:
 
 
 def test_an_image_that_cannot_be_unpacked_does_not_stay(image_store: ImageStore) -> None:
-    """Nor does it take the name from the one before."""
+    """It does not take the name of the previous image either."""
     old = image_store.fetch("one", A)
     shutil.rmtree(image_store.work / "one")
     images.make_layout(image_store.work / "one", layers=[A, pack({"../../out": "x"})])
@@ -387,7 +387,7 @@ def test_an_image_that_cannot_be_unpacked_does_not_stay(image_store: ImageStore)
 
 
 def test_a_killed_fetch_leaves_a_stale_import_at_most(image_store: ImageStore) -> None:
-    """Killed at any time: nothing is in the store, or the whole image."""
+    """Killed at any time, it leaves nothing in the store, or the whole image."""
     built = images.make_layout(
         image_store.work / "one", layers=[A, pack({"x": os.urandom(20 << 20)})]
     )

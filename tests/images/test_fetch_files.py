@@ -90,7 +90,7 @@ def test_what_is_printed_as_json(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_policies_of_pulling(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
-    """A file is looked at whenever it is there; what it was is known without it."""
+    """A file is read whenever it exists; without it, the stored image is used."""
     name = f"oci:{work}/layout"
     ocipod("fetch", "--pull-policy=never", name).failed("in the store")
     built.write_layout(work / "layout")
@@ -229,7 +229,7 @@ def test_damaged_layouts(
 def test_links_in_a_layout_lead_nowhere_else(
     ocipod: Ocipod, refused: Refused, built: images.BuiltImage, work: Path
 ) -> None:
-    """In an archive a link is followed inside of it alone."""
+    """In an archive, a link is only followed inside the archive."""
     files: dict[str, Any] = dict(built.layout_files("v1"))
     (work / "outside").write_bytes(files["index.json"])
     files["index.json"] = images.member(tarfile.SYMTYPE, linkname=f"{work}/outside")
@@ -271,7 +271,7 @@ def test_an_aci(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_headers_of_an_aci_become_those_of_its_layer(ocipod: Ocipod, work: Path) -> None:
-    """All of them: the same file makes the same image, which keeps the name that it has."""
+    """The same file gives the same image, which keeps its name."""
     fields = {"uname": "web", "gname": "w" * 40, "mtime": 1.25, "uid": 33, "gid": 1 << 22}
     header = images.member(tarfile.REGTYPE, mode=0o4711, **fields)
     aci.write(work / "app.aci", aci.manifest("example.com/app"), {"file": header})
@@ -374,7 +374,7 @@ def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> 
 
 
 def test_the_name_in_an_aci_needs_its_own_permission(ocipod: Ocipod, work: Path) -> None:
-    """A file cannot take the name of an image that has to be signed."""
+    """A file cannot take the name of an image that must be signed."""
     rules = {"prefixes": {"example.com": {"signedBy": {"openpgp": True}}}}
     (work / "config" / "policy.json").write_text(json.dumps(rules))
     aci.write(work / "x.aci", aci.manifest("example.com/app"), {"a": ""})
@@ -383,7 +383,7 @@ def test_the_name_in_an_aci_needs_its_own_permission(ocipod: Ocipod, work: Path)
 
 
 def test_gnu_tar_makes_it(ocipod: Ocipod, work: Path) -> None:
-    """With sparse files, long names and extended attributes as GNU tar writes them."""
+    """Sparse files, long names and extended attributes, as GNU tar writes them."""
     tree = work / "tree" / "rootfs"
     make_tree(tree)
     with (tree / "sparse").open("wb") as file:

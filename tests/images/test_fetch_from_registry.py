@@ -18,7 +18,7 @@ from tests.support.registry import Registry
 
 @pytest.fixture(scope="module")
 def built() -> images.BuiltImage:
-    """Three layers, the second gzip and too random to shrink, the third zstd."""
+    """Three layers; the second is gzip and incompressible, the third zstd."""
     layers = [
         images.busybox_layer(),
         images.pack({"random": os.urandom(400_000)}),
@@ -28,19 +28,19 @@ def built() -> images.BuiltImage:
 
 
 def foreign() -> images.BuiltImage:
-    """An image for another machine."""
+    """An image for another platform."""
     return images.BuiltImage([images.pack({"x": "y"})], architecture="s390x")
 
 
 def stored(work: Path) -> list[str]:
-    """Files of the store, but its index."""
+    """Return the files of the store, except its index."""
     top = work / "data" / "cas"
     found = (str(path.relative_to(top)) for path in top.rglob("*") if path.is_file())
     return sorted(path for path in found if not path.startswith("index.db"))
 
 
 def test_the_whole_way(ocipod: Ocipod, built: images.BuiltImage) -> None:
-    """An index, a token, a connection that is cut, and the same again without a transfer."""
+    """An index, a token, an interrupted connection, and a second fetch without a download."""
     with Registry(token=True) as registry:
         registry.push_index("team/web", "v1", [foreign(), built])
         second = built.manifest_document["layers"][1]["digest"]
@@ -106,7 +106,7 @@ def test_a_cut_that_stays_is_gone_on_with_later(
 
 
 def fetch_a_part(ocipod: Ocipod, registry: Registry, built: images.BuiltImage) -> None:
-    """Fetch an image from a registry that breaks off in the second layer, for good."""
+    """Fetch an image from a registry that always fails in the second layer."""
     registry.push("web", "v1", built)
     digest = built.manifest_document["layers"][1]["digest"]
     registry.cut[digest] = 0.6
@@ -179,7 +179,7 @@ def test_platforms(ocipod: Ocipod, refused: Refused, registry: Registry) -> None
 def test_a_platform_that_the_user_chooses(
     ocipod: Ocipod, registry: Registry, built: images.BuiltImage
 ) -> None:
-    """The name in the store is that of the image that was fetched last, as with docker."""
+    """As with docker, the name refers to the image that was fetched last."""
     other = foreign()
     registry.push_index("web", "v1", [other, built])
     name = f"{registry.host}/web:v1"
@@ -207,7 +207,7 @@ def test_names_that_are_not_there(ocipod: Ocipod, registry: Registry) -> None:
 
 
 def test_mirrors(ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path) -> None:
-    """A mirror is tried first, under its own path; blobs that it lacks come from the registry."""
+    """A mirror is tried first, with its own path; missing blobs come from the registry."""
     with Registry() as mirror:
         mirror.push("hub/team/web", "v1", built)
         registry.push("team/web", "v1", built)
@@ -256,7 +256,7 @@ def test_credentials(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> No
 def test_credentials_of_the_user_who_has_called_sudo(
     ocipod: Ocipod, built: images.BuiltImage, work: Path
 ) -> None:
-    """Root does not use them, and says so before the registry's refusal."""
+    """Root does not use them, and says so before the refusal."""
     with Registry(basic=("me", "secret")) as registry:
         registry.push("web", "v1", built)
         auths = {registry.host: {"username": "me", "password": "secret"}}
@@ -300,7 +300,7 @@ def test_killed_while_it_fetches(
 
 
 def test_ten_fetches_of_the_same_image(ocipod: Ocipod, registry: Registry, work: Path) -> None:
-    """They share the downloads, several of each at a time, and none waits for another for ever."""
+    """They share the downloads, several at a time, and do not deadlock."""
     layers = [images.busybox_layer()]
     layers += [images.pack({f"d{number}": os.urandom(50_000)}) for number in range(11)]
     image = images.build(layers)
@@ -324,7 +324,7 @@ def test_image_gc_removes_what_was_cut(
 
 
 def test_a_pod_from_a_registry(ocipod: Ocipod, built: images.BuiltImage) -> None:
-    """``run`` fetches what the store lacks, and needs no registry for what it has."""
+    """``run`` fetches missing images, and needs no registry for stored ones."""
     with Registry(token=True) as registry:
         registry.push("team/web", "v1", built)
         name = f"{registry.host}/team/web:v1"

@@ -1,4 +1,4 @@
-"""``ocipod image list``: which images, in which order and form."""
+"""``ocipod image list``: selection, order and format of images."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_list_keeps_to_its_lines_whatever_an_image_says(image_store: ImageStore)
 
 
 def put_blob(layout: Path, descriptor: dict[str, Any], document: object) -> None:
-    """Another document where the descriptor, which is changed, leads to."""
+    """Replace the document to which a descriptor refers, and update the descriptor."""
     data = images.to_json(document)
     descriptor.update(digest=images.digest(data), size=len(data))
     (layout / "blobs/sha256" / descriptor["digest"][7:]).write_bytes(data)

@@ -1,4 +1,4 @@
-"""Images as skopeo and podman write them, and a registry that is not the tests' own."""
+"""Images written by skopeo and podman, and a real registry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def layout(work: Path, built: images.BuiltImage) -> str:
 def test_docker_registry(
     ocipod: Ocipod, built: images.BuiltImage, layout: str, docker_registry: str
 ) -> None:
-    """A manifest of OCI's type comes out as it went in; one of Docker's has its own id."""
+    """An OCI manifest is unchanged; one of Docker's format has its own id."""
     name = f"{docker_registry}/team/web:v1"
     policy = ("--insecure-policy", "copy", "--dest-tls-verify=false", "--quiet")
     run("skopeo", *policy, "--preserve-digests", layout, f"docker://{name}")

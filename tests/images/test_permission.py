@@ -1,4 +1,4 @@
-"""The policy's verdict on images that are already in the store, by name and by id."""
+"""The policy's decision about images that are already in the store, by name and by id."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNSIGNED = "valid signature"
 
 
 class Reader:
-    """``fetch`` in this process, with the settings of ``work``."""
+    """Calls ``fetch`` in this process, with the settings of ``work``."""
 
     def __init__(self, work: Path) -> None:
         self.work = work
@@ -62,7 +62,7 @@ def built() -> images.BuiltImage:
 
 @pytest.fixture
 def key(work: Path, take: Reader) -> ec.EllipticCurvePrivateKey:
-    """One whose signatures count where a policy says ``team.pub``."""
+    """A cosign key, the policy's ``team.pub``."""
     made = ec.generate_private_key(ec.SECP256R1())
     (work / "config/team.pub").write_bytes(public_pem(made))
     return made
@@ -71,14 +71,14 @@ def key(work: Path, take: Reader) -> ec.EllipticCurvePrivateKey:
 BY_TEAM = {"signedBy": {"cosign": ["team.pub"]}}
 
 
-def test_what_was_taken_unchecked_is_not_run_where_signatures_are_wanted(
+def test_an_unsigned_image_is_not_run_where_signatures_are_required(
     take: Reader,
     registry: Registry,
     built: images.BuiltImage,
     work: Path,
     key: ec.EllipticCurvePrivateKey,
 ) -> None:
-    """Neither by its name nor by its id, until a signature was found."""
+    """Neither by its name nor by its id, until a valid signature is found."""
     registry.push("web", "v1", built)
     name = f"{registry.host}/web:v1"
     set_rule(work, registry.host, BY_TEAM)
@@ -204,7 +204,7 @@ def gpg(base: Path) -> Iterator[GnuPG]:
 def test_openpgp(
     take: Reader, registry: Registry, built: images.BuiltImage, work: Path, gpg: GnuPG
 ) -> None:
-    """Also where nothing asked for the signature when it was given."""
+    """Also if no signature was required when it was given."""
     alice = gpg.make_key("Alice <alice@example.org>")
     keys = work / "config/trustedkeys/root.d"
     keys.mkdir(parents=True)
@@ -220,7 +220,7 @@ def test_openpgp(
 
 
 def test_pods(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
-    """A manifest is checked too."""
+    """The images of a pod manifest are checked, too."""
     built.write_layout(work / "layout")
     name = f"oci:{work}/layout"
     ocipod("fetch", name).ok()

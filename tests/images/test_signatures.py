@@ -1,4 +1,4 @@
-"""The policy with OpenPGP and cosign signatures: images that it accepts and rejects."""
+"""The policy with OpenPGP and cosign signatures: accepted and rejected images."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_detached_signature(
     alice: str,
     armor: list[str],
 ) -> None:
-    """Signatures of the manifest or of its index; also if the policy requires none."""
+    """A signature of the manifest or of its index; also if the policy requires none."""
     registry.push_index("web", "v1", [built])
     name = f"{registry.host}/web:v1"
     trust(ocipod, work, gpg.export(alice, armor=False), "--root")
@@ -157,7 +157,7 @@ def test_a_masked_key(
     gpg: GnuPG,
     alice: str,
 ) -> None:
-    """An empty file of the administrator's takes a key of the distribution's away."""
+    """The administrator's empty file masks a key of the distribution."""
     registry.push("web", "v1", built)
     name = f"{registry.host}/web:v1"
     set_rule(work, registry.host, {"signedBy": {"openpgp": True}})
@@ -245,7 +245,7 @@ def test_cosign(
 def test_a_signature_of_another_image(
     ocipod: Ocipod, refused: Refused, registry: Registry, built: images.BuiltImage, work: Path
 ) -> None:
-    """A signature moved to another image's tag says what it was made for."""
+    """A signature copied to another image's tag names the image it was made for."""
     key = ec.generate_private_key(ec.SECP256R1())
     (work / "config" / "team.pub").write_bytes(public_pem(key))
     set_rule(work, registry.host, {"signedBy": {"cosign": ["team.pub"]}})

@@ -1,4 +1,4 @@
-"""Layers on a real file system: devices, attributes, capabilities, mounts; other tools agree."""
+"""Layers on a real filesystem: devices, attributes, capabilities, mounts; compared with others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ACL = struct.pack("<I", 2) + b"".join(
 
 
 def with_attributes(name: str, type: bytes, attributes: dict[str, bytes]) -> bytes:
-    """A member with binary values, which the standard library does not write."""
+    """Return a tar member with binary values, which the standard library cannot write."""
     records = b""
     for key, value in attributes.items():
         rest = b" SCHILY.xattr.%s=%s\n" % (key.encode(), value)
@@ -122,7 +122,7 @@ def test_attributes_of_a_lower_layer_do_not_stay(image_store: ImageStore) -> Non
 
 
 def test_files_do_not_inherit_an_access_list(image_store: ImageStore) -> None:
-    """The kernel hands a directory's default list to whatever is made in it."""
+    """The kernel copies a directory's default ACL to new files in it."""
     lower = with_attributes("d", b"5", {"system.posix_acl_default": ACL})
     root = rendered(image_store, lower + bytes(1024), pack({"d/file": "x", "d/e/": ""}))
     assert attributes_of(root / "d") == {"system.posix_acl_default": ACL}
@@ -178,7 +178,10 @@ TYPICAL: list[dict[str, Content]] = [
 
 
 def facts(root: Path) -> dict[str, tuple[object, ...]]:
-    """What another unpacker has to agree on.  Times of directories depend on the order."""
+    """Return the properties that another unpacker must agree on.
+
+    Times of directories are left out, because they depend on the order.
+    """
     found: dict[str, tuple[object, ...]] = {}
     for directory, directories, names in os.walk(root):
         for name in directories + names:
@@ -235,7 +238,7 @@ def test_skopeo_reads_what_is_exported(image_store: ImageStore) -> None:
 
 
 def test_gnu_tar_agrees(image_store: ImageStore) -> None:
-    """A whole directory of this machine, as tar packs and unpacks it."""
+    """A whole directory of this machine, packed and unpacked by tar."""
     source = next(path for path in map(Path, ("/etc", "/usr/share/doc")) if path.is_dir())
     options = ["--xattrs", "--xattrs-include=user.*", "--format=posix", "--ignore-failed-read"]
     packed = subprocess.run(

@@ -23,14 +23,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def daemon(work: Path) -> Iterator[Daemon]:
-    """``ocid`` that was started; fails if its containers leave anything on the host."""
+    """A running ``ocid``; fails if its containers leave anything on the host."""
     with life(work) as one:
         yield one
 
 
 @pytest.fixture(scope="module")
 def module_daemon(base: Path, isolated: None) -> Iterator[Daemon]:
-    """The same for all tests of a file: a start costs as much as a short test."""
+    """A daemon for all tests of a file: a start takes as long as a short test."""
     work = Path(tempfile.mkdtemp(prefix="m-", dir=base))
     work.chmod(0o755)
     with life(work) as one:
@@ -39,7 +39,7 @@ def module_daemon(base: Path, isolated: None) -> Iterator[Daemon]:
 
 @pytest.fixture
 def shared_daemon(module_daemon: Daemon) -> Iterator[Daemon]:
-    """The shared daemon, without containers or events of the tests before."""
+    """The module's daemon, without containers or events of earlier tests."""
     yield module_daemon
     for one in module_daemon.list():
         module_daemon.remove(one["id"])
@@ -49,7 +49,7 @@ def shared_daemon(module_daemon: Daemon) -> Iterator[Daemon]:
 
 @pytest.fixture
 def shell_root(work: Path) -> str:
-    """A root file system with busybox, for ``rootfs``."""
+    """A root filesystem with busybox, for ``rootfs``."""
     top = work / "shell"
     (top / "bin").mkdir(parents=True)
     for place in ("etc", "tmp", "var", "dev", "proc", "sys"):

@@ -1,4 +1,4 @@
-"""Every route of the API, with a manager that only records the requests."""
+"""Every route of the API, with a manager stub that records the requests."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def api(tmp_path: Path) -> Iterator[Api]:
 
 
 def error(answer: tuple[int, Any]) -> tuple[int, str, str]:
-    """Status, code and message of an answer that is nothing but an error."""
+    """Return status, code and message of an error answer."""
     status, document = answer
     assert set(document) == {"error"}, document
     return status, document["error"]["code"], document["error"]["message"]
@@ -195,7 +195,7 @@ def test_wrong_methods(api: Api, path: str) -> None:
 
 
 def test_a_container_that_somebody_else_removes_is_removed(api: Api) -> None:
-    """It exists when the request arrives, and is gone when the request is processed."""
+    """It exists when the request arrives, but not when it is processed."""
     from ociruntime.base.errors import NotFound
 
     api.manager.error = NotFound("it has gone")

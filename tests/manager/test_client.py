@@ -1,4 +1,4 @@
-"""``ocictl`` and ``ocid`` together, with containers that run."""
+"""``ocictl`` and ``ocid`` together, with running containers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIME = r"2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z"
 
 
 def created(daemon: Daemon, name: str, root: str, *command: str) -> str:
-    """The id of a container that ``container create`` has made."""
+    """Return the id of a container created by ``container create``."""
     words = ("container", "create", name, f"--rootfs={root}", "--network=none", *command)
     out = daemon.ctl(*words).ok().out
     assert re.fullmatch(r"created: [0-9a-f]{64}\n", out)
@@ -28,13 +28,13 @@ def created(daemon: Daemon, name: str, root: str, *command: str) -> str:
 
 
 def run(daemon: Daemon, root: str, *words: str, command: tuple[str, ...]) -> str:
-    """``ocictl run -d``: the id."""
+    """Run ``ocictl run -d``; return the id."""
     out = daemon.ctl("run", "-d", f"--rootfs={root}", "--network=none", *words, *command).ok().out
     return out.strip()
 
 
 def row(daemon: Daemon, ref: str) -> str:
-    """The line of ``container get`` below the titles."""
+    """Return the row that ``container get`` prints below the titles."""
     titles, line = daemon.ctl("container", "get", ref).ok().out.splitlines()
     assert titles.split() == COLUMNS.split()
     return line
@@ -353,7 +353,7 @@ def test_start_attached(daemon: Daemon, shell_root: str) -> None:
 
 
 def test_ps_with_sizes(daemon: Daemon, shell_root: str) -> None:
-    """What the container has written, without its volumes; a link is not followed."""
+    """The files written by the container, without its volumes; links are not followed."""
     script = "cat /bin/busybox /bin/busybox >/big; cat /bin/busybox >/data/big; "
     script += "/bin/busybox ln -s / /link"
     command = ["/bin/sh", "-c", script]

@@ -1,4 +1,4 @@
-"""Restrictions that a client of the daemon cannot disable, whatever it sends."""
+"""Checks that a client of the daemon cannot disable, whatever it sends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.root
 
 @pytest.fixture
 def strict(work: Path) -> Iterator[Daemon]:
-    """A daemon that leaves nothing out, except what clients may: plain HTTP."""
+    """A daemon that allows clients to disable no check except TLS for plain HTTP."""
     one = Daemon(work, "--insecure-options=", "--allow-insecure=http")
     try:
         yield one.start()

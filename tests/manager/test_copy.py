@@ -37,7 +37,7 @@ def container(request: pytest.FixtureRequest, daemon: Daemon, shell_root: str) -
 
 
 def busybox(script: str) -> str:
-    """The shell's root has few links to busybox."""
+    """Add the applets of busybox that the shell's root lacks."""
     for word in ("mkdir", "ln", "chmod"):
         script = script.replace(f"{word} ", f"/bin/busybox {word} ")
     return script
@@ -175,7 +175,7 @@ def test_export_and_diff(daemon: Daemon, container: str, work: Path) -> None:
     "names", [("../x",), ("/x",), ("l", "l/x"), ("l", "l/a/x")], ids=["up", "root", "link", "below"]
 )
 def test_hostile_archives_stay_inside(work: Path, names: tuple[str, ...]) -> None:
-    """What ocid sends comes from the container's files."""
+    """The archives that ocid sends contain the container's files."""
     outside, top = work / "outside", work / "top"
     outside.mkdir()
     (outside / "a").mkdir()

@@ -1,4 +1,4 @@
-"""Many clients at the same few containers while the daemon is killed again and again.
+"""Many clients use the same few containers while the daemon is killed again and again.
 
 ``--manager-seconds`` and ``--manager-clients`` make it longer.
 """
@@ -44,7 +44,7 @@ FOLLOWS = {
 
 
 class Clients:
-    """Each sends one request after the other; ``codes`` counts the status codes."""
+    """Clients that each send one request after the other; ``codes`` counts the status codes."""
 
     def __init__(self, daemon: Daemon, spec: dict[str, Any]) -> None:
         self.daemon = daemon
@@ -77,7 +77,7 @@ class Clients:
 
 
 def pods_in_cgroups(uuids: set[str]) -> set[str]:
-    """Return those of the pods that have a cgroup."""
+    """Return the given pods that have a cgroup."""
     return {
         uuid
         for uuid in uuids
@@ -87,7 +87,7 @@ def pods_in_cgroups(uuids: set[str]) -> set[str]:
 
 
 def check_events(events: list[dict[str, Any]], living: set[str]) -> None:
-    """Check that each container's events lead through its states, to its end if it is gone."""
+    """Check that each container's events are consistent, up to its removal if it is gone."""
     last: dict[str, str] = {}
     for event in events:
         before = last.get(event["id"], "")
@@ -98,7 +98,7 @@ def check_events(events: list[dict[str, Any]], living: set[str]) -> None:
 
 
 def check_runs(daemon: Daemon, container: str, events: list[dict[str, Any]]) -> None:
-    """Check that each run of a container has all its lines and its own exit code."""
+    """Check that the log of each run of a container is complete, and has its exit code."""
     exits = [
         event["attributes"]["exit_code"]
         for event in events
@@ -195,13 +195,13 @@ def test_waiting_through_the_end_of_the_daemon(daemon: Daemon, shell_root: str, 
 
 
 def connections(daemon: Daemon) -> int:
-    """How many clients there are just now."""
+    """Return the number of connected clients."""
     lines = Path("/proc/net/unix").read_text().splitlines()
     return sum(line.endswith(f" {daemon.socket}") for line in lines) - 1
 
 
 def zombies(parent: int) -> list[int]:
-    """Children of the daemon that it has not reaped."""
+    """Return the daemon's children that it has not reaped."""
     return [
         int(name)
         for name in os.listdir("/proc")

@@ -1,4 +1,4 @@
-"""Further programs in a container, started through the daemon."""
+"""Exec processes in a container, started through the daemon."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_exec_with_input_that_nobody_reads(
 
 
 def is_asleep(pid: int) -> bool:
-    """Return whether it waits for something, and has done so for a moment."""
+    """Return whether the process has been waiting for some time."""
     before = processor_time(pid)
     time.sleep(0.2)
     return processor_time(pid) == before
@@ -92,12 +92,12 @@ def test_exec_that_is_refused(daemon: Daemon, shell_root: str) -> None:
 
 
 def asked(daemon: Daemon, *messages: object) -> dict[str, Any]:
-    """The last answer to ``exec`` in container c."""
+    """Send messages to ``exec`` in container c; return the last answer."""
     return asked_by_bytes(daemon, *(json.dumps(message).encode() for message in messages))
 
 
 def asked_by_bytes(daemon: Daemon, *messages: bytes) -> dict[str, Any]:
-    """Do the same for messages that need not be JSON."""
+    """Do the same with messages that need not be JSON."""
     socket = open_websocket(Connection(str(daemon.socket)), "/v1/containers/c/exec")
     told: dict[str, Any] = {}
     try:

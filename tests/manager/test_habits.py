@@ -1,4 +1,4 @@
-"""What users of docker and podman try first."""
+"""The first commands that users of docker and podman try."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.terminal import PtyCommand
 
 @pytest.fixture
 def up(daemon: Daemon, shell_root: str) -> Daemon:
-    """A daemon with a container ``up`` and accounts in it."""
+    """A daemon with a container ``up`` that has user accounts."""
     etc = Path(shell_root) / "etc"
     (etc / "passwd").write_text("root:x:0:0:root:/root:/bin/sh\nweb:x:33:34:web:/srv:/bin/sh\n")
     (etc / "group").write_text("root:x:0:\nwww:x:34:\nextra:x:90:web\n")
@@ -183,7 +183,7 @@ def test_signals_are_passed_on_unless_told_otherwise(up: Daemon) -> None:
 
 
 def test_an_output_that_is_closed(up: Daemon) -> None:
-    """The client ends, as with ``| head -1``, and what it has started gets SIGPIPE."""
+    """The client exits, as with ``| head -1``, and its program gets SIGPIPE."""
     root = up.get("up")["rootfs"]
     yes = ("/bin/sh", "-c", "while :; do echo y; done")
     for words in (

@@ -28,7 +28,7 @@ def daemon(shared_daemon: Daemon) -> Daemon:
 
 @pytest.fixture
 def built(daemon: Daemon, work: Path) -> images.BuiltImage:
-    """An image in the daemon's store, with the name NAME."""
+    """An image in the daemon's store, called NAME."""
     one = images.make_layout(work / "one", layers=[LAYER], config={"Env": ["X=1"]})
     daemon.ctl("pull", f"oci:{work}/one").ok()
     daemon.ctl("tag", f"oci:{work}/one", "web:1").ok()
@@ -61,7 +61,7 @@ def test_inspect_and_history(daemon: Daemon, built: images.BuiltImage) -> None:
 
 
 def test_what_a_pull_prints(daemon: Daemon) -> None:
-    """The ID is on standard output alone; how far it is, on standard error."""
+    """The ID goes to standard output, the progress to standard error."""
     layers = [images.busybox_layer(), images.pack({"a": "1"}), images.pack({"b": "2"})]
     image = images.build(layers)
     with Registry() as registry:
@@ -181,7 +181,7 @@ def test_save_and_load_through_pipes(daemon: Daemon, built: images.BuiltImage) -
 def test_a_damaged_image_leaves_no_archive(
     daemon: Daemon, built: images.BuiltImage, work: Path
 ) -> None:
-    """The daemon notices it while it sends: the client must not take it for complete."""
+    """The daemon detects it while sending: the client must not keep the file."""
     layer = images.digest(built.stored[0]).partition(":")[2]
     blob = daemon.pods.directory / "cas/blobs/sha256" / layer
     blob.write_bytes(b"x" * blob.stat().st_size)

@@ -1,4 +1,4 @@
-"""``ocictl inspect`` of a container with all that it can have."""
+"""``ocictl inspect`` of a container with every setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ``ocictl run`` for limits, kernel settings and devices, as the program sees them."""
+"""Options of ``ocictl run`` for limits, kernel settings and devices, as seen by the program."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_cpus_that_the_host_lacks(daemon: Daemon, shell_root: str) -> None:
 
 
 def test_a_device(daemon: Daemon, shell_root: str) -> None:
-    """It can be used as far as the access says; another one can be made, but not opened."""
+    """It can be used with the given access; another one can be created, but not opened."""
     options = ("--device=/dev/full:/dev/mine/full:r", "--device=/dev/zero:/srv/zero:w")
     script = (
         "cd /bin; for one in '/dev/mine/full r' '/dev/mine/full w' '/srv/zero r' '/srv/zero w'; do"
@@ -178,7 +178,7 @@ def test_what_is_no_device(daemon: Daemon, shell_root: str, work: Path) -> None:
 
 
 def test_links_in_the_image_lead_nothing_out(daemon: Daemon, shell_root: str) -> None:
-    """The path in the container is resolved in its root, links included."""
+    """The path in the container is resolved in its root, including links."""
     before = sorted(Path("/dev").iterdir())
     (Path(shell_root) / "out").symlink_to("/../../../../dev")
     (Path(shell_root) / "up").symlink_to("../../../../../../tmp")
@@ -243,7 +243,7 @@ def test_the_environment_is_that_of_docker(daemon: Daemon, shell_root: str) -> N
 
 
 def test_a_terminal_without_input(daemon: Daemon, shell_root: str) -> None:
-    """It needs no terminal of ours; if there is one, its size follows."""
+    """It does not need a terminal of the client; if there is one, its size follows."""
     script = "[ -t 0 ] && [ -t 1 ] && echo terminal"
     assert seen(daemon, shell_root, "-t", script=script) == ["terminal"]
     words = ("run", "-t", "--rm", f"--rootfs={shell_root}", "--network=none", "/bin/busybox", "sh")
@@ -292,7 +292,7 @@ def test_names(daemon: Daemon, shell_root: str) -> None:
 
 
 def test_processes_of_the_host(daemon: Daemon, shell_root: str) -> None:
-    """They are seen; what the container leaves running ends with it, and with its monitor."""
+    """They are visible; remaining processes exit with the container and its monitor."""
     script = f"cd /bin; busybox readlink /proc/self/ns/pid; ls -d /proc/{os.getpid()}"
     left = "(busybox setsid sleep 1000 >/dev/null 2>&1 & echo $!)"
     *lines, pid = seen(daemon, shell_root, "--pid=host", script=f"{script}; {left}")

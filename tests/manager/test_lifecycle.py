@@ -27,7 +27,7 @@ def daemon(shared_daemon: Daemon) -> Daemon:
 
 
 def log_of(daemon: Daemon, ref: str) -> list[str]:
-    """What the container has printed, both streams."""
+    """Return the container's output, both streams."""
     uuid = daemon.get(ref)["pod"]
     file = daemon.pods.path(uuid) / "logs" / "app.log"
     return [line.split(" ", 3)[3] for line in file.read_text().splitlines()]
@@ -65,7 +65,7 @@ def test_words_reach_the_program_as_they_are(daemon: Daemon, shell_root: str) ->
 def test_a_root_file_system_is_taken_as_it_is_and_not_changed(
     daemon: Daemon, shell_root: str
 ) -> None:
-    """Links stay links and owners owners; the program writes into its own copy."""
+    """Links and owners are copied; the program writes to its own copy."""
     top = Path(shell_root)
     (top / "etc" / "owned").write_text("x")
     os.chown(top / "etc" / "owned", 33, 34)
@@ -234,7 +234,7 @@ def test_one_that_goes_with_its_end(daemon: Daemon, shell_root: str) -> None:
 
 
 def test_a_paused_one_whose_monitor_is_killed(daemon: Daemon, shell_root: str) -> None:
-    """Frozen processes of cgroup v1 do not die before they are thawed."""
+    """On cgroup v1, frozen processes exit only once they are thawed."""
     daemon.run("c1", rootfs=shell_root, command=STAYS)
     one = daemon.get("c1")
     daemon.verb("c1", "pause").ok()
@@ -334,7 +334,7 @@ except OSError as error:
 
 
 def test_only_root_and_the_group_may_ask(daemon: Daemon) -> None:
-    """The group is that of --group; the kernel refuses others."""
+    """The group is that of --group; the kernel refuses other users."""
     status = daemon.socket.stat()
     assert (status.st_mode & 0o7777, status.st_uid, status.st_gid) == (0o660, 0, 0)
     assert daemon.stop() == 0
@@ -369,10 +369,8 @@ def test_a_second_daemon(daemon: Daemon, work: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["kill", "stop", "remove"])
-def test_a_stop_that_takes_long_is_in_nobodys_way(
-    daemon: Daemon, shell_root: str, how: str
-) -> None:
-    """The client with the shorter timeout ends it."""
+def test_a_slow_stop_blocks_no_other_request(daemon: Daemon, shell_root: str, how: str) -> None:
+    """The client with the shorter timeout ends the container."""
     script = "trap '' TERM; echo on; while :; do sleep 0.1; done"
     daemon.run("c1", rootfs=shell_root, command=["/bin/sh", "-c", script])
     assert processes.until(lambda: log_of(daemon, "c1") == ["on"])
@@ -388,7 +386,7 @@ def test_a_stop_that_takes_long_is_in_nobodys_way(
 
 
 def test_two_at_once(daemon: Daemon, shell_root: str) -> None:
-    """Many clients do the same, and each gets a correct answer."""
+    """Many clients send the same request, and each gets a correct answer."""
     spec = {"rootfs": shell_root, "command": STAYS, "network": "none", "name": "c1"}
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda _: daemon("POST", "/v1/containers", spec).status, range(4)))

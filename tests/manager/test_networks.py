@@ -1,6 +1,6 @@
 """Networks of ``ocictl network``, and containers that find each other there by name.
 
-Each test has a host of its own: a network namespace in which everything that it starts runs.
+Each test has a separate host: a network namespace in which all its processes run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def run(daemon: Daemon, shell_root: str, name: str, *words: str, network: str = 
 
 
 def hosts(daemon: Daemon, name: str) -> dict[str, list[str]]:
-    """The addresses of each name in the container's hosts file, without those of ``lo``."""
+    """Return {name: addresses} of the container's hosts file, except those of ``lo``."""
     text = daemon.ctl("exec", name, "cat", "/etc/hosts").ok().out
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
@@ -109,7 +109,7 @@ def test_a_restarted_daemon_changes_nothing(
 
 
 def test_a_killed_monitor(daemon: Daemon, host: NetworkHost, shell_root: str) -> None:
-    """The names of its pod are dropped when the next one joins, and are back when it runs again."""
+    """The names of its pod are removed when the next pod joins, and return with its next run."""
     make(daemon, "back")
     run(daemon, shell_root, "web")
     dead = run(daemon, shell_root, "dead")
@@ -147,7 +147,7 @@ def test_the_same_alias_twice_and_a_new_name(
 def test_an_image_with_its_own_file(
     daemon: Daemon, host: NetworkHost, shell_root: str, work: Path
 ) -> None:
-    """Names replace it, as in docker; a volume there is left alone."""
+    """As in docker, it is replaced by one with names; a volume there is not changed."""
     (Path(shell_root) / "etc/hosts").write_text("6.6.6.6 db\n")
     make(daemon, "back")
     run(daemon, shell_root, "db")

@@ -1,4 +1,4 @@
-"""Options of ``ocictl run`` that docker's users know, as the program in the container sees them."""
+"""Options of ``ocictl run`` that docker's users know, as seen by the program in the container."""
 
 from __future__ import annotations
 

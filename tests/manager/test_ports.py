@@ -1,4 +1,4 @@
-"""Ports of the host that lead to containers, one after the other, on a host of their own."""
+"""Published ports of containers, in sequence, on a separate host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ("namespaces", "own_host")
 
 
 def page(port: int) -> str:
-    """Return the page at ``/page``; empty if nothing answers."""
+    """Return the page at ``/page``; empty if there is no server."""
     try:
         with socket.create_connection(("127.0.0.1", port), 5) as client:
             client.sendall(b"GET /page HTTP/1.0\r\n\r\n")
@@ -49,7 +49,7 @@ def test_a_port_is_free_once_its_container_has_ended(
 
 
 def test_what_is_read_late_is_there(host: NetworkHost, daemon: Daemon, shell_root: str) -> None:
-    """A container gives its ports up at its end."""
+    """A container releases its ports when it exits."""
     words = [str(OCICTL), f"--socket={daemon.socket}", "run", "--name=c", f"--rootfs={shell_root}"]
     script = "busybox head -c 900000 /dev/zero; exit 3"
     words += ["-p", "8080:80", "--", "/bin/sh", "-c", script]
@@ -69,7 +69,7 @@ def test_what_is_read_late_is_there(host: NetworkHost, daemon: Daemon, shell_roo
 def test_only_running_containers_have_addresses_and_ports(
     host: NetworkHost, daemon: Daemon, shell_root: str
 ) -> None:
-    """Two containers with the same port can exist; one of them can run at a time."""
+    """Two containers can have the same port, but only one of them can run."""
     spec = {"ports": [{"host_port": 8080, "port": 80}], "network": "default"}
     command = ["/bin/sh", "-c", "exec sleep 600"]
     for name in ("c1", "c2"):

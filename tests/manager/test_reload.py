@@ -1,4 +1,4 @@
-"""A daemon that is killed at any moment: the next one recovers."""
+"""A daemon is killed at any moment: the next one recovers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNTS = ["/bin/sh", "-c", "i=0; while :; do i=$((i + 1)); echo $i; sleep 0.1; d
 
 
 def log_of(daemon: Daemon, ref: str) -> list[str]:
-    """What the container has printed."""
+    """Return the container's output."""
     file = daemon.pods.path(daemon.get(ref)["pod"]) / "logs" / "app.log"
     return [line.split(" ", 3)[3] for line in file.read_text().splitlines()]
 
@@ -28,7 +28,7 @@ def ids_on_disk(daemon: Daemon) -> list[str]:
 
 
 def kill_monitor(daemon: Daemon, uuid: str) -> None:
-    """Kill it like a machine that fails: nothing of the pod is written any more."""
+    """Kill the monitor like a crash of the machine: no file of the pod is written any more."""
     os.kill(daemon.pods.monitor(uuid)["pid"], signal.SIGKILL)
     daemon.pods.wait_for(uuid, "exited")
 
@@ -143,7 +143,7 @@ def test_a_creation_that_was_killed(daemon: Daemon, shell_root: str, point: str)
 
 
 def test_a_creation_whose_ocipod_was_at_work(daemon: Daemon, shell_root: str) -> None:
-    """It ends with the daemon, and what it has made until then goes."""
+    """Ocipod exits with the daemon, and its files are removed."""
     daemon.kill()
     daemon.start(fault="sandbox.after-manifest:stop")
     connection_lost = False
@@ -217,7 +217,7 @@ def test_a_pod_that_was_removed_by_hand(daemon: Daemon, shell_root: str) -> None
 
 
 def test_a_new_pod_that_was_not_made_to_the_end(daemon: Daemon, shell_root: str) -> None:
-    """The next daemon removes it, and the next start makes another one."""
+    """The next daemon removes it, and the next start creates another one."""
     identifier = daemon.create("c1", rootfs=shell_root, command=STAYS)
     old = daemon.get("c1")["pod"]
     daemon.kill()
@@ -237,7 +237,7 @@ def test_a_new_pod_that_was_not_made_to_the_end(daemon: Daemon, shell_root: str)
     assert [path.name for path in notes.iterdir()] == ["container.state"]
 
 
-def test_a_pod_that_a_killed_daemon_ran_for_nobody(daemon: Daemon, shell_root: str) -> None:
+def test_a_pod_that_a_killed_daemon_ran_for_a_client(daemon: Daemon, shell_root: str) -> None:
     """A client was attached, and waited for the container's start."""
     daemon.create("c1", rootfs=shell_root, command=STAYS)
     uuid = daemon.get("c1")["pod"]
@@ -261,8 +261,8 @@ def test_gc_leaves_containers_alone(daemon: Daemon, shell_root: str) -> None:
         assert daemon.get(name)["status"] == "running"
 
 
-def test_what_belongs_to_nobody(daemon: Daemon) -> None:
-    """Files that are no containers stay, an empty directory goes."""
+def test_files_without_a_container(daemon: Daemon) -> None:
+    """Files that are not containers stay, an empty directory is removed."""
     place = daemon.root / "containers"
     daemon.kill()
     (place / "empty").mkdir()
@@ -282,7 +282,7 @@ def test_requests_are_logged_with_who_has_asked(daemon: Daemon) -> None:
 
 
 def test_a_removal_that_was_killed_within_the_pod(daemon: Daemon, shell_root: str) -> None:
-    """Half of the pod exists: the next attempt still removes it."""
+    """Half of the pod exists: the next attempt removes it."""
     daemon.run("c1", rootfs=shell_root, command=STAYS)
     daemon.run("c2", rootfs=shell_root, command=STAYS)
     daemon.kill()
@@ -296,10 +296,10 @@ def test_a_removal_that_was_killed_within_the_pod(daemon: Daemon, shell_root: st
     assert (daemon.list(), ids_on_disk(daemon), daemon.pods.pods()) == ([], [], [])
 
 
-def test_the_note_of_a_finished_replacement_does_not_cost_the_pod(
+def test_the_record_of_a_finished_replacement_keeps_the_pod(
     daemon: Daemon, shell_root: str
 ) -> None:
-    """It names the container's own pod, which is not to go when there is no other."""
+    """It names the container's current pod, which must be kept."""
     identifier = daemon.create("c1", rootfs=shell_root, command=STAYS)
     uuid = daemon.get("c1")["pod"]
     daemon.kill()

@@ -1,4 +1,4 @@
-"""Restart policies: containers that are restarted, and those that are not."""
+"""Restart policies: which containers are restarted, and which are not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def policy(name: str, maximum: int = 0) -> dict[str, Any]:
 
 
 def starts(daemon: Daemon, identifier: str) -> list[datetime]:
-    """When the container was started, so far."""
+    """Return the times at which the container was started."""
     return [
         datetime.fromisoformat(event["attributes"]["at"])
         for event in daemon.recorded_events()
@@ -96,7 +96,7 @@ def test_stopping_while_a_start_is_pending(daemon: Daemon, shell_root: str) -> N
 
 
 def test_with_a_new_daemon(daemon: Daemon, shell_root: str) -> None:
-    """``always`` also starts what was stopped, ``unless-stopped`` does not; nothing runs twice."""
+    """``always`` also starts stopped containers, ``unless-stopped`` does not."""
     for name in (
         *("no-ended", "on-failure-ended", "always-ended", "unless-stopped-ended", "no-kept"),
         *("always-kept", "always-stopped", "unless-stopped-stopped"),

@@ -1,4 +1,4 @@
-"""Requests while a container is being restarted, and their results."""
+"""Requests while a container is being restarted."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def policy(name: str) -> dict[str, Any]:
 
 
 def clients(daemon: Daemon) -> int:
-    """How many are connected just now."""
+    """Return the number of connected clients."""
     lines = Path("/proc/net/unix").read_text().splitlines()
     return sum(line.endswith(f" {daemon.socket}") for line in lines) - 1
 
 
 def has_arrived(daemon: Daemon) -> None:
-    """The daemon has read the only request that is not answered."""
+    """Return whether the daemon has read the only unanswered request."""
     processes.until(lambda: clients(daemon) == 1, 5)
     daemon("GET", "/v1/ping").ok()
 
@@ -83,7 +83,7 @@ def test_while_its_program_is_started(
 
 @pytest.mark.parametrize("how", ["stop", "remove"])
 def test_while_its_pod_is_run_again(daemon: Daemon, shell_root: str, how: str) -> None:
-    """The pod does not run on for nobody."""
+    """The pod does not keep running without a container."""
     one = daemon.run("c1", rootfs=shell_root, command=STAYS, **policy("unless-stopped"))
     uuid = daemon.get(one)["pod"]
     daemon.kill()

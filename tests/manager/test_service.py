@@ -42,7 +42,7 @@ def test_help_and_version() -> None:
 
 
 def test_a_socket_that_is_handed_over(work: Path, daemon: Daemon) -> None:
-    """It is listened at before the daemon is there, and after it has gone."""
+    """It listens before the daemon has started, and after it has exited."""
     daemon.stop()
     given = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -90,7 +90,7 @@ def test_what_is_told_to_systemd_stays_with_the_daemon(
 
 
 def test_ending_while_a_container_is_made(daemon: Daemon, shell_root: str) -> None:
-    """It is completely created, or nothing of it is left."""
+    """The container is created completely, or nothing of it is left."""
     from http.client import HTTPException
     from threading import Thread
 

@@ -1,4 +1,4 @@
-"""Registries and file systems that do not answer block no other request."""
+"""Registries and filesystems that do not answer must not block other requests."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.faults.hung import Silent
 from tests.support.daemon import STAYS, Daemon
 
 
-def test_slow_registries_are_in_nobodys_way(daemon: Daemon, shell_root: str) -> None:
-    """However many images are waited for, containers are made, started, killed and removed."""
+def test_slow_registries_block_no_other_request(daemon: Daemon, shell_root: str) -> None:
+    """While images are pulled, containers are created, started, killed and removed."""
     daemon.run("c1", rootfs=shell_root, command=STAYS)
     stored = daemon.ctl("pull", f"dir:{shell_root}").ok().out.strip()
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(8) as pool:
@@ -40,7 +40,7 @@ def test_slow_registries_are_in_nobodys_way(daemon: Daemon, shell_root: str) -> 
 
 
 def test_hung_root_file_system(daemon: Daemon, shell_root: str, work: Path) -> None:
-    """Its disk has gone: only the container with it waits."""
+    """Its disk does not answer: only the container on it waits."""
     disk = work / "disk"
     (disk / "root").mkdir(parents=True)
     hung = Silent(disk, "deaf")

@@ -26,7 +26,7 @@ def run_words(root: str, *options: str) -> tuple[str, ...]:
 
 
 def test_run_in_the_foreground(daemon: Daemon, shell_root: str) -> None:
-    """All that it writes, each to its stream, and its exit code."""
+    """All output arrives, each line on its stream, with the exit code."""
     words = run_words(shell_root, "--name=c", "--")
     done = daemon.ctl(*words, *shell("echo out; echo err >&2; exit 7"))
     assert (done.status, done.out, done.err) == (7, "out\n", "err\n")
@@ -36,7 +36,7 @@ def test_run_in_the_foreground(daemon: Daemon, shell_root: str) -> None:
 
 
 def test_run_with_input(daemon: Daemon, shell_root: str) -> None:
-    """Given before the container even runs, and ended by us."""
+    """Input is sent before the container runs, and ended by the client."""
     words = run_words(shell_root, "-i", "--rm", "--name=c", "--", *shell("cat; echo end; exit 3"))
     with client(daemon, *words) as one:
         out, err = one.communicate(b"first\nsecond\n", timeout=60)
@@ -87,7 +87,7 @@ def test_what_ends_us_ends_the_container(daemon: Daemon, shell_root: str) -> Non
 def ended_unread(
     daemon: Daemon, root: str, *options: str, size: int, code: int
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """``run`` of what has written ``size`` bytes and ended, of which nothing was read yet."""
+    """Run a program that has written ``size`` bytes and exited, before any of them was read."""
     script = f"head -c {size} /dev/zero; exit {code}"
     words = ("run", f"--rootfs={root}", "--name=c", *options, "--", *shell(script))
     with client(daemon, *words) as one:
@@ -113,7 +113,7 @@ def test_what_is_read_late_is_there(daemon: Daemon, shell_root: str) -> None:
 def test_a_signal_after_the_end(
     daemon: Daemon, shell_root: str, number: signal.Signals, options: tuple[str, ...]
 ) -> None:
-    """The signal reaches no process; what is still to be read is not lost by it."""
+    """The signal reaches no process, and the remaining output is not lost."""
     (daemon.root.parent / "shell" / "bin" / "head").symlink_to("busybox")
     options = ("--network=none", *options)
     with ended_unread(daemon, shell_root, *options, size=1_150_000, code=3) as one:
@@ -197,7 +197,7 @@ def test_logs(daemon: Daemon, shell_root: str) -> None:
 
 
 def test_logs_that_are_followed(daemon: Daemon, shell_root: str) -> None:
-    """From before the start to the end, the last half line too."""
+    """From before the start to the exit, including the last partial line."""
     daemon.create("c", rootfs=shell_root, command=shell(f"{COUNT}; sleep 0.3; printf half"))
     with client(daemon, "logs", "-f", "c") as one:
         daemon.verb("c", "start").ok()

@@ -16,7 +16,7 @@ MEGABYTES = 1 << 20
 
 
 def limits(daemon: Daemon, ref: str) -> dict[str, Any]:
-    """The limits that the running container has."""
+    """Return the limits of the running container."""
     usage: dict[str, Any] = daemon("GET", f"/v1/containers/{ref}/stats").ok()
     return {name: usage[name] for name in ("memory_limit", "pids_limit")}
 
@@ -103,7 +103,7 @@ def test_what_is_refused_changes_nothing(up: Daemon) -> None:
 
 
 def test_a_limit_that_the_kernel_refuses_changes_nothing(up: Daemon) -> None:
-    """The kernel refuses a CPU that the host lacks; the limit beside it is not set either."""
+    """The host lacks the CPU; the other limit is not set either."""
     before, now = up.get("up"), limits(up, "up")
     body = {"cpuset_cpus": "8000", "pids_limit": 44, "restart_policy": {"name": "always"}}
     up.verb("up", "update", body).failed(500, 'update container "up"')

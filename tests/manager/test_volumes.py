@@ -1,4 +1,4 @@
-"""Volumes: made by containers or ``ocictl volume``, filled, listed, and removed when unused."""
+"""Volumes: created by containers or ``ocictl volume``, filled, listed, removed when unused."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_hostile_tree_is_removed_and_its_links_are_not_followed(
 
 
 def test_a_volume_on_another_disk(daemon: Daemon, work: Path) -> None:
-    """An administrator's link is a volume; removing it leaves the files there."""
+    """An administrator's link is a volume; removing it keeps the files there."""
     target = work / "target"
     target.mkdir()
     (target / "file").touch()
@@ -197,13 +197,13 @@ def test_labels(daemon: Daemon) -> None:
 
 
 def spec(work: Path, *volumes: dict[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401
-    """A container of an image with ``/data`` that declares this a volume."""
+    """Return a request for a container of an image that declares ``/data`` as a volume."""
     image = busybox(work, "declaring", Volumes={"/data": {}})
     return {"image": image, "command": STAYS, "volumes": list(volumes), **more}
 
 
 def anonymous(daemon: Daemon) -> dict[str, list[str]]:
-    """The anonymous volumes, and the containers that use each."""
+    """Return the anonymous volumes, and the containers that use each."""
     return {one["name"]: one["containers"] for one in daemon("GET", "/v1/volumes").ok()}
 
 
@@ -316,7 +316,7 @@ def test_a_daemon_that_is_killed_during_a_creation(daemon: Daemon, work: Path, p
 
 
 def test_a_daemon_that_is_killed_during_a_removal(daemon: Daemon, work: Path) -> None:
-    """It knows which volumes the other containers use before it removes any."""
+    """The next one checks which volumes other containers use before it removes any."""
     daemon.create("c1", **spec(work, {"target": "/own"}))
     sharing = [{"container": "c1"}]
     for name in ("c2", "c3", "c4"):

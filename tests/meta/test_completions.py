@@ -62,7 +62,7 @@ ONE_OF = {
 
 @pytest.fixture(scope="module")
 def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files, and programs that list what there is, and others below another root."""
+    """The completion files, and stubs that list objects, with another set below another root."""
     made = tmp_path_factory.mktemp("share")
     command = [sys.executable, "tools/build_completions.py", str(made)]
     subprocess.run(command, check=True, cwd=project.ROOT)
@@ -105,7 +105,7 @@ PROMPT = "what? "
 
 
 class Zsh:
-    """An interactive zsh: types words, and reads what it lists."""
+    """An interactive zsh: types a command line, and reads the completions that it lists."""
 
     def __init__(self, share: Path) -> None:
         child, self.terminal = pty.fork()
@@ -127,9 +127,9 @@ class Zsh:
         os.write(self.terminal, text.encode())
 
     def until_marked(self) -> str:
-        """What is printed before the shell carries out a command typed now.
+        """Return the output before the shell executes a command that is typed now.
 
-        It then waits for the prompt: what is typed earlier, the terminal edits instead of zsh.
+        Waits for the prompt first: earlier input is edited by the terminal, not by zsh.
         """
         self.type("print mar''ked\n")
         text = ""
@@ -161,7 +161,7 @@ def answer(share: Path, *command: str) -> set[str]:
 
 @pytest.fixture(scope="module", params=["bash", "fish", "zsh"])
 def complete(request: pytest.FixtureRequest, share: Path) -> Iterator[Complete]:
-    """Takes the words of a line, the last one unfinished; returns what it may become."""
+    """Return the completions of a command line whose last word is unfinished."""
     if not shutil.which(request.param):
         pytest.skip(f"{request.param} is not installed")
     shell = Zsh(share) if request.param == "zsh" else {"bash": bash, "fish": fish}[request.param]
@@ -257,7 +257,7 @@ def test_words_of_another_program(complete: Complete) -> None:
 
 
 def test_value_behind_an_equals_sign(share: Path) -> None:
-    """Bash makes three words of it."""
+    """Bash splits it into three words."""
     assert bash(share, "ociruntime", "--log-format", "=", "j") == {"json"}
     assert bash(share, "ociruntime", "--log-format", "=", "") >= {"json", "text"}
     assert "db" in bash(share, "ociruntime", "--log-format", "=", "json", "state", "")

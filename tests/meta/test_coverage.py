@@ -36,7 +36,7 @@ def test_cases_of_the_page_exist() -> None:
 
 
 def test_tests_for_what_no_host_shows() -> None:
-    """They exist, and their clauses do."""
+    """The tests and their clauses exist."""
     for clause, apart in spec_coverage.tested_apart().items():
         assert clause in registry()
         assert apart.why

@@ -31,7 +31,7 @@ def package(requirement: str) -> str:
 
 
 def section(title: str) -> list[list[str]]:
-    """Rows of the table below a heading."""
+    """Return the rows of the table below a heading."""
     text = PAGE.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
     rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in row] for row in rows[2:]]

@@ -1,4 +1,4 @@
-"""packaging/engines: files for engines that no test can start here are those of their likes."""
+"""packaging/engines: files for engines that cannot run here match those of similar engines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def toml(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("release", "version"), [(1, 2), (2, 3)])
 def test_containerd(release: int, version: int) -> None:
-    """The same tables in another plugin."""
+    """The same tables for another plugin."""
     config = toml(f"containerd-{release}.toml")
     assert config["version"] == version
     assert list(config["plugins"]) == [PLUGINS[release]]
@@ -53,7 +53,7 @@ def test_runtime_class_names_the_handler() -> None:
 
 
 def test_they_are_what_setup_writes() -> None:
-    """The command of the runtime makes the same settings."""
+    """`ociruntime setup` writes the same settings."""
     entry = Entry(PLACE, default=True)
     assert tomllib.loads(podman_lines(entry))["engine"] == {
         **(engine := toml("podman.conf")["engine"]),
@@ -67,7 +67,7 @@ def test_they_are_what_setup_writes() -> None:
 
 
 def test_podman_and_docker() -> None:
-    """Their names of the runtime are the same."""
+    """Both use the same name for the runtime."""
     engine = toml("podman.conf")["engine"]
     assert engine["runtime"] == "ociruntime"
     assert PLACE in engine["runtimes"]["ociruntime"]

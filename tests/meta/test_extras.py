@@ -1,7 +1,6 @@
-"""An installation without extras: the package of an extra is imported where it serves.
+"""An installation without extras: the package of an extra is imported only where it is needed.
 
-An image that is in the store is run, and a local one imported, without the packages that only
-registries need.
+Stored images can be run, and local images imported, without the packages for registries.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Modules loaded by the commands of a container's lifecycle: independent of the machine.
 
-An engine waits for each of them, and imports are most of what they cost.  A module that
-turns up here is to be imported where it is needed, or to be argued for in this table.
+An engine waits for each of them, and imports take most of their time.  A new module must either be
+imported later or be justified in this table.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ COMPILED = {"_system_calls"}
 
 
 def loaded(arguments: list[str], log: Path) -> set[str]:
-    """Modules that a command imports beyond what an empty program does."""
+    """Return the modules that a command imports, besides those of an empty program."""
     command = [*INTERPRETER, "-X", "importtime", *arguments]
     with log.open("w") as file:
         subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, timeout=60)
@@ -130,7 +130,7 @@ def at_start(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 
 def without_packages(names: set[str]) -> set[str]:
-    """Return modules without the leading ``ociruntime.``; a package's file holds no code."""
+    """Return modules without the leading ``ociruntime.`` and without packages, which are empty."""
     parents = {name.rpartition(".")[0] for name in names}
     return {name.partition(".")[2] for name in names - parents - {"ociruntime"}}
 
@@ -144,7 +144,7 @@ class Command:
         self.at_start = at_start
 
     def __call__(self, *arguments: str) -> tuple[set[str], set[str]]:
-        """(modules of others, own modules without the leading ``ociruntime.``)."""
+        """Return (modules of others, own modules without the leading ``ociruntime.``)."""
         found = loaded(["-c", PROGRAM, "--root", str(self.root), *arguments], self.log)
         own = {name for name in found if name.partition(".")[0] == "ociruntime"}
         return found - own - self.at_start, without_packages(own)
@@ -214,7 +214,7 @@ def test_a_known_filter_is_not_compiled_again(
 
 
 class WithoutFields(ast.NodeTransformer):
-    """Removes annotations of classes, which are only strings at run time."""
+    """A transformer that removes annotations of classes, which are strings at run time."""
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         value = node.value or ast.Constant(None)
@@ -222,7 +222,7 @@ class WithoutFields(ast.NodeTransformer):
 
 
 def test_no_compiled_module_lacks_a_name(tmp_path: Path) -> None:
-    """The archive leaves out imports; one that code needs would be a NameError one day."""
+    """The archive removes imports; a missing one would cause a NameError."""
     for source in project.PACKAGE.rglob("*.py"):
         compiled = build_archive.ForRunning().visit(ast.parse(source.read_text(encoding="utf-8")))
         target = tmp_path / source.relative_to(project.ROOT)

@@ -90,7 +90,7 @@ MODULES = {
 
 
 class Import:
-    """``name``: the module or the member imported; ``typing``: only the type checker sees it."""
+    """An import: ``name`` is the module or member; ``typing``: only the type checker sees it."""
 
     def __init__(self, name: str, line: int, typing: bool) -> None:
         self.name = name
@@ -99,7 +99,7 @@ class Import:
 
     @property
     def module(self) -> str:
-        """The project's module that is meant: ``from a.b import c`` may mean ``a.b.c``."""
+        """Return the project's module: ``from a.b import c`` may mean ``a.b.c``."""
         return self.name if self.name in MODULES else self.name.rpartition(".")[0]
 
 
@@ -108,7 +108,7 @@ def is_type_checking(node: ast.AST) -> bool:
 
 
 def imports(node: ast.AST, typing: bool = False) -> Iterator[Import]:
-    """All below ``node``, also in functions; relative ones are refused by a lint rule."""
+    """Yield all imports below ``node``, also in functions; a lint rule refuses relative ones."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
             for alias in child.names:
@@ -151,12 +151,12 @@ def test_arrows_point_down() -> None:
 
 
 def test_rooms_stand_above_one_another() -> None:
-    """Packages that import each other, even through others, would be a cycle."""
+    """Packages that import each other, even indirectly, would be a cycle."""
     TopologicalSorter(ALLOWED).prepare()
 
 
 def test_values_know_no_layer() -> None:
-    """What passes between layers may not bring one of them along."""
+    """Types that are passed between layers must not import a layer."""
     for module in VALUES & MODULES.keys():
         for found in own_imports(module):
             allowed = layer(found.name) == "base" or found.module in VALUES or found.typing
@@ -164,7 +164,7 @@ def test_values_know_no_layer() -> None:
 
 
 def test_document_types_stay_out_of_the_run_time() -> None:
-    """The archive's compiler removes imports that only annotations use."""
+    """The archive's compiler removes imports used only by annotations."""
     for module, path in MODULES.items():
         compiled = ForRunning().visit(ast.parse(path.read_text(encoding="utf-8")))
         assert {found.module for found in imports(compiled)} & TYPES_ONLY == set(), module
@@ -192,7 +192,7 @@ def test_package_files_hold_no_logic() -> None:
 
 
 def test_the_package_itself_only_names_what_others_may_use() -> None:
-    """Every command loads it: the names are imported from api.py on first use."""
+    """Every command loads it: names are imported from api.py on first use."""
     tree = ast.parse((project.PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     assert [type(node) for node in tree.body if not isinstance(node, ast.Assign)] == [
         ast.Expr,

@@ -1,4 +1,4 @@
-"""The pages lead somewhere: a link to a file of the project names one that is there."""
+"""Links between pages: a link to a file of the project names an existing file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FOLDERS = {name[: at + 1] for name in FILES for at, sign in enumerate(name) if s
 
 
 def is_there(name: str, page: str) -> bool:
-    """Return whether the project has a file or folder of this name, seen from ``page``."""
+    """Return whether the project has a file or folder of this name, relative to ``page``."""
     if "/" not in name:  # a file next to it, or of the specification (config.md)
         return name in NAMES or name.endswith(".md")
     beside = page.rpartition("/")[0] + "/"

@@ -1,7 +1,7 @@
 """Formats, lint rules, types and C analysis; ``./dev check`` runs this file.
 
-Tools that every development environment has must be there; a distribution's package
-(clang, shellcheck) that is absent skips its test.
+Tools of every development environment must be installed; a missing package of the distribution
+(clang, shellcheck) skips its test.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def version(compiler: str) -> bytes:
 
 
 def analyze(path: Path, *command: str) -> None:
-    """Analyse a C file, unless it and all headers are as they were in the last clean run."""
+    """Analyse a C file, unless it and all headers are unchanged since the last clean run."""
     words = [*command, *C_FLAGS, *C_INCLUDES, project.name_of(path)]
     content = (repr(words).encode(), version(command[0]), headers(), path.read_bytes())
     digest = hashlib.sha256(b"\0".join(content)).hexdigest()

@@ -1,4 +1,4 @@
-"""The manual pages name every command and option, and are clean roff."""
+"""The manual pages contain every command and option, and are valid roff."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def plain(page: Path) -> str:
-    """The text without roff's escapes."""
+    """Return the text without roff's escapes."""
     return re.sub(r"\\f[BIR]", "", page.read_text()).replace("\\-", "-")
 
 

@@ -1,4 +1,4 @@
-"""packaging/: every file of the build is in one package, and all name the same version."""
+"""packaging/: every file of the build is in one package, and all have the same version."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_programs_with_their_pages_and_completions(package: str) -> None:
 
 
 def test_folders_of_the_package() -> None:
-    """The runtime's package has what the two others do not have."""
+    """The runtime's package contains everything that the two others do not."""
     rules = (DEBIAN / "rules").read_text()
     removed = re.search(r"dist-packages/ociruntime/, \\\n\s+(.*)\)", rules)
     assert removed is not None
@@ -70,7 +70,7 @@ def test_maintainer_scripts_let_the_tools_add_theirs(script: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(1500)
 def test_debian_packages(tmp_path: Path) -> None:
-    """All three are built, and lintian finds no error."""
+    """All three are built, and lintian finds no errors."""
     if not all(Path(f"/usr/bin/{name}").exists() for name in ("dh", "dh_python3", "lintian")):
         pytest.skip("debhelper, dh-python or lintian is not installed (./dev deb does it)")
     build = [str(PACKAGING / "build-deb"), str(tmp_path), "--build=full"]

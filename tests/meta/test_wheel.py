@@ -33,7 +33,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(source: Path, **settings: str) -> Path:
-    """Build a wheel with these variables in the environment."""
+    """Build a wheel with these environment variables."""
     place = f"dist-{len(settings)}"
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", place]
     env = {**os.environ, **settings}
@@ -45,13 +45,13 @@ def build(source: Path, **settings: str) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(source: Path) -> Path:
-    """The one for other machines."""
+    """The wheel for other machines."""
     return build(source, OCIRUNTIME_PORTABLE="1")
 
 
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with the wheel and what it depends on at run time."""
+    """A virtual environment with the wheel and its run-time dependencies."""
     place = tmp_path_factory.mktemp("environment")
     venv.create(place, with_pip=False)
     pip = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python")]
@@ -69,7 +69,7 @@ def library(environment: Path) -> Path:
 
 
 def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """With an empty environment, in /, without standard input: as an engine may do it."""
+    """Run a program with an empty environment, in /, without standard input, like an engine."""
     command = ["sh", "-c", 'exec "$0" "$@" <&-', str(program), *arguments]
     return subprocess.run(command, env={}, cwd="/", capture_output=True, text=True)
 
@@ -89,7 +89,7 @@ def test_version_with_nothing_around(environment: Path) -> None:
 
 
 def test_pods_with_nothing_around(environment: Path) -> None:
-    """Only what a command needs is imported: packages that are not there are no hindrance."""
+    """Only needed modules are imported: missing packages are no obstacle."""
     program = environment / "bin" / "ocipod"
     done = run(program, "version")
     assert (done.returncode, done.stderr) == (0, "")
@@ -98,7 +98,7 @@ def test_pods_with_nothing_around(environment: Path) -> None:
 
 
 def test_snapshots_without_the_manager_s_packages(environment: Path) -> None:
-    """They are made of the programs that can start."""
+    """Snapshots are made for the programs that can start."""
     program = str(environment / "bin" / "ociruntime")
     # Not root's, which the tests beside this one use.
     inside = [
@@ -144,7 +144,7 @@ def test_no_byte_code_is_written(environment: Path) -> None:
 
 
 def test_manual_pages_and_completions(environment: Path) -> None:
-    """Where man(1) and the shells look below a prefix; pipx links them from there."""
+    """They are where man(1) and shells look below a prefix; pipx links them."""
     share = environment / "share"
     pages = {
         f"{page}.1"
@@ -177,7 +177,7 @@ def test_contents(wheel: Path) -> None:
 
 
 def test_glibc_of_every_file(wheel: Path) -> None:
-    """Every symbol is as old as the name of the wheel says, and every library is in it."""
+    """Every symbol is as old as the wheel's tag promises, and every library is included."""
     files = {name: check_baseline.parse(data) for name, data in check_baseline.elf_files(wheel)}
     assert len(files) == 7 + len(PROGRAMS)
     assert max(elf.glibc for elf in files.values()) <= (2, 28)
@@ -202,7 +202,7 @@ def test_bundled_library_is_used(environment: Path) -> None:
 
 @pytest.mark.long  # a second build of everything
 def test_wheel_for_this_system(source: Path) -> None:
-    """Without the variable: the system's own library, and no promise to others."""
+    """Without the variable, it uses the system's own library, and its tag is local."""
     shutil.rmtree(source / "build")
     wheel = build(source)
     assert "-abi3-linux_" in wheel.name

@@ -1,4 +1,4 @@
-"""Pods in the background, and how their apps ended."""
+"""Pods in the background, and the exit of their apps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ending(ocipod: Ocipod, uuid: str) -> dict[str, Any]:
 
 
 def start(ocipod: Ocipod, work: Path, *scripts: str) -> str:
-    """The UUID of a pod with an app a script, called a, b and so on, in the background."""
+    """Run a pod in the background, with an app per script (a, b and so on); return its UUID."""
     words: list[str] = []
     for name, script in zip("abc", scripts, strict=False):
         words += ["---"] if words else []
@@ -33,6 +33,6 @@ def start(ocipod: Ocipod, work: Path, *scripts: str) -> str:
 
 
 def wait_until_up(ocipod: Ocipod, uuid: str, app: str) -> None:
-    """Until the app has written "up"."""
+    """Wait until the app has printed "up"."""
     log = ocipod.path(uuid) / "logs" / f"{app}.log"
     assert processes.until(lambda: b" up\n" in log.read_bytes(), 20)

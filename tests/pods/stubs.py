@@ -1,4 +1,4 @@
-"""Start stub pods (tests/support/stub_pod.py) in addition to those of ``ocipod``."""
+"""Start stub pods (tests/support/stub_pod.py) next to those of ``ocipod``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Process = subprocess.Popen[bytes]
 
 
 def start(ocipod: Ocipod, *args: str, fault: str = "") -> Process:
-    """The stub, with pipes; it ends with the test at the latest."""
+    """Start the stub, with pipes; it is killed after the test at the latest."""
     process = subprocess.Popen(
         [sys.executable, stub_pod.__file__, str(ocipod.directory), *args],
         env=ocipod.environment(fault, None),
@@ -25,13 +25,13 @@ def start(ocipod: Ocipod, *args: str, fault: str = "") -> Process:
 
 
 def started(ocipod: Ocipod, *args: str, fault: str = "") -> Process:
-    """A command of ``ocipod``, with pipes; for ``finish``."""
+    """Start a command of ``ocipod``, with pipes; ``finish`` waits for it."""
     pipe = subprocess.PIPE
     return ocipod.popen(*args, fault=fault, stdout=pipe, stderr=pipe)
 
 
 def finish(ocipod: Ocipod, process: Process) -> PodResult:
-    """Let it continue until it exits."""
+    """Let the process continue until it exits."""
     out, err = process.communicate(timeout=60)
     ocipod.started.remove(process)
     ocipod.look()
@@ -40,12 +40,12 @@ def finish(ocipod: Ocipod, process: Process) -> PodResult:
 
 
 def prepared(ocipod: Ocipod) -> str:
-    """UUID of a new prepared pod."""
+    """Return the UUID of a new prepared pod."""
     return finish(ocipod, start(ocipod, "prepare")).ok().out.strip()
 
 
 def running(ocipod: Ocipod, *args: str) -> tuple[str, Process]:
-    """UUID of a new pod that runs, and its monitor."""
+    """Return the UUID of a new running pod, and its monitor."""
     process = start(ocipod, *(args or ("run",)))
     assert process.stdout is not None
     uuid = process.stdout.readline().decode().strip()
@@ -55,17 +55,17 @@ def running(ocipod: Ocipod, *args: str) -> tuple[str, Process]:
 
 
 def exited(ocipod: Ocipod, code: int = 0) -> str:
-    """UUID of a new pod that has run."""
+    """Return the UUID of a new exited pod."""
     uuid, process = running(ocipod, "run", str(code))
     finish(ocipod, process).ok()
     return uuid
 
 
 def many_exited(ocipod: Ocipod, count: int) -> list[str]:
-    """UUIDs of so many new pods that have run, sorted."""
+    """Return the UUIDs of that many new exited pods, sorted."""
     return sorted(finish(ocipod, start(ocipod, "exited", str(count))).ok().out.split())
 
 
 def stopped(process: Process) -> bool:
-    """Return whether it has come to the point where it stops itself."""
+    """Return whether the process has reached the point where it stops itself."""
     return processes.until(lambda: processes.state(process.pid) == "T")

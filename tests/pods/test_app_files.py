@@ -1,4 +1,4 @@
-"""``app copy-out``, ``copy-in`` and ``diff``: files of programs that want to reach the host's."""
+"""``app copy-out``, ``copy-in`` and ``diff``: files of apps that try to reach the host's files."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_a_name_that_is_a_whiteout_in_layers(sandbox: Sandbox, copies: Copies) -
 def test_files_that_change_into_links_meanwhile(
     sandbox: Sandbox, copies: Copies, outside: Path, rounds: int
 ) -> None:
-    """The app exchanges a directory and a link to the host's for it as fast as it can."""
+    """The app exchanges a directory with a link to the host's as fast as it can."""
     script = f"mkdir /a /b; echo own >/a/file; ln -s {outside} /l; ln -s /a /link; "
     script += "while :; do mv /a /b/a; mv /l /a; mv /a /l; mv /b/a /a; done"
     sandbox.start("web", script)
@@ -218,7 +218,7 @@ def test_a_file_never_replaces_a_directory(sandbox: Sandbox, copies: Copies) -> 
 
 
 def test_special_files_and_devices(sandbox: Sandbox, copies: Copies) -> None:
-    """Opening a FIFO would wait for ever; reading a device could do anything."""
+    """Opening a FIFO would block forever; reading a device could have any effect."""
     sandbox.start("web", "mkfifo /fifo", STAYS)
     shell(sandbox, "until [ -p /fifo ]; do sleep 0.1; done")
     assert copies.facts("/fifo")["kind"] == "special"
@@ -252,7 +252,7 @@ def test_diff(sandbox: Sandbox) -> None:
 
 
 def test_changes_too_deep_to_list(sandbox: Sandbox, work: Path) -> None:
-    """Their names would be longer in all than memory."""
+    """Their names would not fit into memory."""
     (work / "config").mkdir()
     (work / "config/limits.json").write_text('{"depth": 50}')
     deep = "/".join(["d"] * 60)
@@ -266,7 +266,7 @@ def test_changes_too_deep_to_list(sandbox: Sandbox, work: Path) -> None:
 
 @pytest.mark.parametrize("command", ["copy-out", "copy-in"])
 def test_a_copy_ends_with_the_run(sandbox: Sandbox, copies: Copies, command: str) -> None:
-    """Its client neither reads nor writes: the next start must not mount the files twice."""
+    """The client neither reads nor writes: the next start must not mount the files twice."""
     sandbox.start("web", "dd if=/dev/zero of=/big bs=1M count=4; touch /done", STAYS)
     shell(sandbox, "until [ -e /done ]; do sleep 0.1; done")
     path = "/big" if command == "copy-out" else "/tmp"
@@ -365,7 +365,7 @@ def packed_file(name: str) -> bytes:
 def test_mount_points_that_became_links(
     sandbox: Sandbox, copies: Copies, work: Path, outside: Path
 ) -> None:
-    """Nothing is mounted or made outside of the app's root."""
+    """Nothing is mounted or created outside the app's root."""
     source = directory(work, "source", "a")
     options = [volume(f"v{at}", source, f"/v{at}") for at in range(4)]
     sandbox.start("web", STAYS, options=options)
@@ -398,7 +398,7 @@ def test_volumes_whose_source_is_gone(sandbox: Sandbox, copies: Copies, work: Pa
 def test_a_mount_point_in_a_volume_that_another_app_changes(
     sandbox: Sandbox, copies: Copies, work: Path, outside: Path
 ) -> None:
-    """It exchanges the directory for a link to the host's as fast as it can."""
+    """The other app exchanges it with a link to the host's directory."""
     shared, inner = directory(work, "shared"), directory(work, "inner", "file")
     (shared / "in").mkdir()
     options = (volume("s", shared, "/s"), volume("i", inner, "/s/in", readOnly="true"))

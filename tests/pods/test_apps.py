@@ -49,7 +49,7 @@ def test_the_life_of_an_app(ocipod: Ocipod, sandbox: Sandbox) -> None:
 
 
 def test_a_failing_app_leaves_the_others_alone(ocipod: Ocipod, sandbox: Sandbox) -> None:
-    """Also if both are of one image: each has files of its own."""
+    """Also if both use one image: each has its own files."""
     sandbox.start("a", "echo mine >/file", "exit 12")
     sandbox.start("b", "echo mine >/file", "sleep 60")
     sandbox.wait("a", "exited")
@@ -206,7 +206,7 @@ def test_the_monitor_does_not_grow(ocipod: Ocipod, sandbox: Sandbox) -> None:
 
 
 def test_attached_before_the_start(ocipod: Ocipod, sandbox: Sandbox) -> None:
-    """Nothing of what it writes is missed, nothing that was put in before is lost."""
+    """No output is missed, and no earlier input is lost."""
     ocipod(
         *("app", "add", sandbox.uuid, sandbox.image, "--name=a", "--stdin=stream"),
         *shell("echo first", "read -r line", "echo got $line", "exit 7"),
@@ -235,14 +235,14 @@ def has_more_sockets(ocipod: Ocipod, uuid: str, before: int) -> bool:
 
 
 def sockets(ocipod: Ocipod, uuid: str) -> int:
-    """How many the pod's monitor has open."""
+    """Return the number of sockets that the pod's monitor has open."""
     open_ones = Path(f"/proc/{ocipod.monitor(uuid)['pid']}/fd")
     links = [os.readlink(link) for link in list(open_ones.iterdir())]
     return sum(link.startswith("socket:") for link in links)
 
 
 def volumes(ocipod: Ocipod, uuid: str) -> dict[str, list[str]]:
-    """The pod's empty volumes, and what is in them."""
+    """Return the pod's empty volumes, and their content."""
     return {
         each.name: sorted(os.listdir(each)) for each in (ocipod.path(uuid) / "volumes").iterdir()
     }

@@ -1,4 +1,4 @@
-"""The streams and terminals of running apps, used from outside and from the foreground."""
+"""The streams and terminals of running apps, used by other processes and in the foreground."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ECHO = "while read -r line; do echo got $line; [ $line = end ] && exit 7; done; 
 
 
 def start(ocipod: Ocipod, work: Path, *options: str, script: str = ECHO) -> str:
-    """The UUID of a pod with an app ``a`` whose streams are as ``options`` say."""
+    """Return the UUID of a pod with an app ``a`` whose streams are set by ``options``."""
     words = ("run", "--detach", "--net=none", busybox(work), "--name=a", *options)
     return ocipod(*words, *shell(script)).ok().out.strip()
 

@@ -8,7 +8,7 @@ from tests.support.ocipod import PROGRAM, REPOSITORY, Ocipod
 
 
 def test_demo(ocipod: Ocipod) -> None:
-    """In a directory of its own; the fixture looks at mounts and processes afterwards."""
+    """It runs in a separate directory; the fixture checks mounts and processes afterwards."""
     command = ["sh", "tools/demo_pods.sh", str(PROGRAM.parent)]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

@@ -43,7 +43,7 @@ PRIVATE = ("private users", "private and squashed")
 
 
 def attributes(shift: int) -> dict[str, bytes]:
-    """Extended attributes in which ids are so much higher."""
+    """Return extended attributes with ids shifted by this number."""
     allowed = struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0)
     if shift:
         allowed = struct.pack("<6I", 0x03000001, 1 << 13, 0, 0, 0, shift)
@@ -58,7 +58,7 @@ def attributes(shift: int) -> dict[str, bytes]:
 
 
 def add_attributes(file: Path) -> int:
-    """Add attributes like an app with the right programs; return where its ids begin."""
+    """Add attributes like an app with the right programs; return the shift of its ids."""
     shift = file.stat().st_uid - 5
     for name, value in attributes(shift).items():
         os.setxattr(file, name, value)
@@ -134,7 +134,7 @@ def test_a_deep_tree(ocipod: Ocipod, work: Path) -> None:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("squash", [[], ["--squash"]])
 def test_a_sparse_file(ocipod: Ocipod, work: Path, squash: list[str]) -> None:
-    """Its hole would be written as zeros for hours, while nobody can remove the pod."""
+    """Its hole would be written as zeros for hours, and block the pod's removal."""
     ocipod("run", "--net=none", busybox(work), "--name=a", *shell("truncate -s 4096G file")).ok()
     (uuid,) = ocipod.pods()
     target = work / "new.tar"
@@ -153,7 +153,7 @@ def test_paths_that_no_reader_takes(ocipod: Ocipod, work: Path, squash: list[str
 
 
 def layer_names(path: Path) -> list[str]:
-    """What is in the last layer of an image's archive."""
+    """Return the names in the last layer of an image's archive."""
     with tarfile.open(path) as archive:
 
         def blob(digest: str) -> IO[bytes]:
@@ -170,7 +170,7 @@ def layer_names(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("squash", [[], ["--squash"]])
 def test_a_pod_stays_until_it_is_exported(ocipod: Ocipod, work: Path, squash: list[str]) -> None:
-    """Neither gc nor rm touches it meanwhile."""
+    """Neither gc nor rm removes it during the export."""
     ocipod("run", "--net=none", busybox(work), "--name=a", *shell("echo x >/new")).ok()
     (uuid,) = ocipod.pods()
     target = work / "new.tar"

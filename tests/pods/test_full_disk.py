@@ -18,7 +18,7 @@ MS_REMOUNT = 32
 
 
 class Disk:
-    """A small file system at ``path``."""
+    """A small filesystem at ``path``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -26,7 +26,7 @@ class Disk:
         isolation.mount("none", str(path), "tmpfs", data="size=64m,mode=755")
 
     def used(self) -> int:
-        """Files and directories on it."""
+        """Return the files and directories on the disk."""
         numbers = os.statvfs(self.path)
         return numbers.f_files - numbers.f_ffree
 
@@ -35,7 +35,7 @@ class Disk:
         isolation.mount("none", str(self.path), "tmpfs", MS_REMOUNT, data)
 
     def fill(self) -> None:
-        """Files can be created, but not written."""
+        """Fill the disk: files can be created, but not written."""
         with (self.path / "large").open("wb", buffering=0) as file, suppress(OSError):
             while file.write(bytes(1 << 16)):
                 pass
@@ -43,7 +43,7 @@ class Disk:
 
 @pytest.fixture
 def disk(ocipod: Ocipod) -> Iterator[Disk]:
-    """What ``ocipod`` has for its pods and images."""
+    """The filesystem of the pods and images of ``ocipod``."""
     yield Disk(ocipod.directory)
     ocipod.finish()
     isolation.unmount(str(ocipod.directory))
@@ -78,7 +78,7 @@ def test_a_pod_without_room_for_all_its_files(
 
 
 def test_the_end_of_a_pod_without_room(ocipod: Ocipod, work: Path, disk: Disk) -> None:
-    """Nothing about it can be written, and it still stops as requested."""
+    """No record of it can be written, and it still stops as requested."""
     words = ("run", "--detach", "--net=none", busybox(work), "--name=a", *shell("exec sleep 60"))
     uuid = ocipod(*words).ok().out.strip()
     disk.fill()

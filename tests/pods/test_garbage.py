@@ -71,7 +71,7 @@ def test_mark_only_expires_nothing(ocipod: Ocipod) -> None:
 
 @pytest.mark.parametrize("round", [1, 2])
 def test_many_collectors_at_once(ocipod: Ocipod, round: int) -> None:
-    """Exactly one of them reports each pod's collection, and none fails because of another."""
+    """Exactly one reports the collection of each pod, and none fails because of another."""
     uuids = stubs.many_exited(ocipod, 30)
     assert ocipod.pods("run") == uuids
     collected = []
@@ -171,7 +171,7 @@ def test_one_of_many_runs_it(ocipod: Ocipod) -> None:
 
 
 def test_a_pod_that_is_to_be_kept(ocipod: Ocipod) -> None:
-    """Running or not, and after a kill as well; until it is removed by name."""
+    """It is kept while running and after a kill, until it is removed by name."""
     uuid = ocipod("app", "sandbox", "--detach", "--keep", "--net=none").ok().out.strip()
     other = ocipod("app", "sandbox", "--detach", "--net=none").ok().out.strip()
     ocipod(*NOW).ok()

@@ -31,7 +31,7 @@ def _snapshots(ocipod: Ocipod) -> None:
 
 
 class Idle:
-    """A pod with an app ``a``, which does what it reads from the fifo ``/v/go``."""
+    """A pod with an app ``a``, which executes commands that it reads from the FIFO ``/v/go``."""
 
     def __init__(
         self, ocipod: Ocipod, work: Path, *options: str, script: str = "", fault: str = ""
@@ -54,7 +54,7 @@ class Idle:
         return is_asleep(self.pid)
 
     def wait(self) -> None:
-        """Wait until it hibernates, or stops at the fault that was set."""
+        """Wait until the monitor hibernates, or stops at the injected fault."""
 
         def there() -> bool:
             return self.is_asleep() or processes.state(self.pid) == "T"
@@ -62,7 +62,7 @@ class Idle:
         assert processes.until(there, 20), processes.describe(self.pid)
 
     def do(self, command: str) -> None:
-        """Has the app do it, which may take a moment."""
+        """Let the app execute a command; wait for its effect."""
         self.fifo.write_text(f"{command}\n")
 
     def log(self) -> list[tuple[str, ...]]:
@@ -74,14 +74,14 @@ class Idle:
         return value
 
     def end(self) -> dict[str, Any]:
-        """How the pod has ended."""
+        """Wait for the pod's exit; return its status."""
         self.ocipod.wait_for(self.uuid, "exited")
         value: dict[str, Any] = json.loads((self.ocipod.path(self.uuid) / "exit").read_text())
         return value
 
 
 def is_asleep(pid: int) -> bool:
-    """Return whether it is that program, which has made what it waits at."""
+    """Return whether the monitor is the stub, and waits for events."""
     if not os.readlink(f"/proc/{pid}/exe").endswith("/_hibernation"):
         return False
     try:
@@ -95,7 +95,7 @@ def lock_holders(pid: int) -> list[int]:
 
 
 def descriptors(pid: int) -> list[str]:
-    """What they lead to; their numbers may be others each time."""
+    """Return the targets of the monitor's descriptors; their numbers may differ."""
     place = f"/proc/{pid}/fd"
     return sorted(os.readlink(f"{place}/{name}") for name in os.listdir(place))
 
@@ -117,7 +117,7 @@ def test_what_it_is(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_output(ocipod: Ocipod, work: Path) -> None:
-    """Each piece wakes it; of a line too, whose rest comes later."""
+    """Each piece wakes it, even a part of a line."""
     pod = Idle(ocipod, work)
     before = descriptors(pod.pid)
     expected: list[tuple[str, ...]] = []
@@ -263,7 +263,7 @@ def test_the_foreground(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_events_at_the_moment_of_going_to_sleep(ocipod: Ocipod, work: Path) -> None:
-    """Signals are blocked and the decision is made: whatever comes now is found afterwards."""
+    """Signals are blocked when it decides: later events are found afterwards."""
     number = "i=$((i+1)); echo $i"
     script = f"i=0; while [ $i -lt 120 ]; do {number}; sleep 0.02; done; read x </v/go; exit 4"
     fault = "monitor.before-sleep:sleep=30,monitor.after-sleep:sleep=30"
@@ -298,7 +298,7 @@ def test_a_signal_at_the_moment_of_going_to_sleep(ocipod: Ocipod, work: Path) ->
 
 @pytest.mark.parametrize("point", ["asleep", "before-sleep", "after-sleep"])
 def test_its_sudden_end(ocipod: Ocipod, work: Path, point: str) -> None:
-    """The lock is not free while a process of the pod lives."""
+    """The lock is not released while a process of the pod is alive."""
     fault = "" if point == "asleep" else f"monitor.{point}:stop"
     pod = Idle(ocipod, work, script="setsid sleep 100 & exec sleep 100", fault=fault)
     namespace = pid_namespace(int(ocipod.monitor(pod.uuid)["init_pid"]))
@@ -329,7 +329,7 @@ def test_another_lock_holder(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_it_does_not_sleep_when_the_pod_ends(ocipod: Ocipod, work: Path) -> None:
-    """However long the last processes take: it has already released its resources."""
+    """However long the last processes take: the resources are already released."""
     pod = Idle(ocipod, work)
     first = int(ocipod.monitor(pod.uuid)["init_pid"])
     (lock_holder,) = lock_holders(pod.pid)
@@ -342,7 +342,7 @@ def test_it_does_not_sleep_when_the_pod_ends(ocipod: Ocipod, work: Path) -> None
 
 
 def test_it_cannot_go_on(ocipod: Ocipod, work: Path) -> None:
-    """Then the pod ends with it, and nothing of it is left."""
+    """The pod exits with it, and nothing is left behind."""
     pod = Idle(ocipod, work)
     path = ocipod.path(pod.uuid)
     (path / "runtime-config").rename(path / "kept")
@@ -360,7 +360,7 @@ def test_it_cannot_go_on(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_a_sandbox_that_ends_with_its_app(ocipod: Ocipod, work: Path) -> None:
-    """It is run again afterwards, and hibernates again."""
+    """Its next run hibernates again."""
     image = busybox(work)
     ocipod("fetch", image).ok()
     words = ("app", "sandbox", "--detach", "--net=none", "--on-exit=halt")

@@ -1,4 +1,4 @@
-"""Images and their trees while pods are made of them."""
+"""Garbage collection of images and trees while pods are created from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def trees(ocipod: Ocipod) -> list[str]:
 
 
 def test_the_tree_of_a_pod_that_is_prepared_stays(ocipod: Ocipod, image: str) -> None:
-    """Between its making and the pod's word that it has it, and for as long as there is the pod."""
+    """From its creation to the pod's reference to it, and as long as the pod exists."""
     prepare = ocipod.popen(
         "prepare", image, "--exec=/bin/true", fault="prepare.after-render:stop",
         stdout=subprocess.PIPE,

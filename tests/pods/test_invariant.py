@@ -1,4 +1,4 @@
-"""A pod's lock is never free while a process of the pod lives, whichever process is killed."""
+"""A pod's lock is never free while a process of the pod is alive, whichever process is killed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECONDS = 20
 
 
 class Watched:
-    """A pod that was just started, and its processes."""
+    """A pod that has just started, and its processes."""
 
     def __init__(self, ocipod: Ocipod, image: str, *options: str) -> None:
         before = set(ocipod.pods("run"))
@@ -61,7 +61,7 @@ class Watched:
         self.namespace = pid_namespace(self.find("init"))
 
     def find(self, name: str) -> int:
-        """The process called so; 0 if there is none (yet)."""
+        """Return the pid of the process with this name; 0 if it does not exist (yet)."""
         everybody = children(self.process.pid)
         for pid in everybody:
             words = command_line(pid)
@@ -109,9 +109,10 @@ class Watched:
             os.kill(self.process.pid, signal.SIGKILL)  # the runtime was quicker than we
 
     def watch_the_lock(self, reaps: bool) -> None:
-        """Wait until it is free: then no process is left.
+        """Wait until the lock is free: then no process may be left.
 
-        With ``reaps`` we are to the pod's orphans what the host's process 1 is, else a bad one.
+        With ``reaps``, this process reaps the pod's orphans like the host's init; otherwise it does
+        not.
         """
         deadline = time.monotonic() + SECONDS
         while not is_free(self.path):

@@ -18,7 +18,7 @@ USUAL = "00000000a80425fb"
 
 
 def test_who_wins_about_a_variable(ocipod: Ocipod, work: Path) -> None:
-    """The caller, the image, --set-env-file, --set-env, --environment: each beats those before."""
+    """Precedence: caller, image, --set-env-file, --set-env, --environment, the last wins."""
     image = busybox(work, Env=["V1=image", "V2=image", "V3=image", "V4=image", "PATH=/bin"])
     file = work / "env"
     file.write_text("# five levels\n\n; one key each\nV2=file\nV3=file\nV4=file\n")
@@ -74,7 +74,7 @@ def test_users(ocipod: Ocipod, work: Path, words: tuple[str, ...], who: str) -> 
 
 
 def test_a_volume_of_the_host(ocipod: Ocipod, work: Path) -> None:
-    """Below a link of the image, read-only as the volume says."""
+    """Below a link of the image, and read-only if requested."""
     shared = work / "shared, with: odd=name"
     shared.mkdir()
     (shared / "file").write_text("of the host\n")
@@ -109,7 +109,7 @@ def test_an_empty_volume_is_shared_and_goes(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_volumes_of_an_image(ocipod: Ocipod, work: Path) -> None:
-    """They begin with what the image has there, and are the app's own."""
+    """Their initial content is the image's, and each app has its own."""
     image = busybox(work, Volumes={"/data": {}})
     check = shell(
         "stat -c '%a %u %g' /data", "cat /data/seed", "echo more > /data/more", "ls /data"
@@ -123,7 +123,7 @@ def test_volumes_of_an_image(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_two_apps_of_one_image(ocipod: Ocipod, work: Path) -> None:
-    """Each has its own files, and neither sees the other's changes; the tree stays as it was."""
+    """Each has its own files, and neither sees the other's changes; the tree is unchanged."""
     image = busybox(work)
     done = ocipod(
         *("run", "--net=none", image, "--name=a", *shell("echo a > /etc/mine", "sleep 0.3")),
@@ -266,7 +266,7 @@ def test_names_and_addresses(ocipod: Ocipod, work: Path) -> None:
 
 @pytest.mark.parametrize("network", ["none", "host"])
 def test_names_as_on_the_host(ocipod: Ocipod, work: Path, network: str) -> None:
-    """Without options names are resolved as on the host, except by servers on its loopback."""
+    """Without options, names are resolved as on the host, except by servers on its loopback."""
     settings = work / "resolv.conf"
     settings.write_text("nameserver 127.0.0.53\nnameserver 192.0.2.53\nsearch lan\n")
     isolation.mount(str(settings), "/etc/resolv.conf", "", isolation.MS_BIND)
@@ -321,7 +321,7 @@ def test_kernel_parameters_of_the_host(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_devices_and_users(ocipod: Ocipod, work: Path) -> None:
-    """A device for a pod with its own users; such an app cannot be privileged."""
+    """A device in a pod with a user namespace; such an app cannot be privileged."""
     words = ("run", "--net=none", "--private-users", busybox(work))
     script = shell("head -c1 /dev/mine/full | wc -c", ": >/dev/mine/full && echo written")
     done = ocipod(*words, "--device=/dev/full:/dev/mine/full", *script).ok()

@@ -37,7 +37,7 @@ pytestmark = [
 
 @pytest.fixture
 def host(namespaces: Callable[[], NetworkNamespace], work: Path) -> Iterator[NetworkHost]:
-    """In which the test runs: no other pods have networks there."""
+    """The network namespace of the test: no other pods have networks there."""
     one = NetworkHost(namespaces, work)
     one.state = work / "data" / "net"
     with one.namespace.entered():
@@ -46,7 +46,7 @@ def host(namespaces: Callable[[], NetworkNamespace], work: Path) -> Iterator[Net
 
 @pytest.fixture
 def vm(ocipod: Ocipod) -> Ocipod:
-    """Its machines have the kernel of the tests."""
+    """``ocipod`` with the kernel of the tests for its machines."""
     ocipod.options = (*ocipod.options, f"--local-config={CONFIG}")
     return ocipod
 
@@ -62,7 +62,7 @@ def codes(vm: Ocipod, uuid: str) -> dict[str, int]:
 
 
 def test_two_apps(vm: Ocipod, work: Path) -> None:
-    """What they see and say; a stop gives them their signals, and the machine ends with them."""
+    """Their output; a stop sends their stop signals, and the machine exits with them."""
     image = busybox(work)
     shared = work / "shared"
     shared.mkdir()
@@ -106,7 +106,7 @@ def test_two_apps(vm: Ocipod, work: Path) -> None:
 
 
 def test_network(host: NetworkHost, vm: Ocipod, work: Path) -> None:
-    """An app answers on the pod's address, and all is gone with the machine."""
+    """An app answers on the pod's address, and nothing is left after the machine's exit."""
     web = ("--name=web", "--exec=/bin/busybox", "--", "httpd", "-f", "-p", "80", "-h", "/data")
     done = vm("run", "--detach", "--flavor=kvm", "--net=default", busybox(work), *web).ok()
     uuid = done.out.strip()
@@ -137,7 +137,7 @@ def test_no_program(vm: Ocipod, work: Path) -> None:
 
 
 def machines(uuid: str) -> list[str]:
-    """Command lines of this pod's qemu."""
+    """Return the command lines of this pod's qemu."""
     wanted = f"ocipod-{uuid}\0".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -151,7 +151,7 @@ def machines(uuid: str) -> list[str]:
 
 
 def test_qemu_is_confined(vm: Ocipod, work: Path) -> None:
-    """A guest that takes qemu over finds neither the host's files nor its privileges."""
+    """A guest that takes over qemu gets neither the host's files nor privileges."""
     vm.popen("run", *FLAVOUR, busybox(work), *shell("echo up; sleep 100"))
     assert processes.until(lambda: any(vm.pods()), 60)
     (uuid,) = vm.pods()
@@ -181,7 +181,7 @@ def test_qemu_is_confined(vm: Ocipod, work: Path) -> None:
 
 
 def qemu_of(uuid: str) -> int:
-    """The pid of this pod's qemu."""
+    """Return the pid of this pod's qemu."""
     (pid,) = [
         int(path.parent.name)
         for path in Path("/proc").glob("[0-9]*/cmdline")
@@ -191,7 +191,7 @@ def qemu_of(uuid: str) -> int:
 
 
 def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
-    """The lock is not free before the machine has ended."""
+    """The lock is not released before the machine has exited."""
     process = vm.popen("run", *FLAVOUR, busybox(work), *shell("sleep 100"))
     assert processes.until(lambda: any(machines(uuid) for uuid in vm.pods()), 60)
     (uuid,) = vm.pods()
@@ -230,7 +230,7 @@ def test_pods_that_change_are_none(vm: Ocipod) -> None:
 
 
 def test_the_terminal_of_the_foreground(vm: Ocipod, work: Path) -> None:
-    """Refused before anything is made; input that is no terminal is an app's."""
+    """It is refused before anything is created; other input is passed to an app."""
     words = ("run", *FLAVOUR, "--interactive", busybox(work), *shell("cat; exit 4"))
     command = PtyCommand(vm.command(*words))
     try:

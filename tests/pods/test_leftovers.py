@@ -94,7 +94,7 @@ def test_processes_in_its_cgroups(ocipod: Ocipod) -> None:
 
 
 def _make(place: Path) -> bool:
-    """False where a cgroup of v1 takes no process before it is set up (cpuset)."""
+    """Create a cgroup; return False if it accepts no process before it is configured (cpuset)."""
     place.mkdir(parents=True)
     return not (place / "cpuset.cpus").exists()
 
@@ -150,7 +150,7 @@ def test_a_runtime_that_is_not_there_any_more(ocipod: Ocipod) -> None:
 
 
 def test_a_create_that_was_killed(ocipod: Ocipod) -> None:
-    """By the runtime that its directory of states is named by, whatever the pod remembers."""
+    """It is cleaned up by the runtime that its state directory names."""
     uuid = stubs.exited(ocipod)
     (STATE_ROOT / "ociruntime" / f".creating-{uuid}-stub").mkdir(parents=True)
     (ocipod.path(uuid) / "runtime-config").write_text("{")

@@ -1,4 +1,4 @@
-"""The life of real pods, from being prepared to being thrown away."""
+"""The lifecycle of real pods, from ``prepare`` to their removal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def seen_state(ocipod: Ocipod, uuid: str) -> str:
 
 
 class Watch:
-    """The pod's states as an observer sees them every few milliseconds, each change once."""
+    """The pod's states, observed every few milliseconds; each change is listed once."""
 
     def __init__(self, ocipod: Ocipod, uuid: str) -> None:
         self._ocipod = ocipod
@@ -40,7 +40,7 @@ class Watch:
         self.states = [seen_state(ocipod, uuid)]
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Looks at least once more; fails when it takes too long."""
+        """Wait until the condition holds, checking at least once more; fail on timeout."""
         deadline = time.monotonic() + 60
         while True:
             state = seen_state(self._ocipod, self._uuid)

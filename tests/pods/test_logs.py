@@ -14,7 +14,7 @@ ENTRY = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP
 
 
 def run(ocipod: Ocipod, image: str, *lines: str) -> str:
-    """The UUID of a pod whose app ``a`` has ended."""
+    """Return the UUID of a pod whose app ``a`` has exited."""
     ocipod("run", "--net=none", image, "--name=a", *shell(*lines)).ok()
     return ocipod.pods("run")[-1]
 

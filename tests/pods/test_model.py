@@ -1,7 +1,7 @@
-"""Any sequence of commands, some side by side, some killed or stopped in the middle.
+"""Any sequence of commands, some concurrent, some killed or stopped in the middle.
 
-After each step every pod is in a state that the commands of the step allow, and none is lost:
-whatever no command has removed still exists, once, with its content.
+After each step, every pod is in a state that the commands of the step allow, and none is lost: a
+pod that no command has removed still exists, once, with its content.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NUMBERS = st.integers(0, 11)
 
 
 class Collection:
-    """What ``gc`` with these options does to a pod."""
+    """The effect of ``gc`` with these options on a pod."""
 
     def __init__(self, grace: float, expiry: float, mark_only: bool, fault: str) -> None:
         self.grace, self.expiry, self.mark_only, self.fault = grace, expiry, mark_only, fault
@@ -50,7 +50,7 @@ class Collection:
         return pod_processes.collect(directory, self.grace, self.expiry, self.mark_only, self.fault)
 
     def steps(self, state: str) -> list[str]:
-        """The states that a pod goes through, the last one is where it stays."""
+        """Return the states that a pod goes through; it stays in the last one."""
         marks = state in MARKS
         if state == "embryo":
             marks = self.grace == 0
@@ -63,7 +63,7 @@ class Collection:
 
 
 class Removal:
-    """What ``rm`` does to the pod that it names."""
+    """The effect of ``rm`` on the pod that it names."""
 
     def __init__(self, uuid: str, fault: str) -> None:
         self.uuid, self.fault = uuid, fault
@@ -79,8 +79,11 @@ class Removal:
 
 
 class Pods(RuleBasedStateMachine):
-    """``states``: what each pod that was ever made is; ``runners``: monitors of those that
-    run; ``orderly``: those whose app's code was written."""
+    """The expected pods.
+
+    ``states``: the state of each pod; ``runners``: monitors of running pods; ``orderly``: pods
+    whose app's exit code was written.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -175,7 +178,7 @@ class Pods(RuleBasedStateMachine):
         self.judge(discards, runs)
 
     def settle(self, commands: list[Command], starts: dict[Command, str]) -> dict[str, Command]:
-        """Lets all come to an end but the pods that run now, which are returned."""
+        """Let everything exit except the running pods, which are returned."""
         pod_processes.let_all_end([*commands, *starts], keep=lambda one: one in starts)
         runs: dict[str, Command] = {}
         for command, uuid in starts.items():
@@ -229,7 +232,7 @@ class Pods(RuleBasedStateMachine):
         return {pod.uuid: pod.state for pod in pods}
 
     def choose(self, number: int) -> str:
-        """Rather one that is still there."""
+        """Return a pod, preferably one that still exists."""
         there = [uuid for uuid, state in self.states.items() if state != GONE] or list(self.states)
         return there[number % len(there)]
 
@@ -250,7 +253,10 @@ def names(one: Collection | Removal, uuid: str) -> bool:
 
 
 def closure(state: str, discards: Iterable[Collection | Removal]) -> set[str]:
-    """Where a pod may be after these, in any order, each of which may have passed it over."""
+    """Return the possible states of a pod after these commands.
+
+    They may have run in any order, and each of them may have skipped the pod.
+    """
     discards = list(discards)
     found, pending = {state}, [state]
     while pending:

@@ -92,7 +92,7 @@ def test_signals_to_the_foreground(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_interrupted_at_the_terminal(ocipod: Ocipod, work: Path) -> None:
-    """Whenever it comes: what is typed reaches the monitor alone."""
+    """^C at any moment reaches only the monitor."""
     for script in ("echo ready; exec sleep 60", "exec sleep 60"):
         words = ("run", "--net=none", busybox(work), "--name=a", *shell(script))
         before = set(ocipod.pods("run"))

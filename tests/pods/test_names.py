@@ -1,6 +1,6 @@
-"""Pods that find each other by name, whatever becomes of their monitors and of their hosts files.
+"""Pods that find each other by name, whatever happens to their monitors and hosts files.
 
-Each test has a host of its own: a network namespace in which everything that it starts runs.
+Each test has a separate host: a network namespace in which all its processes run.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Pods:
         return done.ok().out.strip()
 
     def hosts(self, uuid: str) -> list[str]:
-        """The lines of the pod's file that begin with an address of the network."""
+        """Return the lines of the pod's file that begin with an address of the network."""
         text = (self.ocipod.path(uuid) / "hosts").read_text()
         return [line for line in text.splitlines() if line.startswith("10.7.")]
 
@@ -74,7 +74,7 @@ def pods(ocipod: Ocipod, work: Path, image: str) -> Pods:
 
 
 def test_names_of_a_pod(pods: Pods, host: NetworkHost) -> None:
-    """Its apps and its hostname give a pod its names; --net-name replaces those of the apps."""
+    """A pod has the names of its apps and its hostname; --net-name replaces the apps' names."""
     one = pods.start("a")
     other = pods.start("b", "--net-name=db,sql")
     lines = ["10.7.0.2\ta-app a", "10.7.0.3\tdb sql b"]
@@ -118,7 +118,7 @@ def test_a_killed_monitor_and_rm(pods: Pods, host: NetworkHost) -> None:
 
 @pytest.mark.parametrize("point", ["names.after-table", "names.before-table"])
 def test_killed_halfway(pods: Pods, host: NetworkHost, point: str) -> None:
-    """While it joins, or while it leaves: `rm` completes what is left."""
+    """While it joins or leaves: `rm` completes the cleanup."""
     one = pods.start("a")
     command = ("run", "--net=lan", "--hostname=b", pods.image, "--exec=/bin/true")
     pods.ocipod(pods.local, *command, fault=f"{point}:kill")

@@ -1,6 +1,6 @@
-"""Pods in networks, from the command line: names, ports, resolv.conf, and nothing left.
+"""Pods in networks, from the command line: names, ports, resolv.conf, and nothing left behind.
 
-Each test has a host of its own: a network namespace in which everything that it starts runs.
+Each test has a separate host: a network namespace in which all its processes run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ASK = "until wget -qO /tmp/page http://localhost/page 2>&-; do sleep 0.1; done; 
 
 @pytest.fixture
 def outside(namespaces: Callable[[], NetworkNamespace], host: NetworkHost) -> NetworkNamespace:
-    """Another machine, 192.0.2.2, beside the host, 192.0.2.1."""
+    """Another machine, 192.0.2.2, next to the host, 192.0.2.1."""
     other = namespaces()
     host.run("ip", "link", "add", "out0", "type", "veth", "peer", "eth0", "netns", str(other.pid))
     host.run("ip", "addr", "add", "192.0.2.1/24", "dev", "out0")
@@ -60,7 +60,7 @@ def detached(ocipod: Ocipod, *words: str) -> str:
 
 
 def end(ocipod: Ocipod, uuid: str) -> None:
-    """End it like a service manager."""
+    """End the pod like a service manager."""
     pid = ocipod.monitor(uuid)["pid"]
     assert pid > 1
     os.kill(pid, signal.SIGTERM)
@@ -68,7 +68,7 @@ def end(ocipod: Ocipod, uuid: str) -> None:
 
 
 def logged(ocipod: Ocipod, uuid: str, app: str, count: int) -> list[str]:
-    """The first lines of an app's log, when there are so many."""
+    """Wait for that many lines of an app's log, and return them."""
     path = ocipod.path(uuid) / "logs" / f"{app}.log"
 
     def lines() -> list[str]:
@@ -132,7 +132,7 @@ def test_host_is_the_callers(ocipod: Ocipod, host: NetworkHost, image: str) -> N
 
 
 def test_own_configurations(ocipod: Ocipod, host: NetworkHost, work: Path, image: str) -> None:
-    """One of the name ``default`` is used instead of the built-in one; arguments reach plugins."""
+    """A configuration called ``default`` replaces the built-in one; plugins get the arguments."""
     ipam = {"type": "host-local", "subnet": "10.44.0.0/24", "routes": [{"dst": "0.0.0.0/0"}]}
     host.configure("10-default.conf", {"name": "default", "type": "ptp", "ipam": ipam})
     bridge: dict[str, object] = {"type": "bridge", "bridge": "pods0", "isGateway": True}
@@ -180,7 +180,7 @@ def test_a_network_that_cannot_be_made(
 def test_a_plugin_that_lingers_keeps_no_pod(
     ocipod: Ocipod, host: NetworkHost, work: Path, image: str
 ) -> None:
-    """What a plugin leaves running does not hold the pod's lock: the pod has exited."""
+    """A plugin's background process does not hold the pod's lock."""
     pids = work / "pids"
     result = {"cniVersion": "1.0.0", "ips": [{"address": "10.5.0.7/24"}]}
     host.configure("10-slow.conf", {"name": "slow", "type": "slow"})
@@ -237,7 +237,7 @@ def test_pods_at_once_have_addresses_of_their_own(
 
 
 def test_killed_while_it_joined(ocipod: Ocipod, host: NetworkHost, image: str) -> None:
-    """The child that sets up the networks is killed: the pod fails, and nothing of them is left."""
+    """The network worker is killed: the pod fails, and no network is left behind."""
     words = ("run", "--port=80-tcp:8080", image, *shell("exit 0"))
     done = ocipod(*words, fault="network.after-links:kill")
     assert done.status == 254
@@ -247,7 +247,7 @@ def test_killed_while_it_joined(ocipod: Ocipod, host: NetworkHost, image: str) -
 
 @pytest.mark.skipif(shutil.which("nft") is None, reason="nftables is not installed")
 def test_what_the_tests_look_for(ocipod: Ocipod, host: NetworkHost, image: str) -> None:
-    """Each thing that a pod leaves is seen by the pod's name in it."""
+    """Everything that a pod leaves behind is found by the pod's name in it."""
     ocipod("run", image, *shell("exit 0")).ok()
     (uuid,) = ocipod.pods()
     device, table = f"veth{uuid[:8]}-7", f"ocipod-{uuid[:8]}"

@@ -28,7 +28,7 @@ FORK = (
 def test_two_apps_together(
     ocipod: Ocipod, work: Path, limit: str, script: str, status: int, said: str
 ) -> None:
-    """Either could have what it takes, both cannot; one that fails ends the pod."""
+    """Each alone stays below the limit, both exceed it; the failing app ends the pod."""
     image = busybox(work)
     alone = ("--name=a", *shell(script))
     words = ("run", "--net=none", limit, image, *alone, "---", image, "--name=b", *shell(script))
@@ -45,7 +45,7 @@ def test_two_apps_together(
 
 
 def group_files(uuid: str, app: str = "") -> dict[str, str]:
-    """What the control files of limits say, of the pod's group or an app's, by their v2 names."""
+    """Return the limits in the control files of the pod or an app, by their v2 names."""
     names = {
         "memory.limit_in_bytes": "memory.max",
         "cpu.cfs_quota_us": "cpu.max",
@@ -72,7 +72,7 @@ def test_an_app_has_no_more_than_the_pod(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_a_pod_whose_apps_come_and_go(ocipod: Ocipod, work: Path) -> None:
-    """Its limits stay when there is no app."""
+    """Its limits stay while it has no app."""
     image = busybox(work)
     ocipod("fetch", image).ok()
     uuid = ocipod("app", "sandbox", "--detach", "--net=none", "--pids=50").ok().out.strip()

@@ -1,4 +1,4 @@
-"""Images as others keep and write them, run as pods: pulled from a registry, saved by podman."""
+"""Images of other tools, run as pods: pulled from a registry, saved by podman."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def built() -> images.BuiltImage:
 
 
 def run_two_apps(ocipod: Ocipod, host: NetworkHost, outside: NetworkNamespace, image: str) -> None:
-    """They talk over localhost, a port is forwarded, the logs tell of it, and nothing is left."""
+    """Run two apps that talk over localhost, with a forwarded port; check logs and cleanup."""
     uuid = detached(
         ocipod,
         *("--net=default", "--port=80-tcp:8080", image, *WEB),

@@ -33,7 +33,7 @@ def entry(ocipod: Ocipod, uuid: str) -> dict[str, Any]:
 
 
 def test_the_same_manifest_as_from_options(ocipod: Ocipod, sandbox: Sandbox) -> None:
-    """It says the same as options, apart from the pod's own annotation."""
+    """It equals the options' manifest, except for the pod's own annotation."""
     pod = {
         "detach": True,
         "net": ["none"],

@@ -1,4 +1,4 @@
-"""From a command line to a pod that has run."""
+"""``ocipod run``, from the command line to an exited pod."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_manifest_instead_of_images(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_copied_files(ocipod: Ocipod, work: Path) -> None:
-    """Without an overlay the app has the same files, and changes only its own."""
+    """Without an overlay, the app has the same files, and changes only its own."""
     check = "stat -c '%a %u %g' /data; cat /link/seed; echo x > /data/x"
     for _ in range(2):
         done = ocipod("run", "--net=none", "--no-overlay", busybox(work), *shell(check)).ok()
@@ -221,7 +221,7 @@ def test_fly(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_fly_is_stopped_with_all_that_it_has_started(ocipod: Ocipod, work: Path) -> None:
-    """Also without a process namespace: by the group that they are in."""
+    """Without a pid namespace, its processes are found by their cgroup."""
     script = shell("trap 'exit 3' TERM", "setsid sleep 4322 & echo up", "while :; do wait; done")
     uuid = ocipod("run", "--flavor=fly", "--detach", busybox(work), *script).ok().out.strip()
     path = ocipod.path(uuid)
@@ -234,7 +234,7 @@ def test_fly_is_stopped_with_all_that_it_has_started(ocipod: Ocipod, work: Path)
 
 
 def groups_of(word: str) -> list[Path]:
-    """A cgroup of each process that has the word on its command line, in a mounted hierarchy."""
+    """Return the cgroup of each process that has the word on its command line."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
@@ -272,8 +272,7 @@ def test_private_users(ocipod: Ocipod, work: Path, words: tuple[str, ...]) -> No
 def test_owners_that_the_pods_users_are_none_of(
     ocipod: Ocipod, work: Path, words: tuple[str, ...]
 ) -> None:
-    """They are mapped to nobody, not to a user of another pod: in the image's files and in a
-    volume."""
+    """They are mapped to nobody, not to a user of another pod."""
     far = {"uid": 4294967294, "gid": 65536}
     files: dict[str, Any] = {
         "far": member(tarfile.REGTYPE, **far),

@@ -1,4 +1,4 @@
-"""Pods on one runtime after another, driven by its command line alone."""
+"""Pods on each runtime, which is called only by its command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.pod_images import busybox, lines, shell
 
 @pytest.fixture(params=["ociruntime", "runc", "crun"])
 def pods(request: pytest.FixtureRequest, ocipod: Ocipod) -> Ocipod:
-    """``ocipod`` with that runtime, if a container of it can run here."""
+    """``ocipod`` with that runtime, if it can run a container here."""
     if request.param != "ociruntime":
         reason = peers.refusal(request.param)
         if reason:

@@ -1,4 +1,4 @@
-"""Sandboxes that are prepared first, that end with their apps, and that are run again."""
+"""Sandboxes that are prepared first, that exit with their apps, and that are run again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOW = ("gc", "--grace-period=0s", "--expire-prepared=0s")
 
 
 def test_a_prepared_sandbox(ocipod: Ocipod) -> None:
-    """It has no process, and gc removes it like other prepared pods unless it is to be kept."""
+    """It has no process, and gc removes it like other prepared pods unless it is kept."""
     uuid = ocipod(*WORDS, "--prepare", "--keep").ok().out.strip()
     other = ocipod(*WORDS, "--prepare").ok().out.strip()
     assert ocipod.state(uuid) == "prepared"
@@ -65,7 +65,7 @@ def test_a_program_that_cannot_be_executed_ends_it(ocipod: Ocipod, work: Path) -
 
 
 def test_it_runs_again_after_a_kill(ocipod: Ocipod, work: Path) -> None:
-    """What the killed monitor has left is removed first: its mounts, cgroups, its app's state."""
+    """Stale state is removed first: mounts, cgroups, the state of its app."""
     sandbox = Sandbox(ocipod, work, "--on-exit=halt")
     sandbox.start("one", "echo here > /kept", "exec sleep 600")
     assert processes.until((ocipod.path(sandbox.uuid) / "apps/one/upper/kept").exists)
@@ -85,7 +85,7 @@ def test_it_runs_again_after_a_kill(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_removed_or_run_again_but_not_both(ocipod: Ocipod) -> None:
-    """Whichever comes first wins; the other says so."""
+    """The first command wins; the other one says so."""
     for _ in range(8):
         uuid = ocipod(*WORDS, "--detach").ok().out.strip()
         ocipod("stop", "--wait", uuid).ok()
@@ -126,7 +126,7 @@ def test_not_while_its_files_are_copied(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_a_reader_that_is_late(ocipod: Ocipod, work: Path) -> None:
-    """An attached client gets the last output although the pod has left its networks by then."""
+    """An attached client gets the last output even after the pod has left its networks."""
     sandbox = Sandbox(ocipod, work, "--on-exit=halt")
     sandbox.add("one", "busybox head -c 600000 /dev/zero", "exit 3")
     attached = ocipod.popen("attach", "--wait", "--app=one", sandbox.uuid, stdout=-1)

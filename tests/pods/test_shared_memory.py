@@ -46,7 +46,7 @@ def wait_for_end(ocipod: Ocipod, uuid: str, app: str) -> None:
 
 
 def test_apps_that_come_later_see_it(ocipod: Ocipod, work: Path) -> None:
-    """Also those that are started again; on the host there is nothing but an empty directory."""
+    """Including restarted apps; the host has only an empty directory."""
     image = busybox(work)
     ocipod("fetch", image).ok()
     uuid = ocipod("app", "sandbox", "--detach", "--net=none").ok().out.strip()

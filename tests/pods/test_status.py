@@ -96,7 +96,7 @@ def test_waiting_for_the_end(ocipod: Ocipod) -> None:
 
 
 def _opened(pid: int) -> list[str]:
-    """Paths of what it has open."""
+    """Return the paths of the process's open files."""
     try:
         return [os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()]
     except FileNotFoundError:

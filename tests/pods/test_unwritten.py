@@ -1,4 +1,4 @@
-"""Apps while nothing about them can be written to disk."""
+"""Apps whose records cannot be written to disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sandbox(ocipod: Ocipod, work: Path) -> Sandbox:
 
 
 def in_the_way(ocipod: Ocipod, sandbox: Sandbox, name: str) -> list[Path]:
-    """What to make directories of: then nothing can be written of the app, as on a full disk."""
+    """Return the paths at which directories prevent the app's files from being written."""
     place = ocipod.path(sandbox.uuid) / "apps" / name
     return [place / "status.new", place / "state.json.new"]
 

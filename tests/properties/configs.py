@@ -1,8 +1,8 @@
 """Unusual configs: valid ones with a few changes, and broken texts.
 
-Each starts from one that is fine (those of tests/golden and the default), and has some of
-its fields set: to a usual value, to the limits of its kind and one further, or to something
-of another type; others are taken away or stand there twice.
+Each starts from a valid config (those of tests/golden and the default).  Some of its fields are set
+to a usual value, to the limits of their type or one beyond, or to another type; others are removed
+or duplicated.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ JUNK: st.SearchStrategy[Json] = st.sampled_from(
 
 
 def good(field: Field) -> st.SearchStrategy[Json]:
-    """Values that such a field may well have."""
+    """Return plausible values of such a field."""
     known = VALUES.get(field.path)
     kind, need = field.kind, field.need
     if known:
@@ -101,7 +101,7 @@ def _starts() -> tuple[str, ...]:
 
 @st.composite
 def configs(draw: st.DrawFn, most: int = 6) -> Json:
-    """Documents: some of them valid, most of them nearly."""
+    """Generate documents: some of them valid, most of them nearly valid."""
     config = json.loads(draw(st.sampled_from(_starts())))
     _spoil(draw, config, FIELDS, most)
     return config
@@ -118,7 +118,7 @@ def _spoil(draw: st.DrawFn, config: Json, fields: Sequence[Field], most: int) ->
 
 @st.composite
 def units(draw: st.DrawFn) -> Json:
-    """A plain config whose path and annotations are for systemd."""
+    """Generate a plain config whose cgroup path and annotations are for systemd."""
     config = default_config()
     words = st.sampled_from(
         (
@@ -137,7 +137,7 @@ def units(draw: st.DrawFn) -> Json:
 
 @st.composite
 def notified(draw: st.DrawFn) -> Json:
-    """A plain config some of whose system calls, mostly, are an agent's to answer."""
+    """Generate a plain config in which an agent usually decides about some system calls."""
     config = default_config()
     rule = {"names": ["mkdir"], "action": draw(st.sampled_from(ACTIONS))}
     seccomp: Json = {"defaultAction": draw(st.sampled_from(ACTIONS)), "syscalls": [rule]}
@@ -153,7 +153,7 @@ def notified(draw: st.DrawFn) -> Json:
 
 @st.composite
 def processes(draw: st.DrawFn) -> tuple[Json, Json]:
-    """A process object, as `exec --process` gets it, and the config that it comes to."""
+    """Generate a process object, as `exec --process` gets it, and the resulting config."""
     config = json.loads(draw(st.sampled_from(_starts())))
     joining: Json = {"process": copy.deepcopy(draw(st.sampled_from(_processes())))}
     _spoil(draw, joining, [one for one in FIELDS if one.steps[0] == "process"], 6)
@@ -169,7 +169,7 @@ def _processes() -> tuple[Json, ...]:
 def _change(
     draw: st.DrawFn, config: Json, field: Field, remove: bool, values: st.SearchStrategy[Json]
 ) -> None:
-    """Set or remove the field, with whatever has to be around it."""
+    """Set or remove the field; create its missing parents."""
     place = config
     for depth, step in enumerate(field.steps):
         last = depth == len(field.steps) - 1
@@ -228,7 +228,7 @@ def _entry(draw: st.DrawFn, place: Json, above: tuple[str, ...], new: bool) -> J
 
 @st.composite
 def texts(draw: st.DrawFn) -> bytes:
-    """Bytes of config.json that a hand or a disk has spoilt."""
+    """Generate damaged bytes of a config.json."""
     config = json.dumps(draw(configs(2)), ensure_ascii=draw(st.booleans()))
     data = bytearray(config.encode("utf-8", "surrogatepass"))
     pieces = (

@@ -1,4 +1,4 @@
-"""The length of the search: ``--property-factor``."""
+"""The option ``--property-factor``, which extends the search."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Searching = Callable[[int], settings]
 
 @pytest.fixture
 def searching(pytestconfig: pytest.Config) -> Searching:
-    """Settings of a search: ``searching(100)`` looks at 100 configs, always the same ones.
+    """Return settings of a search: ``searching(100)`` tries 100 configs, always the same ones.
 
-    With ``--property-factor N`` at N times as many, and at others each time.
+    With ``--property-factor N``, it tries N times as many, and different ones each time.
     """
     factor = pytestconfig.getoption("--property-factor")
     return lambda examples: settings(

@@ -1,7 +1,7 @@
-"""Every field of config.json with values worth trying: usual ones, limits, near misses.
+"""Every field of config.json with values worth testing: usual ones, limits, near misses.
 
-The fields are those of ``runtime/spec/shape.py``; a field's path is written with ``*`` for
-the items of an array and the values of a map: ``mounts.*.options.*``.
+The fields are those of ``runtime/spec/shape.py``; in a field's path, ``*`` stands for the items of
+an array and the values of a map: ``mounts.*.options.*``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EACH = "*"
 
 @dataclass(frozen=True)
 class Field:
-    """``kind`` and ``need`` as in shape.py."""
+    """A field; ``kind`` and ``need`` are those of shape.py."""
 
     steps: Steps
     kind: str
@@ -33,7 +33,7 @@ class Field:
 
 
 def of_table(table: Json, above: Steps = ()) -> Iterator[Field]:
-    """All fields of an object, and of what is in it."""
+    """Return all fields of an object, and those inside them."""
     for name, _, kind, need in table:
         yield from _of((*above, name), kind, need)
 

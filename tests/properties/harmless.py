@@ -1,6 +1,6 @@
-"""Generated configs made safe to run on a real host: nothing reaches out of the bundle.
+"""Make generated configs safe to run on a real host: nothing reaches outside the bundle.
 
-A config decides what root does on the host: mount points and devices are made where it says.
+A config decides what root does on the host, such as where it creates mount points and devices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAMESPACES = (
 
 
 def harmless(config: Json, cgroup: str) -> Json:
-    """A copy for a container whose cgroups are below ``cgroup`` (a name)."""
+    """Return a copy for a container whose cgroups are below ``cgroup`` (a name)."""
     made = copy.deepcopy(config)
     if not isinstance(made, dict):
         return made

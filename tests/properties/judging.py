@@ -1,4 +1,4 @@
-"""Requirements on every answer to a config: a plan, or an error that names an existing path."""
+"""Requirements on every result for a config: a plan, or an error that names an existing path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STEP = re.compile(r'\.?([A-Za-z_]\w*)|\[(\d+)\]|\["(.*?)"\](?=[.\[]|$)', re.DOT
 
 
 def check_refusal(error: ConfigError, config: Json) -> None:
-    """``error.where`` leads to something in the document, or to where a field is missing."""
+    """Check that ``error.where`` exists in the document, or is where a field is missing."""
     text = str(error)
     assert text.isprintable(), f"more than a line: {text!r}"
     assert len(text) < 5000, f"{len(text)} characters"
@@ -39,7 +39,7 @@ def check_refusal(error: ConfigError, config: Json) -> None:
 
 
 def plain(key: str) -> str:
-    """Return the text that ConfigError makes of it."""
+    """Return the text as ConfigError shows it."""
     return str(ConfigError("", key))
 
 
@@ -56,7 +56,7 @@ def _steps(where: str) -> list[str | int]:
 
 
 def _same(key: str, shown: str) -> bool:
-    """Keys are shown escaped, and cut if they are long."""
+    """Compare keys as they are shown: escaped, and truncated if long."""
     return shown in (key, plain(key), escaped(key)[1:-1], escaped(key)[1:])
 
 
@@ -67,7 +67,7 @@ def _matches(field: tuple[str, ...], steps: list[str]) -> bool:
 
 
 def decoded(data: bytes) -> tuple[list[tuple[int, tuple[Json, ...]]], int]:
-    """The operations of an encoded plan (code, values), and how many descriptors it keeps."""
+    """Return the operations (code, values) and the number of kept descriptors of a plan."""
     magic, size, count, preserved = struct.unpack_from("=IIII", data)
     assert (magic, size) == (WIRE_MAGIC, len(data))
     at = 16
@@ -114,7 +114,7 @@ class _Fields:
 
 
 def check_plan(plan: Plan, data: bytes) -> None:
-    """Nothing is lost on the way to the executor."""
+    """Check that the encoding for the executor loses nothing."""
     operations, preserved = decoded(data)
     assert preserved == plan.preserve_fds
     assert operations == [(one.code, one.values) for one in plan.operations]

@@ -1,7 +1,7 @@
 """Any config.json compiles to a plan or to a one-line error that names the JSON path.
 
-No root, no container: all that ``ociruntime plan`` does but the look at the host, for which
-hosts are made up.  ``--property-factor N`` looks N times as long, each time elsewhere.
+No root, no container: this is ``ociruntime plan`` without a real host; hosts are made up.
+``--property-factor N`` searches N times as long, with different configs each time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ DRIVERS = ("cgroupfs", "systemd", "systemd of a user")
 
 
 class MadeUpManager:
-    """systemd as far as a plan asks it."""
+    """The parts of systemd that a plan depends on."""
 
     control_group = ""
     version = 252
@@ -75,7 +75,7 @@ def cgroup_of(config: Json, mode: str, driver: str) -> Cgroup:
 
 
 def tried(config: Json, mode: str, driver: str = "cgroupfs") -> Plan:
-    """The plan of a document on a made-up host; raises ConfigError."""
+    """Return the plan of a document on a made-up host; raises ConfigError."""
     data = json.dumps(config).encode()
     checked = parse_config(data)
     validate(checked)
@@ -101,7 +101,7 @@ def facts_of(mode: str, hierarchies: tuple[tuple[str, str], ...] = ()) -> HostFa
 
 
 def check_properties(properties: list[tuple[str, str, Json]]) -> None:
-    """Each is a valid systemd property, set once."""
+    """Check that each is a valid systemd property, set once."""
     names = [name for name, _, _ in properties]
     assert len(names) == len(set(names)), names
     for _, signature, value in properties:
@@ -147,7 +147,7 @@ def test_listeners(searching: Searching) -> None:
 
 
 def test_processes_of_exec(searching: Searching, tmp_path: Path) -> None:
-    """`exec --process FILE`: what the file does not say is the container's."""
+    """`exec --process FILE`: missing members are taken from the container."""
     file = tmp_path / "process.json"
     apart = st.sampled_from((0, CLONE_NEWNS, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUSER))
 

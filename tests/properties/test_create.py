@@ -1,4 +1,4 @@
-"""Any config.json yields a working container, or a one-line error and an unchanged host.
+"""Any config.json gives a working container, or a one-line error and an unchanged host.
 
 Real containers of the configs that test_compile.py only plans.
 """
@@ -32,7 +32,7 @@ LONGEST = 20  # seconds for a command
 
 
 class Trial:
-    """One config after the other in the same bundle, each on a fresh root file system."""
+    """Runs one config after the other in the same bundle, each on a fresh root filesystem."""
 
     def __init__(self, runtime: Runtime, root: Path, work: Path, programs: dict[str, Path]) -> None:
         self.runtime = runtime
@@ -51,7 +51,7 @@ class Trial:
         (self.bundle / "config.json").write_text(json.dumps(config))
 
     def hold(self, config: Json) -> None:
-        """The property itself."""
+        """Check the property."""
         self.tried += 1
         before = leaks.snapshot(self.root, TAG)
         self.lay_out(harmless(config, TAG))
@@ -103,7 +103,7 @@ class Trial:
 
 
 def planned(config: Json) -> bool:
-    """Return whether it comes as far as to change anything: all else is soon refused."""
+    """Return whether the config is valid enough to change anything."""
     try:
         tried(config, "hybrid")
     except ConfigError:

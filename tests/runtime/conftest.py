@@ -1,4 +1,4 @@
-"""Every test here runs real containers as root and may leave nothing behind."""
+"""Every test here runs real containers as root and must not leave anything behind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.runtime import Runtime
 
 @pytest.fixture(autouse=True)
 def _watch(nothing_left: None) -> None:
-    """Have the watch in each test, asked for or not."""
+    """Apply the leak check to each test."""
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def python(runtime: Runtime) -> Runtime:
 
 @pytest.fixture
 def shared(work: Path) -> Iterator[Path]:
-    """A mount with a peer group of its own."""
+    """A mount with a separate peer group."""
     place = work / "shared"
     place.mkdir()
     isolation.mount("tmpfs", str(place), "tmpfs")

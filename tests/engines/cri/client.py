@@ -1,7 +1,7 @@
-"""containerd's CRI plugin, configured by the files of packaging/engines and called as kubelet does.
+"""containerd's CRI plugin, configured by packaging/engines and called like the kubelet does.
 
 Two installations of containerd can be tested: the distribution's, and a recent one that the script
-``recent`` beside this file unpacks, with a recent runc.
+``recent`` next to this file unpacks, with a recent runc.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ NETWORK_OF_PODS = {
 
 @dataclass(frozen=True)
 class Installation:
-    """containerd and runc that belong together; ``version`` is containerd's first two numbers."""
+    """A containerd and its runc; ``version`` is containerd's (major, minor) version."""
 
     directory: Path  # of containerd, its shim and ctr
     runc: Path
@@ -113,12 +113,12 @@ class Installation:
 
     @property
     def env(self) -> dict[str, str]:
-        """Environment of the daemon, which finds its shim on the PATH, as criu is found."""
+        """The daemon's environment: its shim and criu are found on the PATH."""
         return {"PATH": f"{self.directory}:{Path(criu.BUILT).parent}:{PATH}"}
 
 
 def installation(containerd: str, runc: str) -> Installation:
-    """Return the installation with this daemon."""
+    """Return the installation of this containerd."""
     path = Path(containerd)
     words = execute([containerd, "--version"], {"PATH": PATH}, Path("/")).ok().out.split()
     major, minor = words[2].removeprefix("v").split(".")[:2]
@@ -126,7 +126,7 @@ def installation(containerd: str, runc: str) -> Installation:
 
 
 def recent() -> Installation | None:
-    """Return what the script ``recent`` has unpacked, None if it has not."""
+    """Return the installation that the script ``recent`` has unpacked; None if there is none."""
     if not (UNPACKED / "runc").exists():
         return None
     return installation(str(UNPACKED / "containerd"), str(UNPACKED / "runc"))
@@ -134,9 +134,9 @@ def recent() -> Installation | None:
 
 @cache
 def _compiled() -> tuple[ModuleType, ModuleType]:
-    """Return the modules of cri.proto with its messages and its services.
+    """Return the compiled modules of cri.proto: its messages and its services.
 
-    grpc.protos_and_services would do it, but not with Debian's grpc_tools.
+    The function grpc.protos_and_services does the same, but not with Debian's grpc_tools.
     """
     protoc = importlib.import_module("grpc_tools.protoc")
     with tempfile.TemporaryDirectory() as directory, warnings.catch_warnings():
@@ -153,7 +153,7 @@ def _compiled() -> tuple[ModuleType, ModuleType]:
 
 
 class Cri:
-    """The daemon, and its runtime service: ``cri.RunPodSandbox(...)`` and all the others.
+    """The daemon and a client of its runtime service, such as ``cri.RunPodSandbox(...)``.
 
     If ``cgroup``, the pods' parent, is a slice, the runtimes use systemd's cgroup driver.
     """
@@ -189,11 +189,11 @@ class Cri:
         self.start()
 
     def set_default(self, handler: str) -> None:
-        """Write config.toml so that pods without a runtime class get this one."""
+        """Write config.toml so that pods without a runtime class use this handler."""
         self.settings.write_text(self._text_of_settings(handler))
 
     def _text_of_settings(self, default: str) -> str:
-        """Return config.toml: ours of packaging/engines, and what the tests need beside it."""
+        """Return config.toml: the file of packaging/engines, and the tests' own settings."""
         new = self.installed.version >= (2, 0)
         plugin = "io.containerd.cri.v1.runtime" if new else "io.containerd.grpc.v1.cri"
         text = (SNIPPETS / f"containerd-{2 if new else 1}.toml").read_text() + RUNC
@@ -214,7 +214,7 @@ class Cri:
         return re.sub(r"(?m)^BinaryName = .*\n", rf"\g<0>{BY_SYSTEMD}", text)
 
     def _base_specification(self, ctr: str) -> dict[str, Any]:
-        """What containerd starts from, with hooks that write the state to files."""
+        """Return containerd's base specification, with hooks that write the state to files."""
         base: dict[str, Any] = json.loads(
             execute([ctr, "oci", "spec"], self.env, self.home).ok().out
         )
@@ -263,17 +263,17 @@ class Cri:
         return True
 
     def restart(self, with_daemon_down: Callable[[], object] = lambda: None) -> None:
-        """Stop the daemon, as ``systemctl restart`` does, and start it; the pods stay."""
+        """Restart the daemon like ``systemctl restart``; the pods keep running."""
         self.close()
         with_daemon_down()
         self.start()
 
     def ctr(self, *words: str) -> Result:
-        """Call containerd's own client in the namespace of CRI."""
+        """Run containerd's own client in the CRI plugin's namespace."""
         return execute([*self._ctr, *words], self.env, self.home)
 
     def load(self, archive: Path, name: str) -> None:
-        """Import an image, and wait until the CRI plugin has heard of it."""
+        """Import an image, and wait until the CRI plugin knows it."""
         self.ctr("image", "import", f"--snapshotter={self.snapshotter}", str(archive)).ok()
         request = self.messages.ImageStatusRequest(image={"image": name})
         assert processes.until(
@@ -285,17 +285,17 @@ class Cri:
         return self.home / "state/io.containerd.runtime.v2.task/k8s.io"
 
     def pid(self, container: str) -> int:
-        """First process of a container, by its shim."""
+        """Return the pid of a container's init, as its shim reports it."""
         return int((self.tasks() / container / "init.pid").read_text())
 
     def config(self, container: str) -> dict[str, Any]:
-        """The config.json that the runtime was given."""
+        """Return the config.json that the runtime has got."""
         text = (self.tasks() / container / "config.json").read_text()
         config: dict[str, Any] = json.loads(text)
         return config
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - messages are made while tests run
-        """A call of the runtime service, or the maker of a message."""
+        """Return a method of the runtime service, or the class of a message."""
         messages = self.__dict__["messages"]
         methods = messages.DESCRIPTOR.services_by_name["RuntimeService"].methods_by_name
         if name not in methods:

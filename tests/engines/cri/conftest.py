@@ -1,4 +1,4 @@
-"""The daemon with its CRI plugin at work, and pods of ociruntime beside those of runc."""
+"""A daemon with its CRI plugin, and pods of ociruntime next to pods of runc."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ StartCri = Callable[[], AbstractContextManager[Cri]]
 
 @pytest.fixture(scope="module", params=INSTALLATIONS)
 def installed(request: pytest.FixtureRequest, isolated: None) -> Installation:
-    """A containerd, and a runc that belongs to it."""
+    """A containerd and its runc."""
     pytest.importorskip("grpc_tools")
     if request.param == "recent":
         found = recent()
@@ -48,7 +48,7 @@ def installed(request: pytest.FixtureRequest, isolated: None) -> Installation:
 
 @pytest.fixture(scope="module")
 def parent(cgroup: str) -> Iterator[str]:
-    """The pods' cgroup: a slice with systemd on cgroup v2, as the kubelet makes one."""
+    """The pods' parent cgroup: with systemd on cgroup v2 a slice, as the kubelet creates one."""
     # A plugin of pytest, which must not be imported before pytest does it.
     from tests.support.plugin import TAG
 
@@ -73,7 +73,7 @@ def start_cri(
     parent: str,
     sockets: None,
 ) -> StartCri:
-    """Return a function that starts a daemon, which then has the images; a context manager."""
+    """Return a context manager that starts a daemon with the images loaded."""
 
     @contextmanager
     def start() -> Iterator[Cri]:
@@ -98,14 +98,14 @@ def start_cri(
 
 @pytest.fixture(scope="module")
 def cri_host(start_cri: StartCri) -> Iterator[Cri]:
-    """The daemon at work, with the images."""
+    """A running daemon with the images."""
     with start_cri() as cri:
         yield cri
 
 
 @pytest.fixture
 def node(start_cri: StartCri, nothing_left: None) -> Iterator[Cri]:
-    """A daemon of the test's own, because it restarts; whatever pods it has are removed."""
+    """A separate daemon for a test that restarts it; all its pods are removed."""
     with start_cri() as cri:
         try:
             yield cri
@@ -130,7 +130,7 @@ def handler(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def make_pod(cri_host: Cri, nothing_left: None) -> Iterator[MakePod]:
-    """Make a pod: ``make_pod(handler, namespaces=...)``; removed at the end."""
+    """Create a pod, as in ``make_pod(handler, namespaces=...)``; it is removed after the test."""
     made: list[Pod] = []
 
     def make(handler: str, **how: Any) -> Pod:  # noqa: ANN401 - as Pod()
@@ -156,7 +156,7 @@ def pod(make_pod: MakePod, handler: str) -> Pod:
 
 @pytest.fixture(scope="module")
 def standing(cri_host: Cri) -> Iterator[dict[str, Pod]]:
-    """A pod of each handler, for the tests that need nothing special of the sandbox."""
+    """A pod of each handler, shared by tests without special requirements."""
     pods: list[Pod] = []
     try:
         for name in HANDLERS:
@@ -169,9 +169,9 @@ def standing(cri_host: Cri) -> Iterator[dict[str, Pod]]:
 
 @pytest.fixture
 def both(standing: dict[str, Pod], make_pod: MakePod) -> Iterator[Both]:
-    """Look at a pod of each runtime; return what was seen, which must be the same for both.
+    """Examine a pod of each runtime; return the result, which must be the same for both.
 
-    ``both(look, **how)`` calls ``look(pod)`` with a pod that is made as ``how`` says.
+    ``both(look, **how)`` calls ``look(pod)`` with a pod that is created with the arguments ``how``.
     """
 
     def compare(look: Callable[[Pod], Seen], **how: Any) -> Seen:  # noqa: ANN401 - as Pod()

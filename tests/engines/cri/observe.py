@@ -1,4 +1,4 @@
-"""What a process in a container sees, without what differs from container to container."""
+"""Observe what a process in a container sees, without values that differ between containers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ HASH = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 def namespaces_of(pid: int | str) -> dict[str, str]:
-    """Names of a process's namespaces by kind."""
+    """Return the inodes of a process's namespaces by type."""
     return {kind: os.readlink(f"/proc/{pid}/ns/{kind}") for kind in KINDS}
 
 
 def whose(pod: Pod, names: dict[str, str]) -> dict[str, str]:
-    """Say for each namespace whether it is the node's, the sandbox's or another one."""
+    """Return for each namespace whether it is the node's, the sandbox's or another one."""
     node, sandbox = namespaces_of("self"), namespaces_of(pod.cri.pid(pod.id))
 
     def owner(kind: str) -> str:
@@ -33,7 +33,7 @@ def whose(pod: Pod, names: dict[str, str]) -> dict[str, str]:
 
 
 def facts(pod: Pod, name: str = "facts", **how: Any) -> dict[str, Any]:  # noqa: ANN401 - as create()
-    """Run the probe in a container of the pod; return what it says (tests/probe/probe.c)."""
+    """Run the probe in a container of the pod; return its report (tests/probe/probe.c)."""
     container = pod.run(name, "probe", **how)
     ended = pod.await_state(container, EXITED)
     assert ended.exit_code == 0, (ended, pod.log(name))
@@ -43,7 +43,7 @@ def facts(pod: Pod, name: str = "facts", **how: Any) -> dict[str, Any]:  # noqa:
 
 
 def cleaned(pod: Pod, text: str) -> dict[str, Any]:
-    """Return the probe's words, with owners of namespaces and without numbers of this container."""
+    """Return the probe's report with namespaces' owners, and without container-specific numbers."""
     seen: dict[str, Any] = json.loads(text)
     found = {key: value for key, value in seen.items() if key not in VOLATILE}
     found["fds"] = {key: re.sub(r"\d+", "N", value) for key, value in seen["fds"].items()}
@@ -54,9 +54,9 @@ def cleaned(pod: Pod, text: str) -> dict[str, Any]:
 
 
 def mounts(pod: Pod, container: str) -> dict[str, str]:
-    """Return mount point -> type, options and kind of propagation, as the container has them.
+    """Return {mount point: (type, options, propagation)} as seen in the container.
 
-    A mount is ``ro`` if it or its file system is.
+    A mount is ``ro`` if it or its filesystem is.
     """
     found = {}
     with open(f"/proc/{pod.cri.pid(container)}/mountinfo", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Pods and containers, as the kubelet makes them."""
+"""Pods and containers, created like the kubelet does."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Message = Any  # messages are made while tests run
 
 
 class Pod:
-    """A sandbox, by default on the host's network, and containers in it.
+    """A sandbox, by default on the host's network, and its containers.
 
-    ``namespaces`` are fields of NamespaceOption, which also its containers get.
+    ``namespaces`` are fields of NamespaceOption, which also apply to the containers.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Pod:
         return made
 
     def output(self, name: str, *command: str, **how: Any) -> str:  # noqa: ANN401 - as create()
-        """Run a container to its end, and return what it has written to its standard output."""
+        """Run a container to its end, and return its standard output."""
         made = self.run(name, *command, **how)
         ended = self.await_state(made, EXITED)
         assert ended.exit_code == 0, (ended, self.log(name))
@@ -101,12 +101,15 @@ class Pod:
         return "\n".join(text for stream, _, text in lines if stream == "stdout")
 
     def execute(self, container: str, *command: str) -> tuple[int, str, str]:
-        """Exit status, output and errors of a further process."""
+        """Run a process in a container; return (exit status, output, errors)."""
         done = self.cri.ExecSync(container_id=container, cmd=command, timeout=SECONDS)
         return done.exit_code, done.stdout.decode(), done.stderr.decode()
 
     def shell(self, container: str, script: str) -> str:
-        """Return the output of a script in a container; AssertionError if it fails."""
+        """Run a script in a container; return its output.
+
+        Raises AssertionError if it fails.
+        """
         status, out, err = self.execute(container, "sh", "-c", script)
         assert status == 0, (script, out, err)
         return out
@@ -115,14 +118,14 @@ class Pod:
         return self.cri.ContainerStatus(container_id=container).status
 
     def await_state(self, container: str, state: int) -> Message:
-        """The status as soon as it is that one."""
+        """Wait until the container has that state; return its status."""
         assert processes.until(lambda: self.status(container).state == state), self.status(
             container
         )
         return self.status(container)
 
     def log(self, name: str) -> list[str]:
-        """What a container has written: ``stdout text`` or ``stderr text``."""
+        """Return a container's log: lines such as ``stdout text`` or ``stderr text``."""
         lines: list[str] = []
         begun: dict[str, str] = {}  # long lines come in parts, by stream
         for line in (self.logs / f"{name}.log").read_text().splitlines():
@@ -135,7 +138,7 @@ class Pod:
         return lines
 
     def clear(self) -> None:
-        """Remove the containers, also those at work."""
+        """Remove all containers, including running ones."""
         for container in self.containers:
             self.cri.RemoveContainer(container_id=container)
         self.containers.clear()
@@ -143,7 +146,7 @@ class Pod:
             log.unlink()
 
     def remove(self) -> None:
-        """Stop and remove all of it, as often as the kubelet likes; the shim ends with it."""
+        """Stop and remove the sandbox, repeatedly, like the kubelet; its shim exits, too."""
         for container in self.containers:
             self.cri.RemoveContainer(container_id=container)
         for _ in range(2):

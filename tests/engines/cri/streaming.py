@@ -1,4 +1,4 @@
-"""A client of CRI's streaming server: WebSocket with the channels of Kubernetes."""
+"""A client of CRI's streaming server: a WebSocket with Kubernetes' channels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SECONDS = 30
 
 
 class Stream:
-    """A connection, with what has come on each channel so far."""
+    """A connection, with the data received so far on each channel."""
 
     def __init__(self, url: str) -> None:
-        """Open the URL that Exec, Attach or PortForward has answered."""
+        """Open the URL that Exec, Attach or PortForward has returned."""
         parts = urlsplit(url)
         assert parts.hostname is not None
         address = (parts.hostname, parts.port or 80)
@@ -49,7 +49,7 @@ class Stream:
         self._send(BINARY, bytes([channel]) + data)
 
     def resize(self, width: int, height: int) -> None:
-        """Tell the size of the terminal."""
+        """Send the size of the terminal."""
         self.send(RESIZE, json.dumps({"Width": width, "Height": height}).encode())
 
     def _send(self, opcode: int, payload: bytes) -> None:
@@ -60,7 +60,7 @@ class Stream:
         self._socket.sendall(head + bytes(4) + payload)
 
     def receive(self) -> None:
-        """Take one message; raises TimeoutError if there is none for a long time."""
+        """Receive one message; raises TimeoutError if none arrives in time."""
         head = self._file.read(2)
         if len(head) < 2:
             self.open = False
@@ -80,14 +80,14 @@ class Stream:
             self.seen[payload[0]] = self.seen.get(payload[0], b"") + payload[1:]
 
     def read_until(self, text: bytes, channel: int = STDOUT) -> bytes:
-        """Receive until the text has come on a channel; return all that has come there."""
+        """Receive until ``text`` has arrived on a channel; return all its data so far."""
         while text not in self.seen.get(channel, b""):
             assert self.open, self.seen
             self.receive()
         return self.seen[channel]
 
     def finish(self) -> dict[str, Any]:
-        """Receive to the end; return the status of the command."""
+        """Receive until the end; return the status of the command."""
         while self.open and ERROR not in self.seen:
             self.receive()
         found: dict[str, Any] = json.loads(self.seen[ERROR])
@@ -99,7 +99,7 @@ class Stream:
 
 
 def exit_status(status: dict[str, Any]) -> int:
-    """Return the exit status in a command's status."""
+    """Return the exit status from a command's status message."""
     if status["status"] == "Success":
         return 0
     assert status["reason"] == "NonZeroExitCode", status

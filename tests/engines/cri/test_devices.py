@@ -20,7 +20,7 @@ FUSE_NUMBERS = 10, 229
 
 
 def test_devices(both: Both) -> None:
-    """What a device plugin asks for: the node, and only the permissions that it names."""
+    """A device plugin's request: the node, with only the permissions that it names."""
     if not os.path.exists(FUSE):
         pytest.skip(f"this kernel has no {FUSE}")
     devices = [
@@ -46,7 +46,7 @@ def test_devices(both: Both) -> None:
 
 
 def test_devices_that_were_not_given(both: Both) -> None:
-    """A node made by the container itself is of no use."""
+    """A device node that the container itself creates cannot be opened."""
 
     def look(pod: Pod) -> tuple[int, str, str]:
         one = pod.run("one", "sleep", "1000")
@@ -69,7 +69,7 @@ def test_missing_device(cri_host: Cri, both: Both) -> None:
 
 
 def test_cdi(cri_host: Cri, both: Both, work: Path) -> None:
-    """A specification of a vendor: device nodes, environment, mounts and a hook."""
+    """A vendor's specification: device nodes, environment, mounts and a hook."""
     if cri_host.installed.version < (2, 0):
         pytest.skip(f"containerd {cri_host.installed.version} does not know CDI")
     (work / "library").write_text("of the vendor\n")

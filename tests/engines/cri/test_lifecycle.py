@@ -1,6 +1,6 @@
-"""Pods: containerd's CRI plugin, configured by the file of packaging/engines, as kubelet calls it.
+"""The lifecycle of pods below containerd's CRI plugin, configured by packaging/engines.
 
-The same below runc, which is that file's other handler.
+Every test runs the same pod below runc, which is the other handler of that configuration.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def test_sandbox(cri_host: Cri, pod: Pod, handler: str) -> None:
 
 
 def test_two_containers(cri_host: Cri, pod: Pod) -> None:
-    """They share what the sandbox has, and end by themselves, by TERM and by KILL."""
+    """They share the sandbox's namespaces, and exit by themselves, by TERM and by KILL."""
     first = pod.run("first", "sh", "-c", f"echo out; echo error >&2; {WAITS_FOR_TERM}")
     second = pod.create("second", "sleep", "1000")
     assert pod.status(second).state == CREATED
@@ -51,7 +51,7 @@ def test_two_containers(cri_host: Cri, pod: Pod) -> None:
 
 
 def test_execution(cri_host: Cri, pod: Pod) -> None:
-    """What a probe of the kubelet does."""
+    """An exec probe of the kubelet."""
     one = pod.run("one", "sleep", "1000")
     script = "echo out; echo error >&2; exit 7"
     assert pod.execute(one, "sh", "-c", script) == (7, "out\n", "error\n")
@@ -63,7 +63,7 @@ LIMITS = {"memory_limit_in_bytes": 64 * MIB, "cpu_shares": 512}
 
 
 def test_update(cri_host: Cri, pod: Pod) -> None:
-    """The whole of the resources comes by standard input."""
+    """Containerd passes the complete resources on standard input."""
     one = pod.run("one", "sleep", "1000", resources=LIMITS)
     pid = cri_host.pid(one)
     limits = ("memory", "memory.limit_in_bytes", "memory.max")
@@ -78,7 +78,7 @@ def test_update(cri_host: Cri, pod: Pod) -> None:
 
 
 def test_program_that_cannot_start(cri_host: Cri, pod: Pod) -> None:
-    """The kubelet shows these words to the user; the container can be removed as any other."""
+    """The kubelet shows the message to the user; the container can be removed."""
     one = pod.create("one", "no-such-program")
     with pytest.raises(cri_host.Error, match=r"executable file not found in \$PATH"):
         cri_host.StartContainer(container_id=one)
@@ -87,7 +87,7 @@ def test_program_that_cannot_start(cri_host: Cri, pod: Pod) -> None:
 
 
 def test_shared_process_ids(cri_host: Cri, make_pod: MakePod, handler: str) -> None:
-    """shareProcessNamespace: the end of a container is not the end of its descendants."""
+    """shareProcessNamespace: a container's exit does not end its descendants."""
     pod = make_pod(handler, namespaces={"pid": POD})
     first = pod.run("first", "sh", "-c", "sleep 1001 & exec sleep 1002")
     second = pod.run("second", "sleep", "1003")
@@ -101,14 +101,14 @@ def test_shared_process_ids(cri_host: Cri, make_pod: MakePod, handler: str) -> N
 
 @pytest.fixture
 def pod_with_hooks(cri_host: Cri, make_pod: MakePod, handler: str) -> Pod:
-    """A sandbox below the handler with hooks and --debug."""
+    """A sandbox of the handler with hooks and --debug."""
     for kind in HOOKS:
         (cri_host.home / kind).unlink(missing_ok=True)
     return make_pod(f"{handler}-more")
 
 
 def test_hooks_and_debug(cri_host: Cri, pod_with_hooks: Pod) -> None:
-    """The hooks of the base specification run and get the state; a sandbox is made without it."""
+    """The hooks of the base specification run with the state; a sandbox has no hooks."""
     pod = pod_with_hooks
     one = pod.run("one", "sh", "-c", f"echo out; {WAITS_FOR_TERM}")
     assert pod.execute(one, "echo", "more") == (0, "more\n", "")
@@ -125,7 +125,7 @@ def test_hooks_and_debug(cri_host: Cri, pod_with_hooks: Pod) -> None:
 
 
 def test_debug_leaves_the_reason(cri_host: Cri, pod_with_hooks: Pod) -> None:
-    """The reason is taken from the log, which has much else with --debug."""
+    """The reason is taken from the log, which has many more lines with --debug."""
     pod = pod_with_hooks
     one = pod.create("one", "no-such-program")
     with pytest.raises(cri_host.Error, match=r"executable file not found in \$PATH"):
@@ -136,7 +136,7 @@ def test_debug_leaves_the_reason(cri_host: Cri, pod_with_hooks: Pod) -> None:
 
 
 def test_terminal(cri_host: Cri, pod: Pod) -> None:
-    """Kubernetes' ``tty: true``: standard streams are one terminal."""
+    """Kubernetes' ``tty: true``: the standard streams are one terminal."""
     script = "[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && tty && echo error >&2"
     one = pod.run("one", "sh", "-c", script, terminal=True)
     assert pod.await_state(one, EXITED).exit_code == 0
@@ -145,7 +145,7 @@ def test_terminal(cri_host: Cri, pod: Pod) -> None:
 
 
 def test_seccomp_agent(cri_host: Cri, pod: Pod, work: Path) -> None:
-    """A profile of the node with SCMP_ACT_NOTIFY: the agent decides on the calls."""
+    """A profile of the node with SCMP_ACT_NOTIFY: the agent decides about the calls."""
     agent = Agent(work / "agent", lambda _: errno.EDOM)
     profile = work / "profile.json"
     rule = {"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_NOTIFY"}
@@ -173,7 +173,7 @@ def test_seccomp_agent(cri_host: Cri, pod: Pod, work: Path) -> None:
 
 
 def states_of(cri: Cri, kind: str) -> list[dict[str, Any]]:
-    """What hooks of a kind have got."""
+    """Return the states that hooks of one kind have got."""
     decoder, text, states = json.JSONDecoder(), (cri.home / kind).read_text(), []
     while text := text.strip():
         state, end = decoder.raw_decode(text)
@@ -183,7 +183,7 @@ def states_of(cri: Cri, kind: str) -> list[dict[str, Any]]:
 
 
 def seen(pod: Pod, container: str) -> list[str]:
-    """The sleepers that a process of the container sees."""
+    """Return the sleeping processes that a process of the container sees."""
     status, out, _ = pod.execute(container, "ps", "-o", "args")
     assert status == 0
     return sorted(line.strip() for line in out.splitlines() if line.strip().startswith("sleep"))

@@ -1,4 +1,4 @@
-"""Volumes: propagation in both directions, read-only ones, and those that cannot be mounted."""
+"""Volumes: propagation in both directions, read-only volumes, and those that cannot be mounted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PRIVATE, HOST_TO_CONTAINER, BIDIRECTIONAL = 0, 1, 2
 
 @pytest.fixture
 def shared(work: Path) -> Iterator[Path]:
-    """A directory of the node on a shared mount, as /var/lib/kubelet is."""
+    """A directory of the node on a shared mount, like /var/lib/kubelet."""
     place = work / "shared"
     place.mkdir()
     isolation.mount("tmpfs", str(place), "tmpfs")
@@ -45,7 +45,7 @@ def volume(place: Path, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - thos
 def test_propagation(
     both: Both, shared: Path, propagation: int, appears_inside: bool, appears_outside: bool
 ) -> None:
-    """A mount of the node appears in the container, one of the container on the node, or not."""
+    """Mounts of the node appear in the container, or those of the container on the node."""
 
     def look(pod: Pod) -> tuple[bool, bool]:
         security = {"privileged": True}  # as the kubelet demands for Bidirectional
@@ -70,7 +70,7 @@ def test_propagation(
 def test_mounts_of_an_ended_container(
     cri_host: Cri, make_pod: MakePod, handler: str, shared: Path
 ) -> None:
-    """What a CSI driver's container has mounted on the node outlives the container."""
+    """Mounts that a CSI driver's container makes on the node outlive it."""
     pod = make_pod(handler, privileged=True)
     mount = volume(shared, propagation=BIDIRECTIONAL)
     one = pod.run("one", "sleep", "1000", mounts=[mount], security={"privileged": True})
@@ -98,7 +98,7 @@ def test_bidirectional_needs_a_shared_mount(cri_host: Cri, both: Both, work: Pat
 
 
 def test_read_only(cri_host: Cri, both: Both, shared: Path) -> None:
-    """Read-only volumes; recursively, as recursiveReadOnly asks for, where containerd knows it."""
+    """Read-only volumes, also recursively (recursiveReadOnly) if containerd supports it."""
     isolation.mount("tmpfs", str(shared / "of-node"), "tmpfs")
     kinds = {"plain": {}, "read-only": {"readonly": True}}
     if cri_host.installed.version >= (2, 0):
@@ -122,7 +122,7 @@ def test_read_only(cri_host: Cri, both: Both, shared: Path) -> None:
 
 
 def test_subpath_and_files(both: Both, work: Path) -> None:
-    """A file as a volume (subPath), its mount point made in the image; a link on the node."""
+    """A file as a volume (subPath), with a new mount point, and a link on the node."""
     (work / "file").write_text("content\n")
     (work / "link").symlink_to("file")
     mounts = [

@@ -1,4 +1,4 @@
-"""Namespaces of pods: the node's, the pod's, the container's, another container's, and users'."""
+"""Namespaces of pods: the node's, the pod's, the container's, and another container's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USERS = {"mode": POD, "uids": [MAPPING], "gids": [MAPPING]}
     ids=["pod's network", "host's network", "pod's processes", "host's processes and IPC"],
 )
 def test_namespaces(both: Both, namespaces: dict[str, int], expected: dict[str, str]) -> None:
-    """A container sees the same below both runtimes, and has the namespaces it should."""
+    """A container has the right namespaces, and sees the same below both runtimes."""
     seen = both(facts, namespaces=namespaces)
     assert seen["whose"].items() >= {**expected, "user": "node"}.items()
     if namespaces.get("network") == POD:
@@ -38,7 +38,7 @@ def test_namespaces(both: Both, namespaces: dict[str, int], expected: dict[str, 
 
 
 def test_host_processes(make_pod: MakePod, handler: str) -> None:
-    """hostPID: the processes of the node are there, and the container's end leaves them alone."""
+    """hostPID: the node's processes are visible, and survive the container."""
     pod = make_pod(handler, namespaces={"pid": NODE})
     one = pod.run("one", "sh", "-c", "sleep 1001 & sleep 1002")
     assert pod.shell(one, f"tr '\\0' ' ' </proc/{os.getpid()}/cmdline").startswith(
@@ -54,7 +54,7 @@ def test_host_processes(make_pod: MakePod, handler: str) -> None:
 
 
 def test_target(make_pod: MakePod, handler: str) -> None:
-    """Ephemeral container: it sees the processes of the container it debugs."""
+    """An ephemeral container sees the processes of the container that it debugs."""
     pod = make_pod(handler)
     one = pod.run("one", "sleep", "1003")
     options = {"network": NODE, "pid": TARGET, "target_id": one}
@@ -67,7 +67,7 @@ def test_target(make_pod: MakePod, handler: str) -> None:
 
 
 def test_shared_memory_and_sysctls(both: Both) -> None:
-    """The containers of a pod share /dev/shm, and have the sandbox's settings of the kernel."""
+    """The containers of a pod share /dev/shm and the sandbox's sysctls."""
 
     def look(pod: Pod) -> list[str]:
         first, second = pod.run("first", "sleep", "1000"), pod.run("second", "sleep", "1000")
@@ -82,14 +82,14 @@ def test_shared_memory_and_sysctls(both: Both) -> None:
 
 @pytest.fixture
 def with_users(cri_host: Cri) -> dict[str, Any]:
-    """Options of a pod with a user namespace; skips the test if this containerd makes none."""
+    """Return options of a pod with a user namespace; skip if containerd does not support it."""
     if cri_host.installed.version < (2, 0):
         pytest.skip(f"containerd {cri_host.installed.version} has no user namespaces of pods")
     return {"namespaces": {"network": POD, "userns_options": USERS}}
 
 
 def test_features_of_handlers(cri_host: Cri) -> None:
-    """Each runtime tells containerd its features; the kubelet passes them on to the scheduler."""
+    """Each runtime reports its features; the kubelet passes them to the scheduler."""
     if cri_host.installed.version < (2, 0):
         pytest.skip(f"containerd {cri_host.installed.version} does not ask for features")
     handlers = {one.name: one.features for one in cri_host.Status().runtime_handlers}
@@ -101,7 +101,10 @@ def test_features_of_handlers(cri_host: Cri) -> None:
 def test_users(
     cri_host: Cri, make_pod: MakePod, handler: str, with_users: dict[str, Any], work: Path
 ) -> None:
-    """hostUsers: false. Root of the pod is another user on the node; its volumes are mapped."""
+    """hostUsers: false.
+
+    The pod's root is another user on the node; its volumes are id-mapped.
+    """
     (work / "volume").mkdir()
     (work / "volume/file").write_text("of root\n")
     volume = {
@@ -142,7 +145,7 @@ def test_users_see_the_same(cri_host: Cri, both: Both, with_users: dict[str, Any
 def test_users_with_everything_else(
     both: Both, with_users: dict[str, Any], shared_processes: dict[str, Any]
 ) -> None:
-    """A user namespace with a filter, dropped capabilities, masked paths, groups and a terminal."""
+    """A user namespace with a filter, fewer capabilities, masked paths and a tty."""
     security = {
         "seccomp": {"profile_type": 0},
         "capabilities": {"drop_capabilities": ["ALL"], "add_capabilities": ["NET_RAW"]},

@@ -1,4 +1,4 @@
-"""Exec probes: hundreds of processes in a container leave nothing in shim, node and container.
+"""Exec probes: hundreds of processes in a container leave nothing behind in shim and node.
 
 `./dev bench probes` measures them for longer.
 """
@@ -23,12 +23,12 @@ SPARE = 8
 
 
 def entries(*places: Path) -> set[str]:
-    """Everything below these directories."""
+    """Return the paths of all files below these directories."""
     return {str(path) for place in places for path in place.rglob("*")}
 
 
 def kept(cri: Cri, pod: Pod, container: str) -> dict[str, set[str]]:
-    """What probes could leave: processes, files, cgroups and mounts."""
+    """Return what probes could leave behind: processes, files, cgroups and mounts."""
     shim = processes.parent(cri.pid(container))
     return {
         "processes": {str(pid) for pid in processes.descendants(shim)},
@@ -40,7 +40,7 @@ def kept(cri: Cri, pod: Pod, container: str) -> dict[str, set[str]]:
 
 
 def run_probes(cri: Cri, pod: Pod, container: str, count: int) -> None:
-    """Some succeed, some fail, some do not start, some are killed for their time."""
+    """Run probes of which some succeed, some fail, some cannot start, and some time out."""
     words = (["true"], ["false"], ["no-such-program"], ["sleep", "1001"])
 
     def call(number: int) -> str:

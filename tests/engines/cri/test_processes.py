@@ -1,4 +1,4 @@
-"""What a container's process starts with, and how it is stopped."""
+"""The process of a container: its environment and arguments, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support import processes
 
 
 def test_directory_and_environment(both: Both) -> None:
-    """A working directory that the image lacks is made; the last of two variables counts."""
+    """A missing working directory is created; the last of two variables counts."""
     words = [("ONE", "1"), ("TWO", "a b\nc"), ("ONE", "2"), ("EMPTY", "")]
     envs = [{"key": key, "value": value} for key, value in words]
 
@@ -34,7 +34,7 @@ def test_directory_and_environment(both: Both) -> None:
 
 
 def test_many_arguments(both: Both) -> None:
-    """Long ones, empty ones and thousands of them arrive unchanged."""
+    """Long, empty and thousands of arguments arrive unchanged."""
     words = ["a" * 100_000, "", " ", "ä\n'\"\\", *map(str, range(5000))]
     script = 'for word; do printf "%s\\0" "$word"; done | md5sum'
 
@@ -48,7 +48,7 @@ def test_many_arguments(both: Both) -> None:
 
 
 def test_stop(cri_host: Cri, both: Both) -> None:
-    """TERM, the grace period, KILL; once more, and a container that was never started."""
+    """TERM, the grace period, KILL; also repeatedly, and for a container that was never started."""
 
     def look(pod: Pod) -> list[tuple[int, str]]:
         polite = pod.run("polite", "sh", "-c", WAITS_FOR_TERM)
@@ -70,7 +70,7 @@ def test_stop(cri_host: Cri, both: Both) -> None:
 
 
 def test_orphans_and_zombies(both: Both) -> None:
-    """The init of a container is its own program: orphans are its children, and end with it."""
+    """The container's init is its own program: it adopts orphans, which end with it."""
 
     def look(pod: Pod) -> str:
         script = "(sleep 1001 & sleep 1002 &) ; (true &) ; echo ready; exec sleep 1003"
@@ -87,7 +87,7 @@ def test_orphans_and_zombies(both: Both) -> None:
 
 
 def test_removal_of_a_container_at_work(cri_host: Cri, both: Both) -> None:
-    """RemoveContainer kills; also while a process of exec is at work in it."""
+    """RemoveContainer kills it, also while an exec process runs in it."""
 
     def look(pod: Pod) -> int:
         one = pod.run("one", "sh", "-c", "sleep 1001 & exec sleep 1002")

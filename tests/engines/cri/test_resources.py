@@ -1,4 +1,4 @@
-"""Limits, their change in place, statistics, exit codes, reasons and termination messages."""
+"""Limits, in-place resize, statistics, exit codes, reasons and termination messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIMITS = {"memory_limit_in_bytes": 16 * MIB}
 
 
 def limits_of(cri: Cri, container: str) -> dict[str, str]:
-    """The limits in the container's cgroup."""
+    """Return the limits of the container's cgroup."""
     pid = cri.pid(container)
     found = {name: cgroupfs.setting(pid, *files) for name, files in FILES.items()}
     found["oom_score_adj"] = Path(f"/proc/{pid}/oom_score_adj").read_text().strip()
@@ -35,7 +35,7 @@ def limits_of(cri: Cri, container: str) -> dict[str, str]:
 
 
 def test_limits_and_their_change(cri_host: Cri, both: Both) -> None:
-    """Resize in place: each of the limits at a time, upwards and downwards; others stay."""
+    """In-place resize: one limit at a time, up and down; the others stay."""
     steps: list[dict[str, Any]] = [
         {"memory_limit_in_bytes": 96 * MIB},
         {"memory_limit_in_bytes": 48 * MIB},
@@ -72,7 +72,7 @@ def test_limits_and_their_change(cri_host: Cri, both: Both) -> None:
 
 @pytest.mark.long
 def test_change_below_what_is_used(cri_host: Cri, both: Both) -> None:
-    """A memory limit below the usage: it is refused or kills, the same as below runc."""
+    """A memory limit below the usage is refused or kills, the same as below runc."""
 
     def look(pod: Pod) -> tuple[str, int]:
         script = "x=$(yes | head -c 12000000); echo ready; while :; do sleep 0.02; done"
@@ -110,7 +110,7 @@ def test_update_of_what_has_exited(cri_host: Cri, both: Both) -> None:
 
 
 def test_statistics(cri_host: Cri, both: Both) -> None:
-    """What the kubelet's summary and `kubectl top` show."""
+    """The statistics in the kubelet's summary and in `kubectl top`."""
 
     def look(pod: Pod) -> list[str]:
         script = "x=$(yes | head -c 8000000); echo ready; while :; do :; done"
@@ -134,7 +134,7 @@ def test_statistics(cri_host: Cri, both: Both) -> None:
 
 
 def test_ends(both: Both) -> None:
-    """Exit codes and reasons: by status, by signal, and as the kernel's OOM killer chose."""
+    """Exit codes and reasons: exited, killed by a signal, OOM-killed."""
     scripts = {
         "success": "exit 0",
         "status": "exit 42",
@@ -161,7 +161,7 @@ def test_ends(both: Both) -> None:
 
 
 def test_oom_killed(both: Both) -> None:
-    """The init itself is killed: the status says so."""
+    """If the init itself is OOM-killed, the status says so."""
 
     def look(pod: Pod) -> tuple[int, str]:
         one = pod.run("one", "sh", "-c", TOO_MUCH, resources=LIMITS)
@@ -187,7 +187,7 @@ def test_termination_message(both: Both, work: Path) -> None:
 
 
 def test_restart_policy(both: Both) -> None:
-    """A container that ended is replaced by one of the same name with another attempt."""
+    """A new attempt with the same name replaces a container that has exited."""
 
     def look(pod: Pod) -> list[int]:
         codes = []
@@ -201,7 +201,7 @@ def test_restart_policy(both: Both) -> None:
 
 
 def test_checkpoint(cri_host: Cri, make_pod: MakePod, handler: str, work: Path) -> None:
-    """`kubectl` debugging by checkpoints: the container goes on, its archive is on the node."""
+    """`kubectl` forensic checkpoints: the container keeps running, the archive is on the node."""
     archive = work / "checkpoint.tar"
     if cri_host.installed.version < (2, 1):
         pytest.skip(f"containerd {cri_host.installed.version} has no checkpoints in CRI")

@@ -1,4 +1,4 @@
-"""A node changes its runtime from runc to ociruntime and back, with pods at work."""
+"""A node changes its runtime from runc to ociruntime and back, with running pods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COUNTS = "n=0; while :; do n=$((n+1)); echo $n; sleep 0.05; done"
 
 
 def maker(cri: Cri, runtime: Runtime, container: str) -> str:
-    """Return which runtime has made a container: the one to which the name means something."""
+    """Return which runtime has created a container: the one that knows its name."""
     programs = {OWN: runtime.path, JUDGE: cri.installed.runc}
     found = []
     for name, program in programs.items():
@@ -40,7 +40,7 @@ def maker(cri: Cri, runtime: Runtime, container: str) -> str:
 
 
 class Watched:
-    """A pod with a container that must not notice anything."""
+    """A pod with a container that must not notice the change."""
 
     def __init__(self, cri: Cri, handler: str, number: int) -> None:
         self.pod = Pod(cri, handler, name=f"{handler or 'default'}-{number}")
@@ -49,7 +49,7 @@ class Watched:
         assert processes.until(lambda: bool(self.pod.log("one")))
 
     def check(self) -> None:
-        """Check that it still runs, and that everything can be done with it."""
+        """Check that the container still runs, and that all operations on it work."""
         pod, cri = self.pod, self.pod.cri
         assert (cri.pid(pod.id), cri.pid(self.one)) == self.pids
         assert cri.PodSandboxStatus(pod_sandbox_id=pod.id).status.state == READY
@@ -68,7 +68,7 @@ class Watched:
 
 @judge_by("ociruntime")
 def test_rolling_change(node: Cri, runtime: Runtime) -> None:
-    """Pods of before go on below the runtime that made them; new ones get the new default."""
+    """Existing pods stay with the runtime that has created them; new ones use the new one."""
     watched: list[Watched] = []
     for number, default in enumerate((JUDGE, OWN, JUDGE)):
         node.restart(lambda default=default: node.set_default(default))  # type: ignore[misc]
@@ -98,7 +98,7 @@ def test_rolling_change(node: Cri, runtime: Runtime) -> None:
 
 @pytest.mark.long
 def test_containers_that_end_while_containerd_is_down(node: Cri) -> None:
-    """What containerd then knows of an exit, a kill and a sandbox's end is the same with runc."""
+    """Containerd later reports the same exits as with runc."""
     seen = {}
     for handler in (OWN, JUDGE):
         pod, other = Pod(node, handler, name="first"), Pod(node, handler, name="second")
@@ -129,7 +129,7 @@ def test_containers_that_end_while_containerd_is_down(node: Cri) -> None:
 
 @pytest.mark.parametrize("handler", OURS_FIRST)
 def test_killed_daemon(node: Cri, handler: str) -> None:
-    """A crash in the middle of a probe: the container goes on, and nothing stays of it later."""
+    """A crash during a probe: the container keeps running, and nothing is left behind."""
     pod = Pod(node, handler)
     one = pod.run("one", "sleep", "1000")
     with ThreadPoolExecutor(1) as caller:

@@ -1,4 +1,4 @@
-"""securityContext of containers, as the kubelet translates it; runc is the judge."""
+"""The securityContext of containers, as the kubelet translates it; runc is the reference."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CAPABILITY_SETS = ("effective", "permitted", "bounding")
 
 
 def value(number: int) -> dict[str, int]:
-    """An Int64Value."""
+    """Return an Int64Value."""
     return {"value": number}
 
 
@@ -71,7 +71,7 @@ def test_seccomp_unconfined(both: Both) -> None:
 
 
 def test_seccomp_localhost(both: Both, work: Path) -> None:
-    """A profile of the node; also the processes of exec have it."""
+    """A profile of the node also applies to exec processes."""
     profile = work / "profile.json"
     rule = {"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": errno.EXDEV}
     profile.write_text(json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [rule]}))
@@ -87,7 +87,7 @@ def test_seccomp_localhost(both: Both, work: Path) -> None:
 
 
 def test_capabilities(both: Both) -> None:
-    """Drop takes from the defaults; what is added stays even if ALL is dropped."""
+    """Drop removes default capabilities; added ones stay even if ALL is dropped."""
 
     def look(pod: Pod) -> list[dict[str, int]]:
         found = []
@@ -106,7 +106,7 @@ def test_capabilities(both: Both) -> None:
 
 
 def test_capabilities_of_a_user(both: Both) -> None:
-    """Ordinary users get ambient capabilities only where these are asked for."""
+    """Ordinary users get ambient capabilities only where they are requested."""
 
     def look(pod: Pod) -> list[dict[str, Any]]:
         without = {"run_as_user": value(1000)}
@@ -142,7 +142,7 @@ def test_capabilities_of_a_user(both: Both) -> None:
     ids=["root", "user of the image", "unknown ids", "name"],
 )
 def test_users_and_groups(both: Both, security: dict[str, Any], expected: dict[str, Any]) -> None:
-    """The groups of fsGroup and supplementalGroups come beside those of the image."""
+    """The groups of fsGroup and supplementalGroups are added to those of the image."""
 
     def look(pod: Pod) -> dict[str, Any]:
         one = pod.run("one", "sleep", "1000", security=security)
@@ -174,7 +174,7 @@ def test_read_only_root(both: Both) -> None:
 
 
 def test_masked_and_read_only_paths(both: Both) -> None:
-    """procMount: Default, for a process of exec as well."""
+    """procMount: Default, also for an exec process."""
     security = {"masked_paths": MASKED, "readonly_paths": READ_ONLY}
 
     def look(pod: Pod) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def test_unmasked(both: Both) -> None:
 
 
 def test_privileged(both: Both) -> None:
-    """All capabilities, all devices of the node, /sys can be written to."""
+    """All capabilities, all devices of the node, and /sys is writable."""
 
     def look(pod: Pod) -> dict[str, Any]:
         found = facts(pod, security={"privileged": True})
@@ -222,7 +222,7 @@ def test_privileged(both: Both) -> None:
 
 
 def test_mounts_of_a_container(both: Both) -> None:
-    """File systems, their options and kinds of propagation, in a container without any setting."""
+    """Filesystems, options and propagation in a container without any settings."""
 
     def look(pod: Pod) -> dict[str, str]:
         return usual_mounts(pod, pod.run("one", "sleep", "1000"))
@@ -232,7 +232,7 @@ def test_mounts_of_a_container(both: Both) -> None:
 
 
 def test_programs_that_do_not_start(cri_host: Cri, both: Both) -> None:
-    """The kubelet shows the reason, in which people look for these words."""
+    """The kubelet shows the reason, in words that people search for."""
 
     def look(pod: Pod) -> list[str]:
         found = []

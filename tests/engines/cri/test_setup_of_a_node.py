@@ -1,4 +1,4 @@
-"""`ociruntime setup containerd` on a node with pods, from its first line to its last pod."""
+"""`ociruntime setup containerd` on a node with pods, from the command to the last pod."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IMPORTS = 'version = 3\nimports = ["/etc/containerd/conf.d/*.toml"]\n'
 
 @pytest.fixture
 def plain_node(node: Cri) -> Iterator[Cri]:
-    """A node in whose /etc/containerd/config.toml ociruntime is not mentioned."""
+    """A node whose /etc/containerd/config.toml does not mention ociruntime."""
     if node.installed.version < (2, 0):
         pytest.skip("containerd 1.x loses settings by an import: tests/engines/test_setup.py")
     program = host.program("containerd")
@@ -42,7 +42,7 @@ def plain_node(node: Cri) -> Iterator[Cri]:
 
 
 def test_setup(plain_node: Cri, runtime: Runtime) -> None:
-    """A pod gets the handler after a restart, keeps it until its end, and others notice nothing."""
+    """New pods can use the handler after a restart; existing pods are not affected."""
     node, env = plain_node, {"PATH": PATH, "HOME": "/"}
     before = Pod(node, "runc", name="before")
     one = before.run("one", "sleep", "1000")

@@ -1,4 +1,4 @@
-"""What `kubectl exec`, `attach`, `logs` and `port-forward` need of a container."""
+"""The streams of `kubectl exec`, `attach`, `logs` and `port-forward`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ECHO = "echo ready; while read line; do echo got $line; echo err $line >&2; done
 
 @pytest.fixture
 def stream() -> Iterator[Open]:
-    """Open URLs of the streaming server; they are closed at the end."""
+    """Open URLs of the streaming server; they are closed after the test."""
     made: list[Stream] = []
 
     def open_one(url: str) -> Stream:
@@ -34,7 +34,7 @@ def stream() -> Iterator[Open]:
 
 
 def test_exec(cri_host: Cri, both: Both, stream: Open) -> None:
-    """Input, output and errors each have a stream; the end brings the exit status."""
+    """Input, output and errors have separate streams; the exit status comes last."""
 
     def look(pod: Pod) -> tuple[bytes, bytes, int]:
         one = pod.run("one", "sleep", "1000")
@@ -57,7 +57,7 @@ def test_exec(cri_host: Cri, both: Both, stream: Open) -> None:
 
 
 def test_exec_exit_status_and_large_output(cri_host: Cri, both: Both, stream: Open) -> None:
-    """Nothing of the output is lost at the end."""
+    """All output arrives before the exit status."""
 
     def look(pod: Pod) -> tuple[int, int, int]:
         one = pod.run("one", "sleep", "1000")
@@ -72,7 +72,7 @@ def test_exec_exit_status_and_large_output(cri_host: Cri, both: Both, stream: Op
 
 
 def test_exec_terminal(cri_host: Cri, both: Both, stream: Open) -> None:
-    """`kubectl exec -it`: a terminal with a size, which follows that of the user's."""
+    """`kubectl exec -it`: the terminal follows the size of the user's terminal."""
 
     def look(pod: Pod) -> int:
         one = pod.run("one", "sleep", "1000")
@@ -107,7 +107,7 @@ def test_exec_that_does_not_start(cri_host: Cri, both: Both, stream: Open) -> No
 
 
 def test_exec_timeout(cri_host: Cri, both: Both) -> None:
-    """A probe that takes too long: its process is killed, and the container goes on."""
+    """A probe that times out: its process is killed, and the container keeps running."""
 
     def look(pod: Pod) -> bool:
         one = pod.run("one", "sleep", "1000")
@@ -121,7 +121,7 @@ def test_exec_timeout(cri_host: Cri, both: Both) -> None:
 
 
 def test_exec_leaves_a_process(cri_host: Cri, both: Both) -> None:
-    """A probe whose child keeps the output open does not block the answer for ever."""
+    """A probe whose child keeps the output open does not block the answer forever."""
 
     def look(pod: Pod) -> tuple[int, str]:
         one = pod.run("one", "sleep", "1000")
@@ -134,7 +134,7 @@ def test_exec_leaves_a_process(cri_host: Cri, both: Both) -> None:
 
 
 def test_attach(cri_host: Cri, both: Both, stream: Open) -> None:
-    """The streams are those of the container's own process; what it writes is logged as well."""
+    """The streams are those of the container's init; its output is logged as well."""
 
     def look(pod: Pod) -> list[str]:
         one = pod.create("one", "sh", "-c", ECHO, stdin=True)
@@ -178,7 +178,7 @@ def test_attach_to_a_terminal(cri_host: Cri, both: Both, stream: Open) -> None:
 
 
 def test_rotated_log(cri_host: Cri, both: Both) -> None:
-    """The kubelet moves the log away and has a new one opened."""
+    """The kubelet renames the log and requests a new one."""
 
     def look(pod: Pod) -> list[str]:
         script = "echo first; until [ -e /go ]; do sleep 0.02; done; echo second; sleep 1000"
@@ -197,7 +197,7 @@ def test_rotated_log(cri_host: Cri, both: Both) -> None:
 def test_port_forward(
     cri_host: Cri, make_pod: MakePod, handler: str, stream: Open, network: str
 ) -> None:
-    """A connection to a port inside, from the network namespace of the sandbox."""
+    """A connection to a port in the sandbox's network namespace."""
     pod = make_pod(handler, namespaces={"network": POD} if network == "of the pod" else None)
     port = 40_000 + cri_host.daemon.pid % 10_000
     one = pod.run("one", "nc", "-ll", "-p", str(port), "-e", "sh", "-c", "read x; echo got $x")

@@ -1,4 +1,4 @@
-"""Pods with systemd's cgroup driver, which kubeadm configures: each container is a scope."""
+"""Pods with systemd's cgroup driver, as kubeadm configures it: each container is a scope."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cgroup(pid: int) -> str:
 
 
 def limits(cri: Cri, container: str) -> dict[str, str]:
-    """Return what systemd and the kernel know of the container's limits."""
+    """Return the container's limits according to systemd and to the kernel."""
     place = cgroupfs.directory(cri.pid(container), "")
     files = {name: (place / name).read_text().strip() for name in ("memory.max", "cpu.max")}
     return files | systemd.properties(
@@ -42,13 +42,13 @@ def limits(cri: Cri, container: str) -> dict[str, str]:
 
 @pytest.fixture(params=HANDLERS)
 def handler(request: pytest.FixtureRequest) -> str:
-    """Each runtime, since this is run in one place only."""
+    """Each runtime: these tests run in only one environment."""
     name: str = request.param
     return name
 
 
 def test_limits_and_their_change(cri_host: Cri, pod: Pod) -> None:
-    """Systemd must know of both, or the next reload would undo a resize."""
+    """Systemd must know the new limits, too: the next reload would undo the resize."""
     assert cgroup(cri_host.pid(pod.id)) == f"{cri_host.cgroup}/{scope(pod.id)}"
     one = pod.run("one", "sleep", "1000", resources=LIMITS)
     assert cgroup(cri_host.pid(one)) == f"{cri_host.cgroup}/{scope(one)}"
@@ -80,7 +80,7 @@ def test_execution(cri_host: Cri, pod: Pod) -> None:
 
 
 def test_ends(cri_host: Cri, make_pod: MakePod, handler: str) -> None:
-    """By the OOM killer and by a signal; the scopes end with the containers and the sandbox."""
+    """After an OOM kill or a signal, the scopes of container and sandbox are removed."""
     pod = make_pod(handler)
     big = pod.run("big", "sh", "-c", TOO_MUCH, resources={"memory_limit_in_bytes": 16 * MIB})
     ended = pod.await_state(big, EXITED)
@@ -94,9 +94,10 @@ def test_ends(cri_host: Cri, make_pod: MakePod, handler: str) -> None:
 
 
 def test_privileged_with_the_host_s_cgroup_namespace(cri_host: Cri, make_pod: MakePod) -> None:
-    """A pod without a cgroup namespace sees the whole hierarchy; the host's mount is not changed.
+    """A pod without a cgroup namespace sees the whole hierarchy.
 
-    runc 1.1 mounts cgroup v2 anew, which clears `nsdelegate` on the host.
+    The host's mount is not changed: runc 1.1 mounts cgroup v2 anew, which clears `nsdelegate` on
+    the host.
     """
     host = mount_of("self")
     pod = make_pod("ociruntime", privileged=True)
@@ -111,7 +112,7 @@ def test_privileged_with_the_host_s_cgroup_namespace(cri_host: Cri, make_pod: Ma
 
 
 def mount_of(pid: int | str) -> tuple[str, str]:
-    """Return the root of a process's mount of cgroup v2, and the options of the file system."""
+    """Return the root of a process's cgroup v2 mount, and its filesystem's options."""
     for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines():
         fields, _, tail = line.partition(" - ")
         if fields.split()[4] == "/sys/fs/cgroup":

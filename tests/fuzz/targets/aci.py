@@ -1,7 +1,7 @@
 """App Container Images: their manifests, and the members that become a layer.
 
-An input that begins with ``{`` is a manifest, any other one an archive after a byte that chooses
-its form: odd puts the sums of its headers right.
+An input that begins with ``{`` is a manifest; any other input is an archive after a byte that
+selects its form: odd repairs the checksums of its headers.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _archive(data: bytes) -> None:
 
 
 def _check(layer: bytes) -> None:
-    """Check that our own reader takes the layer that was made, and that no name leaves it."""
+    """Check that our own reader accepts the resulting layer, and that no name leads outside."""
     reader = TarReader(io.BytesIO(layer))
     try:
         for header in reader:

@@ -1,7 +1,7 @@
-"""Bodies and queries of the manager's API: each is refused with its member, or translated whole.
+"""Bodies and queries of the manager's API: refused with the member's name, or fully translated.
 
-The first byte of an input chooses the request: ``c`` creates a container, ``u`` changes one, ``e``
-executes a program, ``n`` creates a network, ``p`` makes a pod, ``q`` is a query string.
+The first byte of an input selects the request: ``c`` creates a container, ``u`` changes one, ``e``
+executes a program, ``n`` creates a network, ``p`` creates a pod, ``q`` is a query string.
 """
 
 from __future__ import annotations

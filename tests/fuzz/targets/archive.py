@@ -1,7 +1,7 @@
-"""Docker archives and layouts: what a file that somebody names as an image may contain.
+"""Docker archives and layouts: the content of a file that a user names as an image.
 
-The first byte of an input chooses the form: 1 puts the sums of the headers right, 2 takes the rest
-as the manifest of an archive whose other members are sound, 3 as its configuration, 4 and 5 as
+The first byte of an input selects the form: 1 repairs the checksums of the headers, 2 uses the rest
+as the manifest of an archive whose other members are valid, 3 as its configuration, 4 and 5 as
 index and manifest of a layout.
 """
 
@@ -43,7 +43,7 @@ _mutate_json = json_mutator(
 
 
 class _Incoming(Incoming):
-    """An import that keeps nothing, but reads all."""
+    """An import that reads everything and keeps nothing."""
 
     def __init__(self) -> None:
         self.budget = Budget(LIMITS, lambda: (1 << 40, 1 << 40))

@@ -1,6 +1,6 @@
 """Command lines of ociruntime, ocipod, ocictl and ocid: parsed, and their values converted.
 
-An input is a list of words divided by line feeds; the first byte chooses the program.
+An input is a list of words separated by line feeds; the first byte selects the program.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NEW = ("run", "create")  # commands of ocictl that make a container
 
 
 def _runtime(argv: list[str]) -> None:
-    """Do what runtime/cli/main.py does up to the call of the command."""
+    """Do what runtime/cli/main.py does before it calls the command."""
     arguments = Arguments()
     at = parse(argv, (GLOBAL_OPTIONS,), arguments, mixed=False)
     if at == len(argv):

@@ -1,6 +1,6 @@
-"""Control files of a cgroup, /proc/PID/cgroup and the statistics made of them.
+"""Control files of a cgroup, /proc/PID/cgroup and the resulting statistics.
 
-An input is a list of ``NAME CONTENT`` entries, divided by NUL.
+An input is a list of ``NAME CONTENT`` entries, separated by NUL.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def run(data: bytes) -> None:
 
 
 def _usage(place: str) -> None:
-    """Read what `ocictl stats` reads."""
+    """Read the files that `ocictl stats` reads."""
     with mock.patch.object(resource_usage, "_directories", return_value=[place]):
         dump(resource_usage.usage("uuid", "app"))
 

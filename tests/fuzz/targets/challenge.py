@@ -1,6 +1,6 @@
-"""What a registry answers besides content, and the files with credentials for it.
+"""A registry's answers other than content, and files with credentials for it.
 
-The first byte of an input chooses what the rest is: ``c`` a WWW-Authenticate header, ``r`` a
+The first byte of an input selects what the rest is: ``c`` a WWW-Authenticate header, ``r`` a
 Retry-After header, ``l`` a Content-Length header, ``b`` the body of a refusal, ``t`` that of a
 token server, ``a`` a file ``auth.json``.
 """
@@ -50,7 +50,7 @@ class _Response:
 
 
 class _Http:
-    """A client whose answers are prepared: the challenge, then the token."""
+    """A client with prepared answers: the challenge, then the token."""
 
     def __init__(self, header: str, token: bytes) -> None:
         self._answers = [_Response(b"", {"WWW-Authenticate": header}), _Response(token, status=200)]

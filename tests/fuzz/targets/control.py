@@ -1,7 +1,7 @@
 """The control socket of a pod's monitor: requests, and the frames of an attached client.
 
-An input is a series of messages, each after its length in two bytes; its first byte describes the
-pod.
+An input is a series of messages, each after its length in two bytes; the first byte of the input
+describes the pod.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _mutate_json = json_mutator(("op", "app", "seconds", "force", "streams", "wait",
 
 
 class _Loop:
-    """A loop that waits for nothing: the target itself says when the socket is readable."""
+    """A loop that waits for nothing: the target itself reports when the socket is readable."""
 
     def watch(self, fd: int, events: int, handler: object) -> None:
         pass
@@ -34,7 +34,7 @@ class _Loop:
 
 
 class _Streams:
-    """An app's streams, which take what they get."""
+    """An app's streams, which accept everything."""
 
     has_input = True
 

@@ -1,8 +1,7 @@
 """Layers: whatever an archive contains, only the tree changes.
 
-The first byte of an input chooses the form: 0 a tar as it is, 1 with its sums put right, 2 and 3
-the same compressed with gzip, 4 with zstd, 5 a compressed stream as it is.  Bit 8 puts a lower
-layer below.
+The first byte of an input selects the form: 0 a tar archive, 1 with repaired checksums, 2 and 3 the
+same compressed with gzip, 4 with zstd, 5 a compressed stream.  Bit 8 adds a lower layer.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _LOWER = pack({"a/": "", "a/b": "lower", "c": member(tarfile.SYMTYPE, linkname="
 
 
 def _outside(path: Path) -> dict[str, object]:
-    """Return everything about the directory ``out`` that could change; make it at first."""
+    """Return all properties of the directory ``out`` that could change; create it at first."""
     out = path / "out"
     if not out.exists():
         (out / "a").mkdir(parents=True)
@@ -48,7 +47,7 @@ def _outside(path: Path) -> dict[str, object]:
 
 
 def _check_tree(root: Path) -> None:
-    """Check that what the limits allow is there at most, and no whiteout is left."""
+    """Check that the tree does not exceed the limits, and that no whiteout is left."""
     count = 0
     for directory, directories, names in os.walk(os.fsencode(root)):
         count += len(directories) + len(names)
@@ -59,7 +58,7 @@ def _check_tree(root: Path) -> None:
 
 
 def _stored(form: int, data: bytes) -> tuple[bytes, bytes]:
-    """Return (the plain tar, or what takes its place for the digest; the stored layer)."""
+    """Return (the uncompressed tar archive or its substitute for the digest, the stored layer)."""
     plain = repaired(data) if form & 1 else data
     if form in (2, 3):
         return plain, gzip.compress(plain, 1, mtime=0)

@@ -1,4 +1,4 @@
-"""/proc/PID/mountinfo: any text is parsed; and paths survive the kernel's escapes."""
+"""/proc/PID/mountinfo: any text is parsed, and paths survive the kernel's escapes."""
 
 from __future__ import annotations
 

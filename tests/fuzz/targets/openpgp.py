@@ -1,4 +1,4 @@
-"""OpenPGP: any bytes are refused, or are keys whose pieces are parts of them."""
+"""OpenPGP: any bytes are refused, or are keys whose packets are parts of the input."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Records on disk: whatever a file contains, a command reports it in a line that names the file.
 
-The first byte of an input chooses the file: ``s`` state.json, ``c`` cgroup.json, ``m`` mounts.json,
+The first byte of an input selects the file: ``s`` state.json, ``c`` cgroup.json, ``m`` mounts.json,
 ``r`` root-mount.json, ``k`` a container's record of the manager, ``p`` a file of a pod, ``e`` the
 manager's events, ``l`` an app's log.
 """

@@ -152,7 +152,7 @@ def test_a_bridge_of_somebody_else_stays(host: NetworkHost) -> None:
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"bridge": "out0"}, '"out0": the interface is not'),
+        ({"bridge": "out0"}, '"out0": the interface'),
         ({"bridge": 'a"b'}, '"bridge"'),
         ({"bridge": "a/b"}, '"bridge"'),
         ({"bridge": "sixteen-letters-"}, '"bridge"'),
