@@ -179,7 +179,7 @@ def test_platforms(ocipod: Ocipod, refused: Refused, registry: Registry) -> None
 def test_a_platform_that_the_user_chooses(
     ocipod: Ocipod, registry: Registry, built: images.BuiltImage
 ) -> None:
-    """As with docker, the name refers to the image that was fetched last."""
+    """The name refers to the image that was fetched last, as with docker."""
     other = foreign()
     registry.push_index("web", "v1", [other, built])
     name = f"{registry.host}/web:v1"

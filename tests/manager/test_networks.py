@@ -147,7 +147,7 @@ def test_the_same_alias_twice_and_a_new_name(
 def test_an_image_with_its_own_file(
     daemon: Daemon, host: NetworkHost, shell_root: str, work: Path
 ) -> None:
-    """As in docker, it is replaced by one with names; a volume there is not changed."""
+    """It is replaced by a file with names, as in docker; a volume there is not changed."""
     (Path(shell_root) / "etc/hosts").write_text("6.6.6.6 db\n")
     make(daemon, "back")
     run(daemon, shell_root, "db")

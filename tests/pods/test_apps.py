@@ -206,7 +206,7 @@ def test_the_monitor_does_not_grow(ocipod: Ocipod, sandbox: Sandbox) -> None:
 
 
 def test_attached_before_the_start(ocipod: Ocipod, sandbox: Sandbox) -> None:
-    """No output is missed, and no earlier input is lost."""
+    """The client gets all output, and the app gets the earlier input."""
     ocipod(
         *("app", "add", sandbox.uuid, sandbox.image, "--name=a", "--stdin=stream"),
         *shell("echo first", "read -r line", "echo got $line", "exit 7"),

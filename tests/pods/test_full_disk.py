@@ -78,7 +78,7 @@ def test_a_pod_without_room_for_all_its_files(
 
 
 def test_the_end_of_a_pod_without_room(ocipod: Ocipod, work: Path, disk: Disk) -> None:
-    """No record of it can be written, and it still stops as requested."""
+    """It stops as requested, although no record of that can be written."""
     words = ("run", "--detach", "--net=none", busybox(work), "--name=a", *shell("exec sleep 60"))
     uuid = ocipod(*words).ok().out.strip()
     disk.fill()

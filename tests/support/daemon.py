@@ -1,4 +1,4 @@
-"""``ocid`` with directories of its own, and the end of all that a test left in them."""
+"""``ocid`` with separate directories, and the removal of everything that a test leaves in them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support import leaks, processes
+from tests.support import leaks, processes, project
 from tests.support.ocipod import PROGRAM, RUNTIME, Ocipod, after
 from tests.support.runtime import Result, execute
 
@@ -25,6 +25,8 @@ OCICTL = PROGRAM.with_name("ocictl")
 # A program that runs until it is stopped.
 STAYS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
 STARTING = 30.0  # seconds that the daemon may take, on a machine with other work
+# In the copy of ./dev coverage, a process saves its counts when it exits, but not if it is killed.
+COUNTING = (project.ROOT / ".coveragerc").exists()
 
 
 class Connection(http.client.HTTPConnection):
@@ -41,7 +43,7 @@ class Connection(http.client.HTTPConnection):
 
 
 class Answer:
-    """What the daemon has answered: ``status``, and ``json`` (None without a body)."""
+    """The daemon's answer: ``status``, and ``json`` (None without a body)."""
 
     def __init__(self, what: str, status: int, body: bytes) -> None:
         self.what = what
@@ -56,12 +58,12 @@ class Answer:
         return f"<{self.what}: {self.status} {self.body!r}>"
 
     def ok(self) -> Any:  # noqa: ANN401 - a JSON document
-        """Assert success; the document."""
+        """Assert success; return the document."""
         assert 200 <= self.status < 300, self
         return self.json
 
     def failed(self, status: int, *words: str) -> dict[str, Any]:
-        """Assert the status and each word in the message; the error."""
+        """Assert the status and each word in the message; return the error."""
         assert self.status == status, self
         error: dict[str, Any] = self.json["error"]
         for word in words:
@@ -99,9 +101,9 @@ class Daemon:
     def start(
         self, *options: str, fault: str = "", wait: bool = True, program: Path = OCID
     ) -> Daemon:
-        """In the foreground, its log in a file; with ``wait`` it answers when this returns.
+        """Start the daemon in the foreground, with its log in a file.
 
-        ``fault``: what OCIPOD_FAULT says.
+        With ``wait``, returns once it answers.  ``fault`` is the value of OCIPOD_FAULT.
         """
         assert self.process is None
         words = self.command(*options)
@@ -131,15 +133,15 @@ class Daemon:
         return self.process.pid
 
     def kill(self) -> None:
-        """SIGKILL, at whatever it is."""
+        """Kill the daemon with SIGKILL, whatever it is doing."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """SIGTERM; its exit status."""
+        """Stop the daemon with SIGTERM; return its exit status."""
         return self._end(signal.SIGTERM)
 
     def died(self, seconds: float = 30) -> int:
-        """Wait for it to end by itself; its exit status."""
+        """Wait until the daemon exits by itself; return its exit status."""
         process, self.process = self.process, None
         assert process is not None
         return process.wait(seconds)
@@ -155,7 +157,10 @@ class Daemon:
     def __call__(
         self, method: str, path: str, body: object = None, *, timeout: float = 60
     ) -> Answer:
-        """One request; OSError or HTTPException (see http.client) if the daemon goes meanwhile."""
+        """Send one request.
+
+        Raises OSError or HTTPException (see http.client) if the daemon exits meanwhile.
+        """
         connection = Connection(self.socket, timeout)
         try:
             data = None if body is None else json.dumps(body)
@@ -167,7 +172,7 @@ class Daemon:
             connection.close()
 
     def create(self, name: str = "", **spec: Any) -> str:  # noqa: ANN401 - JSON
-        """The id of a new container."""
+        """Create a container; return its id."""
         if name:
             spec["name"] = name
         spec.setdefault("network", "none")
@@ -176,13 +181,13 @@ class Daemon:
         return identifier
 
     def run(self, name: str = "", **spec: Any) -> str:  # noqa: ANN401 - JSON
-        """The id of a new container that was started."""
+        """Create and start a container; return its id."""
         identifier = self.create(name, **spec)
         self.verb(identifier, "start").ok()
         return identifier
 
     def verb(self, ref: str, verb: str, body: object = None) -> Answer:
-        """POST /v1/containers/REF/VERB; ``verb`` may have a query."""
+        """Send POST /v1/containers/REF/VERB; ``verb`` may include a query."""
         try:
             return self("POST", f"/v1/containers/{ref}/{verb}", body)
         finally:
@@ -197,12 +202,12 @@ class Daemon:
         return found
 
     def status(self, ref: str) -> str:
-        """The status word, or "gone"."""
+        """Return the container's status, or "gone"."""
         answer = self("GET", f"/v1/containers/{ref}")
         return "gone" if answer.status == 404 else str(answer.ok()["status"])
 
     def wait_for(self, ref: str, *statuses: str, seconds: float = 30) -> dict[str, Any]:
-        """Polls until the container has one of the statuses; what there is to know of it then."""
+        """Poll until the container has one of the statuses; return its description."""
         last = ""
 
         def there() -> bool:
@@ -217,17 +222,17 @@ class Daemon:
         self("DELETE", f"/v1/containers/{ref}?force=1").ok()
 
     def recorded_events(self) -> Sequence[dict[str, Any]]:
-        """All that were kept on the disk."""
+        """Return all events that were stored on disk."""
         text = (self.root / "events.jsonl").read_text()
         return [json.loads(line) for line in text.splitlines()]
 
     @property
     def client(self) -> Sequence[str]:
-        """``ocictl`` with this daemon's socket."""
+        """Return the command line of ``ocictl`` with this daemon's socket."""
         return [str(OCICTL), f"--socket={self.socket}"]
 
     def ctl(self, *words: str, env: Mapping[str, str] | None = None, timeout: float = 60) -> Result:
-        """``ocictl --socket SOCKET WORD...`` to its end."""
+        """Run ``ocictl --socket SOCKET WORD...`` to its end."""
         whole = {**os.environ, **(env or {})}
         try:
             done = execute(
@@ -243,9 +248,13 @@ class Daemon:
     # --- the end ---
 
     def finish(self) -> None:
-        """Ends the daemon and removes every pod; asserts nothing."""
+        """End the daemon and remove every pod; assert nothing."""
         if self.process is not None:
             self.process.send_signal(signal.SIGCONT)
+            if COUNTING:
+                self.process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(STARTING)
             self.kill()
         # What it had begun ends with it.
         time.sleep(0.05)
@@ -254,7 +263,7 @@ class Daemon:
 
 @contextmanager
 def life(work: Path) -> Iterator[Daemon]:
-    """``ocid`` that was started, for a fixture; fails if its containers leave anything behind."""
+    """Context manager for a fixture: a running ``ocid``; fails if its containers leave anything."""
     one = Daemon(work)
     mounts = leaks.mount_table()
     running = frozenset(processes.descendants())
@@ -270,7 +279,7 @@ def life(work: Path) -> Iterator[Daemon]:
 
 
 def has_ended(pid: int) -> bool:
-    """Return whether a process that is no child of ours is gone."""
+    """Return whether a process that is not our child has exited."""
     return not processes.alive(pid)
 
 
