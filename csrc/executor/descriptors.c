@@ -27,10 +27,9 @@ static void close_or_hide(int fd, int first, int low, int high, int list)
 }
 
 /* Close descriptors one by one, where an outer container's seccomp filter denies close_range(2). */
-static int close_listed(int first, int low, int high)
+static int close_listed(int list, int first, int low, int high)
 {
 	char entries[1024] __attribute__((aligned(8)));
-	int list = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct statfs filesystem;
 	uint32_t fd;
 	long size;
@@ -62,9 +61,17 @@ int close_others(struct executor *x, int preserve_fds)
 		return fail(x, "verify", "descriptors");
 	x->preserve_fds = preserve_fds;
 	if (close_ranges((unsigned int)first, (unsigned int)low, (unsigned int)high) < 0 &&
-	    close_listed(first, low, high) < 0)
+	    close_listed(open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), first, low,
+			 high) < 0)
 		return fail(x, "close_range", "");
 	return 0;
+}
+
+int close_all_but_0(const struct executor *x)
+{
+	if (sys_close_range(1, ~0U, 0) == 0)
+		return 0;
+	return close_listed(openat(x->proc_fd, "self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), 1, 0, 0);
 }
 
 void hide_preserved(struct executor *x)

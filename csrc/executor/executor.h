@@ -110,6 +110,7 @@ int open_root_of(struct executor *x, uint32_t pid);
 /* descriptors.c */
 int close_others(struct executor *x, int preserve_fds);
 void hide_preserved(struct executor *x);
+int close_all_but_0(const struct executor *x);
 
 /* open_below.c; `resolve` are RESOLVE_* of openat2(2), always with BENEATH or IN_ROOT */
 int open_below(int root, const char *path, int flags, uint64_t resolve);

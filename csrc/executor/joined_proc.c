@@ -63,7 +63,7 @@ static bool confine(void)
  * Keep only an empty root, and the channel as descriptor 0: a neighbour can reach everything else
  * through /proc/PID/root, cwd and fd.
  */
-static bool strip(int channel)
+static bool strip(const struct executor *x, int channel)
 {
 	int fs = sys_fsopen("tmpfs", FSOPEN_CLOEXEC), root;
 
@@ -71,7 +71,7 @@ static bool strip(int channel)
 		return false;
 	root = sys_fsmount(fs, FSMOUNT_CLOEXEC, 0);
 	return root >= 0 && fchdir(root) == 0 && chroot(".") == 0 && dup2(channel, 0) == 0 &&
-	       sys_close_range(1, ~0U, 0) == 0;
+	       close_all_but_0(x) == 0;
 }
 
 /*
@@ -82,7 +82,7 @@ static _Noreturn void help(struct executor *x, int channel)
 	int status, fs;
 	long child;
 
-	if ((x->pid_fd >= 0 && setns(x->pid_fd, CLONE_NEWPID) < 0) || !strip(channel) || !confine())
+	if ((x->pid_fd >= 0 && setns(x->pid_fd, CLONE_NEWPID) < 0) || !strip(x, channel) || !confine())
 		_exit(1);
 	child = sys_clone(SIGCHLD);
 	/* Only a child is inside; fork(2) fails if a neighbour has used up all pids there. */

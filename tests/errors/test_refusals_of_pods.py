@@ -30,6 +30,7 @@ OF_THE_POD: dict[str, str] = {
     " (list the pods with: ocipod list)",
     "status": POD_REQUIRED,
     "rm": POD_REQUIRED,
+    "rm --uuid-file=FILE UUID": "a UUID and --uuid-file cannot be combined (pass only one of them)",
 }
 OF_A_REQUEST: dict[str, str] = {
     "run": "create a pod: at least one image is required"

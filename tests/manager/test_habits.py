@@ -31,7 +31,7 @@ def test_a_terminal_is_refused_without_one(daemon: Daemon, shell_root: str) -> N
     words = ("run", "-it", "--network=none", f"--rootfs={shell_root}", "/bin/sh")
     result = daemon.ctl(*words)
     assert (result.status, result.out) == (125, "")
-    assert "a TTY (leave" in result.err
+    assert "a TTY (omit" in result.err
     assert daemon.list() == []
     daemon.create("c1", rootfs=shell_root, command=["/bin/sh"], tty=True, stdin=True)
     daemon.ctl("start", "-ai", "c1").failed("a TTY")

@@ -117,7 +117,7 @@ def test_rm(ocipod: Ocipod) -> None:
     assert ocipod("rm", f"--uuid-file={file}").ok().out == f'"{busy}"\n'
     ocipod("rm", busy).failed("not found")
     ocipod("rm").failed("a pod is")
-    ocipod("rm", busy, f"--uuid-file={file}").failed("either a UUID")
+    ocipod("rm", busy, f"--uuid-file={file}").failed("cannot be combined")
 
 
 def test_rm_of_what_is_being_prepared(ocipod: Ocipod) -> None:

@@ -1,4 +1,4 @@
-"""Annotations that change the behaviour (docs/annotations.md)."""
+"""Annotations that change the runtime's behaviour (docs/annotations.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library as a program uses it that does other things as well (docs/api.md)."""
+"""The library, used by a program that also does other things (docs/api.md)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_there_are_examples() -> None:
 
 
 def own_state() -> dict[str, object]:
-    """What a library may not change in the process that uses it."""
+    """Return the state of the process that a library must not change."""
     status = Path("/proc/self/status").read_text()
     kept = [line for line in status.splitlines() if line.startswith(("Sig", "Shd", "Umask", "Cap"))]
     return {
@@ -93,14 +93,14 @@ def own_state() -> dict[str, object]:
 
 
 class Held:
-    """Descriptors and threads; those of earlier tests may go meanwhile."""
+    """Descriptors and threads; those of earlier tests may vanish meanwhile."""
 
     def __init__(self) -> None:
         self._descriptors = set(open_descriptors())
         self._threads = set(threading.enumerate())
 
     def is_all(self) -> bool:
-        """Return whether no others have come."""
+        """Return whether no further events arrive."""
         now = Held()
         return now._descriptors <= self._descriptors and now._threads <= self._threads
 
@@ -158,7 +158,7 @@ def test_streams(library: Runtime, bundle: MakeBundle, work: Path) -> None:
 def test_streams_that_stand_for_one_another(
     library: Runtime, bundle: MakeBundle, work: Path
 ) -> None:
-    """Descriptor 1 becomes 2 and 2 becomes 1."""
+    """Descriptor 1 becomes 2, and 2 becomes 1."""
     made = bundle().shell("echo out; echo error >&2; ls /proc/self/fd | wc -l")
     made.save()
     program = f"""
@@ -252,7 +252,7 @@ def test_many_threads(library: Runtime, bundle: MakeBundle) -> None:
 def test_an_interrupt_comes_after_the_step(
     library: Runtime, bundle: MakeBundle, work: Path
 ) -> None:
-    """The container is whole, and `run` takes it away."""
+    """The container is complete, and `run` removes it."""
     made = bundle().args("sleep", "1000")
     hook = {"path": "/bin/sh", "args": ["sh", "-c", f"kill -INT {os.getpid()}; sleep 0.2"]}
     made.config["hooks"] = {"createRuntime": [hook]}
@@ -303,7 +303,7 @@ def test_what_is_not_there() -> None:
 
 
 def test_a_refused_limit_leaves_nothing_open(library: Runtime, sleeper: Bundle) -> None:
-    """The files through which the process would have entered its cgroups are open by then."""
+    """The descriptors of the cgroups' ``tasks`` files are open by then."""
     sleeper.linux["resources"] = {"cpu": {"quota": 1, "period": 100000}}
     sleeper.save()
     before = open_descriptors()

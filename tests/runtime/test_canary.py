@@ -104,7 +104,7 @@ SEEN = {
 
 @pytest.fixture(scope="module")
 def verdicts(isolated: None, base: Path) -> dict[str, str]:
-    """Test of that session -> how the canary has judged it; empty: it passed."""
+    """Return {test of that session: the canary's verdict, "" if it passed}."""
     place = base / "canary"
     place.mkdir()
     (place / "test_broken.py").write_text(SESSION)
@@ -123,7 +123,7 @@ def verdicts(isolated: None, base: Path) -> dict[str, str]:
 
 @contextmanager
 def descriptor_3(number: int) -> Iterator[None]:
-    """Have the file as descriptor 3 for a while."""
+    """Open the file as descriptor 3 for a while."""
     kept = os.dup(3) if os.path.exists("/proc/self/fd/3") else -1
     os.dup2(number, 3)
     try:
@@ -166,14 +166,14 @@ def machine(work: Path) -> Iterator[str]:
 
 
 def test_the_machine_keeps_its_devices(machine: str) -> None:
-    """What the tests do to /dev does not reach the nodes that other programs use."""
+    """Changes in /dev do not reach the nodes that other programs use."""
     own, other = (os.stat(f"{top}/null") for top in ("/dev", machine))
     assert own.st_rdev == other.st_rdev
     assert own.st_dev != other.st_dev
 
 
 def test_standard_streams_are_of_the_own_devices(machine: str) -> None:
-    """Else a container that inherits one of them reaches the machine's node."""
+    """Otherwise a container that inherits a stream reaches the machine's node."""
     for number in (0, 1, 2):
         assert os.fstat(number).st_dev != os.stat(machine).st_dev
 
@@ -211,7 +211,7 @@ def test_mounts_on_devices_are_not_their_nodes(work: Path) -> None:
 def test_hostile_program_gets_what_is_open(
     container: MakeContainer, bundle: MakeBundle, hostile: Path, work: Path
 ) -> None:
-    """What tests/attacks/hostile.c does not report in a container, that container withholds."""
+    """Unreported attempts of tests/attacks/hostile.c were blocked by the container."""
     node = work / "null"
     os.mknod(node, 0o020666, os.makedev(1, 3))
     one = bundle().capabilities("CAP_SYS_ADMIN", "CAP_MKNOD", "CAP_CHOWN", "CAP_FOWNER")

@@ -1,4 +1,4 @@
-"""The cgroup layer on this machine's own v1 hierarchies, without a runtime around it."""
+"""The cgroup layer on this machine's v1 hierarchies, without a runtime around it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def _watch() -> None:
-    """In place of the watch for runtimes; see ``layout``."""
+    """Replace the leak check for runtimes; see ``layout``."""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def host() -> Layout:
 
 @pytest.fixture
 def layout(host: Layout) -> Iterator[Layout]:
-    """The host's; fails the test if a cgroup of ours is still there at its end."""
+    """The host's hierarchies; fails the test if a cgroup of ours exists after it."""
     yield host
     left = cgroupfs.named(TAG)
     for directory in left:
@@ -72,7 +72,7 @@ def layout(host: Layout) -> Iterator[Layout]:
 
 @pytest.fixture
 def sleep() -> Iterator[Sleep]:
-    """Start a process that only waits; ended at the end."""
+    """Start a process that only waits; it is killed after the test."""
     started: list[subprocess.Popen[str]] = []
 
     def start() -> subprocess.Popen[str]:
@@ -87,7 +87,7 @@ def sleep() -> Iterator[Sleep]:
 
 @pytest.fixture
 def group(layout: Layout) -> Iterator[Callable[..., Cgroup]]:
-    """Make a cgroup with resources; removed at the end."""
+    """Create a cgroup with resources; removed after the test."""
     made: list[Cgroup] = []
 
     def make(resources: dict[str, Any] | None = None, name: str = "") -> Cgroup:
@@ -103,7 +103,7 @@ def group(layout: Layout) -> Iterator[Callable[..., Cgroup]]:
 
 
 def directory(cgroup: Cgroup, controller: str) -> Path:
-    """Where the controller's files are; skips the test on hosts that have it not in v1."""
+    """Return the controller's cgroup directory; skip the test on hosts without it on v1."""
     for each in cgroup.placements:
         if controller in each.hierarchy.controllers and each.hierarchy.version == 1:
             return Path(each.directory)
@@ -144,7 +144,7 @@ def test_limits(group: Callable[..., Cgroup]) -> None:
 
 
 def test_memory_is_raised_and_lowered(group: Callable[..., Cgroup]) -> None:
-    """Whichever way, memory+swap may at no moment be less than memory."""
+    """In both directions, memory+swap must never be less than memory."""
     cgroup = group()
     for limit in (64, 256, 32, 128):
         cgroup.apply({"memory": {"limit": limit * MIB, "swap": limit * MIB}})
@@ -234,7 +234,7 @@ def test_out_of_memory(group: Callable[..., Cgroup]) -> None:
 
 @pytest.fixture
 def probe(group: Callable[..., Cgroup], layout: Layout) -> Iterator[Callable[..., Any]]:
-    """Enter a cgroup with device rules; returns what asks the process in it."""
+    """Enter a cgroup with device rules; return a function that asks the process in it."""
     started: list[subprocess.Popen[str]] = []
 
     def enter(*rules: dict[str, Any]) -> Callable[[str], str]:
@@ -265,7 +265,7 @@ def probe(group: Callable[..., Cgroup], layout: Layout) -> Iterator[Callable[...
 
 
 def test_devices_by_default(probe: Callable[..., Any], group: Callable[..., Cgroup]) -> None:
-    """The list starts from nothing, also when the configuration has none (GHSA-g54h-m393-cpwq)."""
+    """Everything is denied first, even without rules (GHSA-g54h-m393-cpwq)."""
     ask = probe()
     assert ask("open /dev/null O_RDWR") == "ok"
     assert ask("open /dev/zero O_RDONLY") == "ok"
@@ -405,7 +405,7 @@ def test_attaching_a_process_that_has_ended(group: Callable[..., Cgroup]) -> Non
 def test_a_limit_on_descriptors_leaves_no_cgroup_out(
     runtime: Runtime, container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """The kernel drops what exceeds the limit from a message, without an error."""
+    """The kernel drops excess descriptors of a message without an error."""
     one = bundle()
     one.user_namespace().namespace("cgroup")
     cgroup = {"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup"}

@@ -28,7 +28,7 @@ Make = Callable[..., Cgroup]
 
 @pytest.fixture
 def _watch() -> None:
-    """In place of the watch for runtimes; see ``layout``."""
+    """Replace the leak check for runtimes; see ``layout``."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def host() -> Layout:
 
 @pytest.fixture
 def layout(host: Layout) -> Iterator[Layout]:
-    """The host's; fails the test if a cgroup of ours is still there at its end."""
+    """The host's hierarchy; fails the test if a cgroup of ours exists after it."""
     yield host
     left = cgroupfs.named(TAG)
     for directory in left:
@@ -54,7 +54,7 @@ def layout(host: Layout) -> Iterator[Layout]:
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start Python code that continues when it receives a line; killed at the end."""
+    """Start Python code that continues when it receives a line; killed after the test."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(code: str = "sys.stdin.readline()") -> subprocess.Popen[str]:
@@ -72,7 +72,7 @@ def start() -> Iterator[Start]:
 
 @pytest.fixture
 def group(layout: Layout) -> Iterator[Make]:
-    """Make a cgroup with resources; removed at the end."""
+    """Create a cgroup with resources; removed after the test."""
     made: list[Cgroup] = []
 
     def make(resources: dict[str, Any] | None = None, name: str = "") -> Cgroup:
@@ -95,7 +95,7 @@ def value(cgroup: Cgroup, file: str) -> str:
 
 
 def test_limits(group: Make) -> None:
-    """Controllers are turned on all the way down, also for ``unified`` alone (LNX-UNI-01)."""
+    """Controllers are enabled in all ancestors, also for ``unified`` alone (LNX-UNI-01)."""
     resources = {
         "memory": {"limit": 64 * MIB, "swap": 96 * MIB, "reservation": 32 * MIB},
         "cpu": {"shares": 1024, "quota": 30000, "period": 60000, "burst": 100},
@@ -210,7 +210,7 @@ def test_killed_while_frozen_with_sub_cgroups(layout: Layout, start: Start) -> N
 
 
 def test_beside_a_payload_with_cgroups_of_its_own(group: Make, start: Start) -> None:
-    """A cgroup with children takes no processes: exec goes where the container's process is."""
+    """A cgroup with children accepts no process: exec uses the init's cgroup."""
     cgroup = group()
     init, second = start(), start()
     cgroup.attach(init.pid)

@@ -26,7 +26,7 @@ def findings(result: Result) -> list[dict[str, Any]]:
 
 
 def test_host_that_runs_this_test(runtime: Runtime) -> None:
-    """A whole container was built for it, of which the watch finds nothing left."""
+    """It creates a whole container, of which the leak check finds nothing."""
     document = json.loads(runtime("check", "--format", "json").ok().out)
     assert document["canRun"] is True
     trial = next(each for each in document["findings"] if each["subject"] == "trial")
@@ -50,7 +50,7 @@ def findings_behind_a_filter(runtime: Runtime, error: str, call: str) -> dict[st
 
 
 def test_host_without_a_call(runtime: Runtime) -> None:
-    """Limited, not missing: the executor does without."""
+    """Limited, not missing: the executor works without it."""
     found = findings_behind_a_filter(runtime, "ENOSYS", "openat2")
     assert found["openat2"]["state"] == "limited"
     assert found["outer filter"]["state"] == "limited"
@@ -58,7 +58,7 @@ def test_host_without_a_call(runtime: Runtime) -> None:
 
 
 def test_behind_a_filter_that_knows_no_new_call(runtime: Runtime) -> None:
-    """The C library takes EPERM for the answer of faccessat2(2)."""
+    """The C library takes EPERM for the result of faccessat2(2)."""
     found = findings_behind_a_filter(runtime, "EPERM", "faccessat2")
     assert found["state directory"]["state"] == "ok"
 

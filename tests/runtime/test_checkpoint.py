@@ -1,4 +1,4 @@
-"""``checkpoint`` and ``restore``, by a CRIU that works here."""
+"""``checkpoint`` and ``restore``, with a CRIU that works on this kernel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COUNT = "while :; do echo >>/count; sleep 0.05; done"
 
 
 class Checkpoint:
-    """One image directory, and the commands that write and read it."""
+    """An image directory, and the commands that write and read it."""
 
     def __init__(self, one: Container, place: Path) -> None:
         self.one = one
@@ -48,11 +48,11 @@ class Checkpoint:
         return result
 
     def read(self, *flags: str) -> Result:
-        """``restore --detach`` with the container's own output."""
+        """Run ``restore --detach`` with the container's own output."""
         return self.restore("--detach", *flags)
 
     def restore(self, *flags: str) -> Result:
-        """``restore``; without ``--detach`` it lasts until the program has ended."""
+        """Run ``restore``; without ``--detach``, it lasts until the program exits."""
         one = self.one
         one.bundle.save()
         words = ["--image-path", str(self.images), "--bundle", str(one.bundle.path)]
@@ -88,16 +88,14 @@ def count(bundle: Bundle) -> int:
 
 
 def counts_on(bundle: Bundle) -> int:
-    """Wait for the count to grow; what it was before."""
+    """Wait until the count increases; return the previous one."""
     before = count(bundle)
     assert processes.until(lambda: count(bundle) > before, 10)
     return before
 
 
 def with_named_output(one: Container) -> Container:
-    """CRIU gives a file back as the same one only; and not a temporary file, which was opened
-    with O_NOFOLLOW, for it takes the link in /proc.
-    """
+    """CRIU restores a file only by its name, so use one that is not temporary or unlinked."""
     one._output.close()
     one._output = (one.bundle.path / "output").open("w+b")
     return one
@@ -189,7 +187,7 @@ def test_memory_beforehand(
 def test_mounts_are_as_before(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint, work: Path
 ) -> None:
-    """CRIU forgets the flags of all but the first mount of one source."""
+    """CRIU forgets the flags of all but the first mount with the same source."""
     (work / "shared").mkdir()
     made = bundle().shell(COUNT)
     made.bind(work / "shared", "/first", "ro", "nosuid", "noexec", "nodev")
@@ -222,7 +220,7 @@ def test_a_mount_that_config_json_no_longer_has(
 def test_a_source_that_was_exchanged_is_refused(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint, work: Path
 ) -> None:
-    """By its path the restore would bind something else there."""
+    """By its path, the restore would bind-mount another file."""
     (work / "source").mkdir()
     one = with_named_output(
         container(bundle().shell(COUNT).bind(work / "source", "/data"))
@@ -255,7 +253,7 @@ def test_config_json_has_the_last_word_on_privileges(
 def test_a_restore_judges_no_other_process(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint, shared: str
 ) -> None:
-    """Bystanders in the pid namespace have more privileges, and survive a refused restore."""
+    """Others in the pid namespace have more privileges, and survive a refusal."""
     made = bundle().shell(COUNT).capabilities("CAP_KILL")
     if shared == "host":
         bystander = subprocess.Popen(["sleep", "1000"])
@@ -291,7 +289,7 @@ def test_a_restore_judges_no_other_process(
 def test_a_failed_dump_leaves_it_running(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
 ) -> None:
-    """A file that has been deleted and is too large to be written down."""
+    """A deleted file is too large for the images."""
     large = "dd if=/dev/zero of=/large bs=1048576 count=2 2>/dev/null; exec 9</large; rm /large"
     made = bundle().shell(f"{large}; {COUNT}")
     one = with_named_output(container(made)).started()
@@ -338,7 +336,7 @@ def test_foreground(
 def test_signals_from_the_first_moment_on(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
 ) -> None:
-    """What comes when the program runs again is passed on to it, however early it is."""
+    """A signal right after the restore is forwarded to the program."""
     made = bundle().shell("trap 'exit 9' USR1; while :; do echo >>/count; done")
     one = with_named_output(container(made)).started()
     assert processes.until((made.rootfs / "count").exists, 10)

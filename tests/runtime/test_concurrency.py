@@ -17,7 +17,7 @@ from tests.support.plugin import MakeBundle, MakeContainer
 
 
 def at_once(one: Container, *commands: Sequence[str]) -> list[int]:
-    """Start all, wait for all; exit statuses in order."""
+    """Start all commands, wait for all; return the exit statuses in order."""
     started = [one.runtime.popen(*command) for command in commands]
     try:
         return [process.wait(20) for process in started]
@@ -55,7 +55,7 @@ def test_one_start_wins(container: MakeContainer, bundle: MakeBundle, attempt: i
 
 @pytest.mark.parametrize("attempt", range(3))
 def test_start_against_kill(container: MakeContainer, attempt: int) -> None:
-    """Whichever is first, it ends stopped and can be deleted."""
+    """Whichever comes first, the container ends up stopped and can be deleted."""
     one = container().created()
     _, killed = at_once(one, ("start", one.id), ("kill", one.id, "KILL"))
     assert killed == 0
@@ -76,7 +76,7 @@ def test_deletes_at_once(container: MakeContainer, attempt: int) -> None:
 
 @pytest.mark.parametrize("attempt", range(3))
 def test_state_during_a_life(container: MakeContainer, attempt: int) -> None:
-    """Looked at all the time, it answers with a whole document or does not know the id."""
+    """Called continuously, it prints a complete document or does not know the id."""
     one = container()
     one.bundle.save()
     creating = one.runtime.popen("create", "--bundle", str(one.bundle.path), one.id)
@@ -96,7 +96,7 @@ def test_state_during_a_life(container: MakeContainer, attempt: int) -> None:
 
 
 def test_delete_against_create(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A forced delete in the middle of a create: none or a whole container."""
+    """A forced delete in the middle of a create leaves no container, or a complete one."""
     one = container(bundle().save())
     create = ("create", "--bundle", str(one.bundle.path), one.id)
     for _ in range(5):
@@ -128,7 +128,7 @@ def test_many_containers_at_once(container: MakeContainer, bundle: MakeBundle) -
 
 @judge_by("ociruntime")
 def test_state_of_a_dying_container(container: MakeContainer) -> None:
-    """A never started init that has closed its gate, but is no zombie yet, is not running."""
+    """An init that has closed its gate but is not a zombie yet is not running."""
     one = container().created()
     inside = subprocess.Popen(["nsenter", "--target", str(one.pid), "--pid", "sleep", "100"])
     try:

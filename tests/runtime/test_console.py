@@ -1,4 +1,4 @@
-"""Terminals: handed out over a console socket, and run in the foreground."""
+"""Terminals: sent over a console socket, and used in the foreground."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def with_terminal(bundle: Bundle, script: str) -> Bundle:
 def test_create_sends_the_master(
     container: MakeContainer, bundle: MakeBundle, console: ConsoleSocket
 ) -> None:
-    """CFG-PROC-02: one message, one descriptor, then the end of the stream."""
+    """CFG-PROC-02: one message with one descriptor, then end of file."""
     script = "tty; echo size $(stty size); read line; echo got $line; exit 5"
     shell = with_terminal(bundle(), script)
     shell.process["consoleSize"] = {"height": 33, "width": 101}
@@ -109,7 +109,7 @@ def test_console_size_without_a_terminal_is_ignored(probe: Probe, bundle: MakeBu
 def test_terminal_for_an_unprivileged_user(
     container: MakeContainer, bundle: MakeBundle, console: ConsoleSocket
 ) -> None:
-    """The slave belongs to the user, who may open it again by its name."""
+    """The slave belongs to the user, who can reopen it by its name."""
     shell = with_terminal(bundle(), "echo again > $(tty); id -u; echo done; sleep 100")
     shell.process["user"] = {"uid": 1000, "gid": 1000}
     one = container(shell)
@@ -157,7 +157,7 @@ def run_in_pty(container: MakeContainer, bundle: Bundle, rows: int, columns: int
 def test_line_feeds_stay_line_feeds(
     container: MakeContainer, bundle: MakeBundle, work: Path
 ) -> None:
-    """The caller's terminal moves to the first column; a file has what the program has written."""
+    """The caller's terminal adds carriage returns; a file gets the program's output."""
     one = container(with_terminal(bundle(), "echo one; echo two"))
     one.bundle.save()
     run = one.runtime.command("run", "--bundle", str(one.bundle.path), one.id)
@@ -172,7 +172,7 @@ def test_line_feeds_stay_line_feeds(
 
 
 def test_run_in_a_pty(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Exit status and window size go through."""
+    """Exit status and window size are passed on."""
     script = "echo size $(stty size); read line; echo got $line; exit 42"
     command = run_in_pty(container, with_terminal(bundle(), script), 31, 97)
     command.terminal.read_until("size 31 97")
@@ -199,7 +199,7 @@ def test_run_in_a_pty_follows_the_window(container: MakeContainer, bundle: MakeB
 def test_run_in_a_pty_is_raw_and_gives_the_mode_back(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """^C is a byte for the container's terminal, no signal for the runtime."""
+    """^C is a byte for the container's terminal, not a signal to the runtime."""
     script = "trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 0.05; done"
     command = run_in_pty(container, with_terminal(bundle(), script), 24, 80)
     command.terminal.read_until("ready")
@@ -211,7 +211,7 @@ def test_run_in_a_pty_is_raw_and_gives_the_mode_back(
 
 
 def test_run_with_terminal_but_no_tty(container: MakeContainer, bundle: MakeBundle) -> None:
-    """In a session of its own there is not even /dev/tty to fall back on."""
+    """In a separate session, there is not even /dev/tty."""
     one = container(with_terminal(bundle(), "true"))
     one.bundle.save()
     with (one.bundle.path / "err").open("w+b") as err:

@@ -18,7 +18,7 @@ LISTING = "cd /data && find . | sort | xargs stat -c '%n %F %a %u:%g %Y'"
 
 @pytest.fixture
 def tree(bundle: MakeBundle) -> Bundle:
-    """A bundle whose /data has one of each kind."""
+    """A bundle whose /data contains a file of each type."""
     one = bundle()
     data = one.rootfs / "data"
     (data / "deep" / "er").mkdir(parents=True)
@@ -37,7 +37,7 @@ def tree(bundle: MakeBundle) -> Bundle:
 
 @deviates(runc="1.1 fails on a FIFO")
 def test_copy_is_the_same(container: MakeContainer, tree: Bundle) -> None:
-    """CFG-MNT-tmpcopyup: kinds, modes, owners, times and bytes; the image stays as it is."""
+    """CFG-MNT-tmpcopyup: types, modes, owners, times and content; the image is unchanged."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tree.rootfs / "data/socket"))
     os.utime(tree.rootfs / "data", (1_100_000_000, 1_100_000_000))
@@ -63,7 +63,7 @@ def test_read_only_copy(container: MakeContainer, tree: Bundle) -> None:
 
 
 def test_links_are_not_followed(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
-    """Neither one to the host's files nor one above the copied directory leads out."""
+    """Neither a link to the host's files nor one above the copied directory."""
     (work / "secret").write_text("of the host\n")
     one = bundle("cat", "/data/link/secret")
     (one.rootfs / "data").mkdir()
@@ -74,7 +74,7 @@ def test_links_are_not_followed(container: MakeContainer, bundle: MakeBundle, wo
 
 @deviates(runc="copies those, too")
 def test_other_mounts_are_left_out(container: MakeContainer, tree: Bundle, work: Path) -> None:
-    """What lies in another mount belongs to that."""
+    """Files in another mount are not copied."""
     place = tree.rootfs / "data/deep/mounted"
     place.mkdir()
     isolation.mount("tmpfs", str(place), "tmpfs")
@@ -93,7 +93,7 @@ def test_too_large(container: MakeContainer, tree: Bundle) -> None:
 
 @deviates(runc="copies any depth")
 def test_too_deep(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The limit is on the side of the stack, not of the image."""
+    """The executor's stack limits the depth."""
     one = bundle()
     (one.rootfs / "data" / "/".join("d" * 200)).mkdir(parents=True)
     one.mount("/data", "tmpfs", "tmpfs", "tmpcopyup")
@@ -104,6 +104,6 @@ def test_too_deep(container: MakeContainer, bundle: MakeBundle) -> None:
 def test_mode_of_a_tmpfs(
     container: MakeContainer, bundle: MakeBundle, place: str, mode: str
 ) -> None:
-    """The mode is that of the directory below; without one, all users may write (A-57)."""
+    """The mode is that of the covered directory; without one, all users may write (A-57)."""
     one = bundle("stat", "-c", "%a", place).mount(place, "tmpfs", "tmpfs", "nosuid")
     assert container(one).run().ok().out == f"{mode}\n"

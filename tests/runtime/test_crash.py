@@ -1,6 +1,6 @@
 """Commands killed at every point: the next command cleans up.
 
-The watch of every test sees what is still there at its end.
+The leak check of every test detects what is still left at its end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOMENTS = [number * 0.0015 for number in range(28)]
 
 
 def killed(one: Container, *command: str, after: float) -> bool:
-    """Start a command and SIGKILL it; whether it had ended before."""
+    """Start a command and SIGKILL it; return whether it had exited before."""
     process = one.runtime.popen(*command)
     try:
         process.wait(after)
@@ -35,7 +35,7 @@ def killed(one: Container, *command: str, after: float) -> bool:
 
 
 def nothing_of(one: Container) -> list[str]:
-    """What is there of a container: processes, cgroups, state."""
+    """Return what exists of a container: processes, cgroups, state."""
     processes.reap_orphans()
     found = [processes.describe(pid) for pid in processes.descendants()]
     found += [str(place) for place in cgroupfs.named(one.id)]
@@ -44,13 +44,13 @@ def nothing_of(one: Container) -> list[str]:
 
 
 def gone(one: Container) -> bool:
-    """Return whether all of it vanishes."""
+    """Wait until all of it has vanished; return whether it has."""
     return processes.until(lambda: not nothing_of(one), 5)
 
 
 @pytest.mark.parametrize("clearing", ["delete", "create"])
 def test_create(container: MakeContainer, bundle: MakeBundle, clearing: str) -> None:
-    """Cleared by a forced delete, or by the next create of that id."""
+    """It is cleaned up by a forced delete, or by the next create of that id."""
     one = container(bundle().save())
     create = ("create", "--bundle", str(one.bundle.path), one.id)
     for moment in MOMENTS:
@@ -64,7 +64,7 @@ def test_create(container: MakeContainer, bundle: MakeBundle, clearing: str) -> 
 
 
 def test_create_with_an_own_parent_cgroup(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Parent cgroups are removed as well, because nothing else would remove them."""
+    """Parent cgroups are removed as well: nothing else would remove them."""
     one = container(bundle())
     one.bundle.linux["cgroupsPath"] = f"/{TAG}deep/er/{TAG}leaf"
     one.bundle.save()
@@ -76,7 +76,7 @@ def test_create_with_an_own_parent_cgroup(container: MakeContainer, bundle: Make
 
 
 def test_start(container: MakeContainer) -> None:
-    """It is created or running then, never in between, and can be looked at and deleted."""
+    """The container is created or running afterwards, and can be inspected and deleted."""
     for moment in MOMENTS[::4]:
         one = container().created()
         killed(one, "start", one.id, after=moment / 4)
@@ -109,7 +109,7 @@ def test_delete(container: MakeContainer, flags: list[str]) -> None:
 
 
 def test_run(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The foreground is gone, its container is not lost."""
+    """The foreground command is killed; its container is not lost."""
     one = container(bundle().save())
     for moment in MOMENTS[::3]:
         killed(one, "run", "--bundle", str(one.bundle.path), one.id, after=moment)
@@ -118,7 +118,7 @@ def test_run(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 def test_mounts_do_not_pile_up(container: MakeContainer, bundle: MakeBundle) -> None:
-    """On the host there are none at any time: they are the container's own."""
+    """The host has none at any time: they are in the container's own namespace."""
     one = container(bundle().save())
     before = leaks.mount_table()
     process = one.runtime.popen("create", "--bundle", str(one.bundle.path), one.id)
@@ -130,7 +130,7 @@ def test_mounts_do_not_pile_up(container: MakeContainer, bundle: MakeBundle) -> 
 
 
 def test_leftover_of_a_killed_delete_beside_a_new_container(container: MakeContainer) -> None:
-    """Stale state is removed, and the container of that id is deleted as well."""
+    """Stale state is removed, and the new container is deleted as well."""
     one = container().created()
     left = one.runtime.root / f".deleting-{one.id}"
     left.mkdir()
@@ -140,7 +140,7 @@ def test_leftover_of_a_killed_delete_beside_a_new_container(container: MakeConta
 
 
 def test_what_a_killed_delete_has_undone_is_not_undone_again(container: MakeContainer) -> None:
-    """Its cgroup was gone before its directory took that name; now it may be another's."""
+    """Its cgroup was removed before; now it may be another container's."""
     one = container().started()
     left = one.runtime.root / f".deleting-{one.id}"
     left.mkdir()

@@ -1,4 +1,4 @@
-"""Device nodes, and which of them the devices cgroup lets through."""
+"""Device nodes, and the devices that the devices cgroup allows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_default_devices(probe: Probe) -> None:
 
 
 def test_default_devices_in_a_user_namespace(probe: Probe, bundle: MakeBundle) -> None:
-    """Without mknod there the host's nodes are bound in."""
+    """Without mknod, the host's nodes are bind-mounted."""
     devices = probe(bundle().user_namespace())["devices"]
     for name, numbers in DEFAULT.items():
         assert (devices[name]["major"], devices[name]["minor"]) == numbers
@@ -125,13 +125,13 @@ def test_unknown_type(container: MakeContainer, bundle: MakeBundle, kind: str) -
 
 
 def with_node(bundle: Bundle) -> Bundle:
-    """/dev/mem: harmless to open, and in no default list."""
+    """Add /dev/mem: harmless to open, and not a default device."""
     bundle.linux["devices"] = [device("/dev/mem-node", "c", 1, 12, fileMode=0o666)]
     return bundle.shell("head -c 1 /dev/mem-node >/dev/null && echo opened; true")
 
 
 def test_deny_all_denies(container: MakeContainer, bundle: MakeBundle) -> None:
-    """LNX-DEV-08: a node that is neither listed nor default cannot be opened."""
+    """LNX-DEV-08: a node that is neither listed nor a default device cannot be opened."""
     one = bundle().capabilities("CAP_MKNOD")
     one.shell("mknod /kmsg c 1 11 && head -c 0 /kmsg && dd if=/kmsg bs=1 count=0 2>&1; true")
     result = container(one).run().ok()
@@ -149,7 +149,7 @@ def test_allowed_by_a_rule(container: MakeContainer, bundle: MakeBundle) -> None
 
 
 def harmless_minor() -> int:
-    """A misc device of this kernel, in no default list, that may be opened for nothing."""
+    """Return a misc device of this kernel that is not a default device and is harmless to open."""
     for line in Path("/proc/misc").read_text().splitlines():
         minor, name = line.split()
         if name in {"fuse", "btrfs-control", "autofs"}:
@@ -174,7 +174,7 @@ def test_read_is_not_write(container: MakeContainer, bundle: MakeBundle) -> None
 def test_denied_first_and_then_allowed_in_part(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """Docker denies fuse to all, and ``--device /dev/fuse:/node:r`` allows reading it again."""
+    """Docker denies fuse, and ``--device /dev/fuse:/node:r`` allows reading it."""
     minor = harmless_minor()
     rule = {"type": "c", "major": 10, "minor": minor}
     one = bundle().shell("dd if=/node of=/x count=0 2>/dev/null && echo read; echo w > /node")

@@ -1,7 +1,7 @@
 """Replacing runc: one test for each behaviour that callers rely on.
 
-In the order in which things break.  Each shows the essence; the files beside this one, and the
-engines, look closer.  How long a command takes is measured by bench/life.py, not tested.
+They are in the order in which callers would notice.  Each shows the essence; other files, and the
+engines' tests, go into detail.  bench/life.py measures how long commands take.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def test_starts_with_an_empty_environment(container: MakeContainer, runtime: Run
 def test_a_copied_program_works(
     container: MakeContainer, runtime: Runtime, work: Path, how: str
 ) -> None:
-    """Engines' tests copy the runtime, and some installers do."""
+    """Engines' tests copy the runtime, and so do some installers."""
     other = work / "runtime"
     if how == "copy" and not runtime.path.resolve().is_relative_to(ROOT):
         pytest.skip("a wheel's program cannot know where it was installed")
@@ -59,7 +59,7 @@ def test_a_copied_program_works(
 
 
 def test_grammar(container: MakeContainer, runtime: Runtime) -> None:
-    """Both ways to give a value, one dash for two, booleans of Go, options for every command."""
+    """Both ways to pass a value, one dash or two, Go's booleans, options for every command."""
     one = container().created()
     for words in (
         ["--log-format=json", "--systemd-cgroup", "state", one.id],
@@ -76,7 +76,7 @@ def test_grammar(container: MakeContainer, runtime: Runtime) -> None:
 
 
 def test_silence(container: MakeContainer, runtime: Runtime) -> None:
-    """Nothing on success: the error stream of `create` is the container's log."""
+    """Success prints nothing: the error stream of `create` is the container's log."""
     one = container()
     one.create().silent()
     one.start().silent()
@@ -102,7 +102,7 @@ def test_create(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 def test_pid_file(container: MakeContainer) -> None:
-    """Digits alone, in the place of what was there; of `exec` only if the program starts."""
+    """Digits only, replacing an existing file; that of `exec` only if the program starts."""
     one = container()
     one.pid_file.write_text("old\n")
     one.created()
@@ -131,7 +131,7 @@ def test_words_and_statuses(container: MakeContainer, bundle: MakeBundle, runtim
 
 
 def test_state(container: MakeContainer) -> None:
-    """Answers until `delete`."""
+    """It works until `delete`."""
     one = container().started()
     state = one.state()
     assert RFC3339_WITH_ZONE.fullmatch(state["created"])
@@ -155,7 +155,7 @@ def test_state(container: MakeContainer) -> None:
 def test_errors(
     container: MakeContainer, bundle: MakeBundle, work: Path, program: str, words: str
 ) -> None:
-    """One line of JSON in the log, the bare words on standard error."""
+    """One line of JSON in the log, the plain message on standard error."""
     chosen = bundle(program)
     (chosen.rootfs / "etc").mkdir(exist_ok=True)
     (chosen.rootfs / "etc/passwd").write_text("root:x:0:0::/:/bin/sh\n")
@@ -169,7 +169,7 @@ def test_errors(
 
 
 def test_default_root(container: MakeContainer, runtime: Runtime) -> None:
-    """The same at every call, whatever the environment; not accessible to other users."""
+    """The same for every call, whatever the environment; not accessible to other users."""
     one = container()
     one.bundle.save()
     path = str(runtime.path)
@@ -183,7 +183,7 @@ def test_default_root(container: MakeContainer, runtime: Runtime) -> None:
 
 
 def test_exec(container: MakeContainer, work: Path) -> None:
-    """The process of a file, detached with a pid file; its status comes back otherwise."""
+    """A process from a file, detached, with a pid file; its exit status is returned otherwise."""
     one = container().started()
     process: dict[str, object] = {"args": ["sh", "-c", "exit 7"], "cwd": "/", "env": ["PATH=/bin"]}
     process["user"] = {"uid": 0, "gid": 0}
@@ -211,7 +211,7 @@ def test_console_socket(container: MakeContainer, bundle: MakeBundle, work: Path
 
 
 def test_descriptors_and_signals(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The program gets none of the caller's: conmon ignores SIGPIPE and leaves files open."""
+    """The program inherits none of the caller's: conmon ignores SIGPIPE and leaks files."""
     one = container(bundle("probe"))
     one.bundle.save()
     run = one.runtime.command("run", "--bundle", str(one.bundle.path), one.id)
@@ -233,7 +233,7 @@ def test_features_and_version(runtime: Runtime) -> None:
 
 
 def test_driver_is_remembered(container: MakeContainer, runtime: Runtime) -> None:
-    """`delete` finds the cgroup by what `create` has written, whatever the option says."""
+    """`delete` finds the cgroup from what `create` has recorded, whatever the option says."""
     one = container().started()
     places = set(cgroupfs.of_process(one.pid).values())
     mine = {place for place in places if one.id in place.name}
@@ -244,7 +244,7 @@ def test_driver_is_remembered(container: MakeContainer, runtime: Runtime) -> Non
 
 
 def test_update_ps_pause(container: MakeContainer, runtime: Runtime, work: Path) -> None:
-    """The resources come by standard input; pids are JSON; who is paused can be killed."""
+    """Resources on standard input, pids as JSON, and a paused container can be killed."""
     one = container().started()
     (work / "resources").write_text(json.dumps({"pids": {"limit": 77}}))
     with (work / "resources").open("rb") as file:
@@ -258,7 +258,7 @@ def test_update_ps_pause(container: MakeContainer, runtime: Runtime, work: Path)
 
 
 def test_run(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
-    """Signals reach the program, its status comes back, `--keep` keeps the container."""
+    """Signals reach the program, its exit status is returned, `--keep` keeps the container."""
     script = "trap 'exit 9' USR1; touch /ready; while :; do sleep 0.02; done"
     one = container(bundle().shell(script))
     one.bundle.save()
@@ -288,7 +288,7 @@ def test_run_in_a_terminal(container: MakeContainer, bundle: MakeBundle) -> None
 
 
 def test_end_of_everybody(container: MakeContainer, bundle: MakeBundle) -> None:
-    """KILL is for the whole cgroup where pids are shared; then `delete` succeeds at once."""
+    """In a shared pid namespace, KILL reaches the whole cgroup; then `delete` succeeds."""
     one = container(bundle().shell("sleep 100 & exec sleep 100").without_namespace("pid")).started()
     pids: list[int] = []
 
@@ -319,7 +319,7 @@ def test_commands_for_people(container: MakeContainer, runtime: Runtime, work: P
 
 
 def test_sockets_of_systemd(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
-    """LISTEN_FDS, NOTIFY_SOCKET, and the descriptor of the process itself."""
+    """LISTEN_FDS, NOTIFY_SOCKET, and the pidfd of the process."""
     (work / "file").write_text("activated\n")
     one = container(bundle().shell("echo $LISTEN_FDS $LISTEN_PID; cat <&3"))
     one.bundle.save()
@@ -334,7 +334,7 @@ def test_sockets_of_systemd(container: MakeContainer, bundle: MakeBundle, work: 
 
 
 def test_speed_is_measured() -> None:
-    """Every command that engines call for each container is in the bench."""
+    """The bench includes every command that engines call for each container."""
     text = (ROOT / "bench/life.py").read_text()
     assert all(
         f'"{verb}"' in text for verb in ("create", "start", "state", "exec", "kill", "delete")
@@ -342,14 +342,14 @@ def test_speed_is_measured() -> None:
 
 
 def test_podman_knows_the_name() -> None:
-    """It decides by name what a runtime can do, so the file for it has to say that."""
+    """Podman derives a runtime's capabilities from its name, so its file must list it."""
     text = (ROOT / "packaging/engines/podman.conf").read_text()
     for what in ("runtime_supports_json", "runtime_supports_nocgroup"):
         assert re.search(rf'(?m)^{what} = \[.*"ociruntime"', text)
 
 
 def test_null_and_empty_paths_are_as_absent(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Callers in Go write them for optional members; also later commands read the configuration."""
+    """Callers in Go write them for optional members; later commands read them, too."""
     made = bundle("sleep", "1000")
     made.config.update(hooks=None, annotations=None, hostname=None, domainname=None)
     made.process.update(rlimits=None, capabilities=None, apparmorProfile=None, oomScoreAdj=None)

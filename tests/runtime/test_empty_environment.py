@@ -66,7 +66,7 @@ def test_removed_working_directory(container: MakeContainer, runtime: Runtime, w
 
 
 def test_default_root(container: MakeContainer, runtime: Runtime) -> None:
-    """Callers give none on later calls; it is below /run and the same every time."""
+    """Callers pass none in later calls; it is below /run and always the same."""
     one = container()
     one.bundle.save()
     path = str(runtime.path)
@@ -82,7 +82,7 @@ def test_default_root(container: MakeContainer, runtime: Runtime) -> None:
 
 
 def test_hostile_environment(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
-    """Nothing in PYTHON* or LD_* of the caller changes what runs."""
+    """The caller's PYTHON* and LD_* variables do not change what runs."""
     (work / "sitecustomize.py").write_text("raise SystemExit(99)\n")
     (work / "posix.py").write_text("raise SystemExit(98)\n")
     (work / "ociruntime").mkdir()
@@ -103,7 +103,7 @@ def test_hostile_environment(container: MakeContainer, bundle: MakeBundle, work:
 
 
 def test_module_in_the_bundle_is_not_imported(container: MakeContainer, runtime: Runtime) -> None:
-    """The working directory is the bundle, whose files belong to another user."""
+    """The working directory is the bundle, which may contain another user's files."""
     one = container()
     one.bundle.save()
     for name in ("posix.py", "json.py", "ociruntime.py", "encodings.py"):
@@ -124,7 +124,7 @@ def test_relative_path_of_the_runtime(container: MakeContainer, runtime: Runtime
 
 
 def test_through_a_link(container: MakeContainer, runtime: Runtime, work: Path) -> None:
-    """What an administrator does to have it on the PATH."""
+    """An administrator may put a link on the PATH."""
     link = work / runtime.path.name
     link.symlink_to(runtime.path)
     linked = Runtime(link, runtime.root)
@@ -136,7 +136,7 @@ def test_through_a_link(container: MakeContainer, runtime: Runtime, work: Path) 
 
 
 def test_is_one_regular_executable_file(runtime: Runtime) -> None:
-    """Podman stats it."""
+    """Podman checks it with stat(2)."""
     path = runtime.path.resolve()
     assert path.is_file()
     assert os.access(path, os.X_OK)
@@ -163,7 +163,7 @@ def test_grammar_of_callers(container: MakeContainer, runtime: Runtime, grammar:
 def test_hooks_get_nothing_of_the_interpreters(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """Such as the locale that it chooses where the caller says none."""
+    """For example, the locale that Python sets if the caller has none."""
     one = bundle()
     out = one.path / "environ"
     one.hooks["createRuntime"] = [

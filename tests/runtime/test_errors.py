@@ -17,7 +17,7 @@ pytestmark = judge_by("ociruntime")
 
 @pytest.fixture
 def broken(request: pytest.FixtureRequest, work: Path) -> tuple[BrokenBundle, Path]:
-    """The entry, and its bundle written out."""
+    """A broken bundle: its entry, and its directory."""
     entry: BrokenBundle = request.param
     bundle = work / "bundle"
     (bundle / "rootfs" / "bin").mkdir(parents=True)
@@ -35,7 +35,7 @@ def broken(request: pytest.FixtureRequest, work: Path) -> tuple[BrokenBundle, Pa
 
 @pytest.mark.parametrize("broken", BROKEN_BUNDLES, ids=lambda e: e.name, indirect=True)
 def test_broken_bundle(runtime: Runtime, broken: tuple[BrokenBundle, Path]) -> None:
-    """Create fails; for what only execve finds out, start may be the one to say it."""
+    """Create fails; errors that only execve(2) detects may be reported by start."""
     entry, bundle = broken
     result = runtime("create", "--bundle", str(bundle), TAG)
     if result.status == 0:

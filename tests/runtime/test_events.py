@@ -48,7 +48,7 @@ def test_stats(container: MakeContainer, bundle: MakeBundle) -> None:
 @judge_by("ociruntime")
 @pytest.mark.needs_call("keyctl", reason="runc has to join a keyring", error="EPERM")
 def test_members_are_those_of_runc(container: MakeContainer, tmp_path: Path) -> None:
-    """Both look at cgroups of one host; the kinds of values and their names are the same."""
+    """Both report the same cgroups of one host, with the same names and types."""
     theirs = Path("/usr/sbin/runc")
     if not theirs.exists() or cgroupfs.is_v2():
         pytest.skip("there is no runc to compare with")
@@ -70,7 +70,7 @@ def test_members_are_those_of_runc(container: MakeContainer, tmp_path: Path) -> 
 
 
 def shape(value: object, name: str = "") -> set[str]:
-    """Paths of members, and what kind of value stands there."""
+    """Return the paths of members, and the type of each value."""
     if isinstance(value, dict):
         return {found for key, member in value.items() for found in shape(member, f"{name}.{key}")}
     if isinstance(value, list):
@@ -121,7 +121,7 @@ def test_out_of_memory(container: MakeContainer, bundle: MakeBundle, init: bool)
 
 
 def notices(pid: int) -> bytes:
-    """What the process has open, ``eventfd`` also for the file that says it on cgroup v2."""
+    """Return the process's open notification files: ``eventfd``, also for memory.events on v2."""
     text = " ".join(targets(pid).values())
     return text.replace("memory.events", "eventfd").encode()
 

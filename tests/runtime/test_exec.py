@@ -99,7 +99,7 @@ def freeze(container: Container, state: str) -> None:
 
 
 def test_paused(container: MakeContainer) -> None:
-    """Refused; with --ignore-paused the process starts when the container is resumed."""
+    """It is refused; with --ignore-paused, the process starts when the container is resumed."""
     running = container().started()
     freeze(running, "FROZEN")
     try:
@@ -124,13 +124,13 @@ def test_signals_reach_the_program(container: MakeContainer) -> None:
 
 
 def members(container: Container) -> list[str]:
-    """Pids of the processes in its cgroup."""
+    """Return the pids of the processes in the container's cgroup."""
     group = cgroupfs.directory(container.pid, "freezer")
     return (group / "cgroup.procs").read_text().split()
 
 
 def test_signals_before_the_program_runs(container: MakeContainer) -> None:
-    """One that would end us does, and the process with us; others are passed on when it runs."""
+    """A fatal one ends `exec` and its process; others are forwarded later."""
     running = container().started()
     freeze(running, "FROZEN")
     try:
@@ -164,7 +164,7 @@ sys.exit(run_program(sys.argv[1:]))
 
 @judge_by("ociruntime")
 def test_a_signal_once_the_program_runs_is_no_failure(container: MakeContainer, work: Path) -> None:
-    """Its caller would believe that there is no process, and never end it."""
+    """Otherwise its caller would never end the running process."""
     running = container().started()
     options = ("--detach", f"--pid-file={work}/pid")
     arguments = running.runtime.command("exec", *options, running.id, "sleep", "1000")[1:]

@@ -16,7 +16,7 @@ from tests.support.runtime import Result, execute
 
 
 def leaking(running: Container, fd: int, *words: str) -> Result:
-    """``exec`` by a caller that has left the host's root open as descriptor ``fd``."""
+    """Run ``exec`` by a caller that has leaked the host's root as descriptor ``fd``."""
     script = f'exec "$0" "$@" {fd}</'
     return execute(["/bin/sh", "-c", script, *running.runtime.command("exec", *words)])
 
@@ -24,7 +24,7 @@ def leaking(running: Container, fd: int, *words: str) -> Result:
 @pytest.mark.parametrize("way", ["", "/../..", "/../../etc"])
 @pytest.mark.parametrize("fd", [3, 7, 8])
 def test_leaked_directory_is_no_way_out(container: MakeContainer, fd: int, way: str) -> None:
-    """CVE-2024-21626: neither as the working directory nor as the program's path."""
+    """CVE-2024-21626: neither as working directory nor as the program's path."""
     running = container().started()
     as_cwd = leaking(running, fd, f"--cwd=/proc/self/fd/{fd}{way}", running.id, "ls", "/")
     as_program = leaking(running, fd, running.id, f"/proc/self/fd/{fd}/bin/sh", "-c", "true")
@@ -35,14 +35,14 @@ def test_leaked_directory_is_no_way_out(container: MakeContainer, fd: int, way: 
 
 
 def test_working_directory_swapped_for_a_link(container: MakeContainer) -> None:
-    """What the image has at the working directory's place is followed inside only."""
+    """A link at the working directory's path is only followed in the container."""
     running = container().started()
     (running.bundle.rootfs / "work").symlink_to("/proc/1/cwd/../../..")
     assert running.exec("--cwd=/work", "pwd", "-P").ok().out == "/\n"
 
 
 def test_program_of_the_runtime_is_out_of_reach(container: MakeContainer) -> None:
-    """CVE-2019-5736: /proc/self/exe as interpreter is the program itself, or sealed memory."""
+    """CVE-2019-5736: /proc/self/exe as interpreter is the program, or sealed memory."""
     running = container().started()
     script = running.bundle.rootfs / "bin" / "self"
     script.write_text("#!/proc/self/exe\n")
@@ -73,9 +73,9 @@ done
 
 
 def test_nobody_sees_privileges_on_the_way(container: MakeContainer, bundle: MakeBundle) -> None:
-    """CVE-2016-9962: root of the container cannot look into a process that joins it.
+    """CVE-2016-9962: container root cannot trace a process that joins it with privileges.
 
-    What it may catch has given up everything: its capabilities are the program's.
+    When it can trace it, the process has only the program's capabilities.
     """
     watcher = container(bundle("sh", "-c", WATCH).capabilities("CAP_KILL")).started()
     for _ in range(30):
@@ -95,7 +95,7 @@ def test_nobody_sees_privileges_on_the_way(container: MakeContainer, bundle: Mak
 
 
 def test_inheritable_capabilities_stay_empty(container: MakeContainer) -> None:
-    """CVE-2022-29162, and runc's meaning of --cap: added to what the container has."""
+    """CVE-2022-29162, and runc's meaning of --cap: capabilities are added."""
     made = container()
     made.bundle.capabilities("CAP_KILL")
     running = made.started()
@@ -131,7 +131,7 @@ USERS = [
 
 @pytest.mark.parametrize("user", USERS)
 def test_users_are_numbers(container: MakeContainer, user: str) -> None:
-    """CVE-2016-3697, CVE-2026-30892: what is not a number is refused, and never taken for root."""
+    """CVE-2016-3697, CVE-2026-30892: anything but a number is refused, never taken for root."""
     running = container().started()
     (running.bundle.rootfs / "etc").mkdir(exist_ok=True)
     (running.bundle.rootfs / "etc" / "passwd").write_text("abc:x:0:0::/:/bin/sh\n")
@@ -141,7 +141,7 @@ def test_users_are_numbers(container: MakeContainer, user: str) -> None:
 
 
 def test_killed_in_the_middle(container: MakeContainer, work: Path) -> None:
-    """A runtime that is killed while the process is on its way leaves a container that works."""
+    """A runtime killed while the process starts leaves a working container."""
     running = container().started()
     for pause in range(0, 30, 3):
         command = running.runtime.popen("exec", running.id, "true")
@@ -154,9 +154,9 @@ def test_killed_in_the_middle(container: MakeContainer, work: Path) -> None:
 
 
 def test_facts_are_those_of_the_first_process(probe: Probe, container: MakeContainer) -> None:
-    """The same, except what makes it another process in another container, and a changing host.
+    """The same, except for values that differ between processes and containers.
 
-    (The first line of /proc/self/cgroup is of the hierarchy that the host mounted last.)
+    (The first line of /proc/self/cgroup is that of the hierarchy mounted last on the host.)
     """
     own = probe()
     executed = json.loads(container().started().exec("/bin/probe", "facts").ok().out)

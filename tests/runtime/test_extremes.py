@@ -1,4 +1,4 @@
-"""Large, odd and unusual bundles that are nevertheless right, or are refused in so many words."""
+"""Large, odd and unusual bundles that are valid, or refused with a clear message."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_large_environment(container: MakeContainer, bundle: MakeBundle) -> None
 
 @deviates(runc="start succeeds", crun="words of its own")
 def test_environment_that_is_too_large(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Only execve finds out: start says so, and the container is stopped."""
+    """Only execve(2) detects it: start reports it, and the container is stopped."""
     one = bundle("true")
     one.process["env"].append("V=" + "x" * 200000)
     made = container(one).created()
@@ -70,7 +70,7 @@ def test_name_of_the_bundle(container: MakeContainer, bundle: MakeBundle, name: 
 
 
 def test_deep_bundle(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Longer than a unix socket's path may be, and than most buffers."""
+    """Its path is longer than that of a Unix socket may be, and than most buffers."""
     one = bundle()
     deep = one.path.parent.joinpath(*["d" * 200] * 8)
     deep.mkdir(parents=True)
@@ -81,7 +81,7 @@ def test_deep_bundle(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 def test_root_on_a_read_only_mount(container: MakeContainer, bundle: MakeBundle) -> None:
-    """All mount points are there: nothing has to be written."""
+    """All mount points exist: nothing has to be written."""
     one = bundle("echo", "runs")
     for entry in one.config["mounts"]:
         (one.rootfs / entry["destination"].lstrip("/")).mkdir(parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ def test_cgroup_path_that_is_refused(
 
 
 def test_pid_file_over_a_link(container: MakeContainer, work: Path) -> None:
-    """The link is replaced; what it leads to is not written."""
+    """The link is replaced; its target is not written."""
     target = work / "target"
     target.write_text("kept")
     one = container()
@@ -174,7 +174,7 @@ def test_user_namespace_with_a_terminal(
 @pytest.mark.skipif(Path("/sys/fs/selinux/enforce").exists(), reason="the host has SELinux")
 @deviates(crun="ignores it", runc="the kernel refuses the tmpfs")
 def test_mount_label_without_selinux(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Never skipped in silence."""
+    """It is never ignored silently."""
     one = bundle()
     one.linux["mountLabel"] = "system_u:object_r:container_file_t:s0:c1,c2"
     container(one).create().failed("linux.mountLabel: ", "SELinux")

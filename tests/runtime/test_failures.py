@@ -1,6 +1,6 @@
 """A failure forced at each step of ``create``: an error, and nothing left behind.
 
-The watch of every test looks for processes, mounts, cgroups, state and files.
+The leak check of every test looks for processes, mounts, cgroups, state and files.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def test_step_of_a_run(container: MakeContainer, bundle: MakeBundle, step: str) 
 
 
 def test_pid_file_that_cannot_be_written(container: MakeContainer, work: Path) -> None:
-    """Written after the init is ready: it has to be ended again."""
+    """It is written after the init is ready: the init must be killed."""
     one = container()
     one.create("--pid-file", str(work / "missing" / "pid")).failed("missing")
 
@@ -151,7 +151,7 @@ def test_state_root_that_cannot_be_made(container: MakeContainer, work: Path) ->
 
 @deviates(runc="1.1 warns", crun="does not look")
 def test_cgroup_that_is_occupied(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A-67; processes already in it are not affected."""
+    """A-67; the processes already in it are not affected."""
     bundles = [bundle(), bundle()]
     for one in bundles:
         one.linux["cgroupsPath"] = f"/{TAG}occupied"
@@ -178,7 +178,7 @@ def creating(
 
 @deviates(runc="leaves the cgroups")
 def test_killed_while_creating(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A SIGKILL in the middle (a hook waits there): delete --force clears what is left."""
+    """After a SIGKILL (while a hook waits), delete --force cleans up."""
     made, process = creating(container, bundle)
     process.kill()
     process.wait()
@@ -190,7 +190,7 @@ def test_killed_while_creating(container: MakeContainer, bundle: MakeBundle) -> 
 
 @deviates(runc="its leftovers have to be deleted first", crun="as runc")
 def test_killed_create_can_be_repeated(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The next create of that id clears, too."""
+    """The next create of that id cleans up, too."""
     one = bundle()
     mark = one.path / "reached"
     script = f"touch {mark}; exec sleep 1000"
@@ -209,7 +209,7 @@ def test_killed_create_can_be_repeated(container: MakeContainer, bundle: MakeBun
 
 @deviates(runc="does not end")
 def test_terminated_while_creating(container: MakeContainer, bundle: MakeBundle) -> None:
-    """SIGTERM is answered by undoing, or as SIGKILL is."""
+    """SIGTERM undoes everything, or leaves the same state as SIGKILL."""
     made, process = creating(container, bundle)
     process.terminate()
     assert process.wait(20) != 0
@@ -219,7 +219,7 @@ def test_terminated_while_creating(container: MakeContainer, bundle: MakeBundle)
 
 
 def test_descriptors_run_out(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Too few descriptors for the runtime itself: an error, no half of a container."""
+    """Too few descriptors for the runtime itself: an error, and no partial container."""
     import resource
     import subprocess
 
@@ -250,7 +250,7 @@ def test_descriptors_run_out(container: MakeContainer, bundle: MakeBundle) -> No
 def test_shortage_before_the_start(
     container: MakeContainer, runtime: Runtime, failing: str
 ) -> None:
-    """A created container waits on while the kernel is short of memory or descriptors."""
+    """A created container keeps waiting while the kernel lacks memory or descriptors."""
     strace = shutil.which("strace")
     if strace is None:
         pytest.skip("strace is not installed")

@@ -1,4 +1,4 @@
-"""The fast path (csrc/fast_path/) answers exactly like Python."""
+"""The fast path (csrc/fast_path/) gives exactly the same results as Python."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def freeze(pid: int, frozen: bool = True) -> None:
 
 
 def bring(one: Container, status: str) -> Container:
-    """A container of that status."""
+    """Return a container in that status."""
     one.created()
     if status != "created":
         one.start().silent()
@@ -57,7 +57,7 @@ def test_state(
 
 
 def wait_for_end(one: Container, expected: bool) -> None:
-    """The process ends a moment after its SIGKILL; one that stays frozen is thawed."""
+    """Wait for the exit after SIGKILL; a frozen process is thawed."""
     if processes.until(lambda: not processes.alive(one.pid), 10 if expected else 0.1):
         return
     if one.status == "paused":
@@ -119,8 +119,7 @@ def test_delete_by_force_without_python(
 
 
 def test_parents_of_the_cgroup(container: MakeContainer, bundle: MakeBundle, alone: Alone) -> None:
-    """They are removed with the container for which they were made, if nothing else is below
-    them."""
+    """They are removed with the container that they were created for, if they are empty."""
     made = []
     for name in ("a", "b"):
         below = bundle()
@@ -133,7 +132,7 @@ def test_parents_of_the_cgroup(container: MakeContainer, bundle: MakeBundle, alo
 
 
 def test_cgroup_that_was_there(container: MakeContainer, bundle: MakeBundle, alone: Alone) -> None:
-    """It is not removed, and its members have to be looked for: Python's."""
+    """It is not removed, and its members must be checked: Python does that."""
     places = [top / f"{TAG}adopted" for top in set(cgroupfs.hierarchies().values())]
     for place in places:
         place.mkdir()

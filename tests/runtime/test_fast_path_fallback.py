@@ -52,7 +52,7 @@ def failing_hook(bundle: Bundle) -> None:
 
 
 def no_loader(bundle: Bundle) -> None:
-    """Found and executable, but its interpreter is not there."""
+    """A program that is found and executable, but whose interpreter is missing."""
     script = bundle.rootfs / "script"
     script.write_text("#!/nowhere\n")
     script.chmod(0o755)
@@ -199,7 +199,7 @@ def test_unreadable_entry(
 
 
 def test_entry_of_an_older_version(container: MakeContainer, runtime: Runtime) -> None:
-    """A container that was made before there was such a file."""
+    """The container was created before this file existed."""
     one = container().created()
     (runtime.root / one.id / "entry").unlink()
     one.start().silent()
@@ -221,7 +221,7 @@ INSTANTS = {
 
 @pytest.mark.parametrize("instant", INSTANTS)
 def test_delete_killed_on_its_way(container: MakeContainer, runtime: Runtime, instant: str) -> None:
-    """Whatever it was about to do: the next one brings it to its end."""
+    """Wherever it is killed, the next one completes it."""
     strace = shutil.which("strace")
     if strace is None:
         pytest.skip("strace is not installed")
@@ -259,7 +259,7 @@ def test_output_that_nobody_takes(container: MakeContainer, runtime: Runtime) ->
 def test_resume_below_a_frozen_cgroup(
     container: MakeContainer, bundle: MakeBundle, alone: Alone
 ) -> None:
-    """The message names the cgroup above, which stays as it is."""
+    """The message names the cgroup above, which stays frozen."""
     below = bundle()
     below.linux["cgroupsPath"] = f"/{TAG}above/below"
     one = container(below).started()
@@ -274,7 +274,10 @@ def test_resume_below_a_frozen_cgroup(
 
 
 def test_pause_that_takes_long(container: MakeContainer, alone: Alone, work: Path) -> None:
-    """Python waits longer.  The freezer here is a file in which FROZEN never becomes the state."""
+    """Python waits longer.
+
+    The freezer here is a file whose state never becomes FROZEN.
+    """
     one = container().started()
     (work / "freezer").mkdir()
     state = work / "freezer" / "freezer.state"

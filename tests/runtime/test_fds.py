@@ -16,7 +16,7 @@ from tests.support.runtime import execute
 
 
 def test_leaked_descriptors_are_closed(probe: Probe, work: Path) -> None:
-    """RTL-FD-01: conmon leaks its own from 3 up."""
+    """RTL-FD-01: conmon leaks its own, from 3 up."""
     opened = [os.open(work, os.O_RDONLY) for _ in range(18)]
     for fd in opened:
         os.set_inheritable(fd, True)
@@ -73,7 +73,7 @@ def test_preserved_descriptor_can_be_used(
 def test_missing_preserved_descriptors(
     container: MakeContainer, bundle: MakeBundle, work: Path
 ) -> None:
-    """The program gets the open ones; no descriptor of the runtime takes the other numbers."""
+    """The program gets the open ones; the runtime uses none of the other numbers."""
     (work / "words").write_text("")
     one = container(bundle("probe"))
     one.bundle.save()
@@ -102,7 +102,7 @@ TELL = "echo $$ $LISTEN_FDS $LISTEN_PID $LISTEN_FDNAMES; cat <&3; cat <&4"
 def test_activation_by_the_program_s_own_pid(
     container: MakeContainer, bundle: MakeBundle, work: Path, verb: str, pids: str
 ) -> None:
-    """LISTEN_PID is what getpid(2) says inside; further descriptors follow the sockets."""
+    """LISTEN_PID is the pid in the container; further descriptors follow."""
     for number in (3, 4):
         (work / f"file{number}").write_text(f"text {number}\n")
     made = bundle() if pids == "own" else bundle().without_namespace("pid")
@@ -124,10 +124,10 @@ def test_activation_by_the_program_s_own_pid(
 
 
 @judge_by("ociruntime")
-def test_activation_of_somebody_else(
+def test_activation_of_another_process(
     container: MakeContainer, bundle: MakeBundle, work: Path
 ) -> None:
-    """An environment that was only inherited: nothing is passed on."""
+    """The environment was inherited from another process: nothing is passed on."""
     one = container(bundle("/bin/probe"))
     env = {"PATH": os.environ["PATH"], "LISTEN_FDS": "1", "LISTEN_PID": "1"}
     facts = json.loads(one.run(env=env).ok().out)
@@ -144,7 +144,7 @@ def test_missing_socket(container: MakeContainer) -> None:
 
 
 def test_waiting_process_keeps_the_streams_alone(container: MakeContainer) -> None:
-    """Between create and start: the container's streams and what it waits on, nothing of files."""
+    """Between create and start, it has only the streams and its gate open."""
     one = container().created()
     targets = {fd.name: os.readlink(fd) for fd in Path(f"/proc/{one.pid}/fd").iterdir()}
     for number, target in targets.items():
@@ -155,7 +155,7 @@ def test_waiting_process_keeps_the_streams_alone(container: MakeContainer) -> No
 
 
 def test_runtime_holds_no_pipe_of_the_caller(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Nothing but the container keeps stderr open: its end is the end of an engine's log."""
+    """Only the container keeps stderr open: an engine waits for its end of file."""
     reader, writer = os.pipe()
     one = container(bundle().shell("exec >/dev/null 2>&1; exec sleep 100"))
     one.bundle.save()

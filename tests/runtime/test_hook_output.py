@@ -12,7 +12,7 @@ from tests.support.plugin import MakeBundle, MakeContainer
 
 
 def printed(pid: int) -> int:
-    """How large the file in memory is that a hook prints to; -1 if it is none of them."""
+    """Return the size of the memory file that a hook prints to; -1 if there is none."""
     stdout = f"/proc/{pid}/fd/1"
     try:
         found = os.stat(stdout).st_size
@@ -24,7 +24,7 @@ def printed(pid: int) -> int:
 @deviates(runc="reads it all", crun="hands its own standard streams on")
 @pytest.mark.parametrize("kind", ["createRuntime", "createContainer"])
 def test_output_without_end(container: MakeContainer, bundle: MakeBundle, kind: str) -> None:
-    """It is cut while the hook runs: on the host by Python, inside by the executor."""
+    """It is truncated while the hook runs: on the host by Python, inside by the executor."""
     one = bundle()
     mark = one.path / "printed"
     script = f"head -c 10000000 /dev/zero; echo >{mark}; exec sleep 600"

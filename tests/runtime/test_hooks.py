@@ -23,14 +23,14 @@ OWN_POSTSTART = "runs poststart at the end of create, before the program exists"
 
 
 def shell_hook(script: str, **more: Any) -> Json:  # noqa: ANN401
-    """A hook that works on the host and in the container alike."""
+    """Return a hook that works both on the host and in the container."""
     hook: Json = {"path": "/bin/sh", "args": ["sh", "-c", script], "env": ["PATH=/bin:/usr/bin"]}
     hook.update(more)
     return hook
 
 
 def log_everywhere(bundle: Bundle, kinds: tuple[str, ...], script: str = "echo KIND") -> Path:
-    """Each kind appends the script's output to one file, at the same path inside and outside."""
+    """Add hooks of each kind that append to one file, at the same path inside and outside."""
     log = bundle.path / "log"
     log.mkdir()
     (log / "lines").touch()
@@ -394,7 +394,7 @@ def test_bad_hooks_are_refused_at_create(
 
 @deviates(runc="does not look at hooks", crun="does not look at hooks")
 def test_state_while_a_hook_runs_inside(container: MakeContainer, bundle: MakeBundle) -> None:
-    """However often one asks, the answer is there at once; the container is still created."""
+    """It returns at once; the container is still created."""
     one = bundle()
     os.mkfifo(one.rootfs / "fifo")
     one.hooks["startContainer"] = [shell_hook("cat /fifo")]

@@ -145,7 +145,7 @@ def moved_to(made: Bundle, place: Path) -> Bundle:
 def test_other_namespaces_see_only_an_empty_copy_and_lose_it(
     container: MakeContainer, bundle: MakeBundle, shared: Path, busy: bool
 ) -> None:
-    """A shared mount has copies in other mount namespaces: nothing may stay in those."""
+    """A shared mount has copies elsewhere, where nothing may be left."""
     made = moved_to(on_host(bundle()), shared)
     inner = made.rootfs / "inner"
     inner.mkdir()
@@ -213,7 +213,7 @@ def test_what_was_mounted_before_stays(container: MakeContainer, bundle: MakeBun
 def test_a_mount_of_the_host_where_the_root_was(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """The administrator has unmounted everything and mounted something else there."""
+    """The administrator has unmounted everything and mounted another filesystem."""
     made = on_host(bundle())
     one = container(made).started()
     one.kill("KILL")
@@ -231,7 +231,7 @@ def test_a_mount_of_the_host_where_the_root_was(
 def test_a_mount_that_has_the_number_now(
     container: MakeContainer, bundle: MakeBundle, work: Path, kept: str
 ) -> None:
-    """The kernel gives the number of a mount to the next one: here the record's is another's."""
+    """The kernel reuses mount ids: the recorded one is another mount's."""
     made = on_host(bundle())
     other = work / "other"
     other.mkdir()
@@ -259,7 +259,7 @@ def test_a_mount_that_has_the_number_now(
 @OURS
 @MOUNTS_OF_THE_HOST
 def test_a_covered_root(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
-    """What the host has mounted above the root filesystem is the host's to unmount."""
+    """A mount that the host has made over the root filesystem is not unmounted."""
     made = on_host(bundle())
     one = container(made).started()
     one.kill("KILL")
@@ -287,7 +287,7 @@ def test_deleted_from_another_mount_namespace(
 @OURS
 @MOUNTS_OF_THE_HOST
 def test_a_container_that_may_mount(container: MakeContainer, bundle: MakeBundle) -> None:
-    """What it mounts goes with it: nobody else knows of it."""
+    """Its own mounts are removed with it: nobody else knows them."""
     made = on_host(bundle()).capabilities(*ADMIN)
     one = container(made).started()
     one.exec("sh", "-c", "mkdir -p /m && mount -t tmpfs tmpfs /m && mount -t tmpfs tmpfs /tmp").ok()
@@ -312,7 +312,7 @@ def test_a_user_namespace_has_no_power_over_the_host_s_mounts(
 @pytest.mark.parametrize("place", ["", "/sub", "/.."])
 @MOUNTS_OF_THE_HOST
 def test_two_roots_in_one_place(container: MakeContainer, bundle: MakeBundle, place: str) -> None:
-    """Unmounting one would take the other's mounts away: the second is refused."""
+    """Unmounting one would remove the other's mounts: the second is refused."""
     made, other = on_host(bundle()), on_host(bundle())
     (made.rootfs / "sub").mkdir()
     one = container(made).started()

@@ -1,4 +1,4 @@
-"""Id-mapped mounts: whose files a mount shows, and to whom new ones belong outside."""
+"""Id-mapped mounts: the owners that a mount shows, and the owners of new files outside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWNERS = ("stat", "-c", "%u:%g", "/data/file", "/data/sub/file")
 
 @pytest.fixture
 def tree(work: Path) -> Iterator[Path]:
-    """A tmpfs and one below it, with a file of root in each; both take id maps."""
+    """A tmpfs and another one below it, each with root's file; both support id mapping."""
     top = work / "tree"
     top.mkdir()
     for place in (top, top / "sub"):
@@ -33,7 +33,7 @@ def tree(work: Path) -> Iterator[Path]:
 
 
 def mapped(one: Bundle, uid: int, gid: int) -> Bundle:
-    """Give the last mount maps: id 0 and the following 99 999 are shown as these."""
+    """Add maps to the last mount: ids 0 to 99,999 are shown as these."""
     mount: Json = one.config["mounts"][-1]
     mount["uidMappings"] = [{"containerID": 0, "hostID": uid, "size": 100000}]
     mount["gidMappings"] = [{"containerID": 0, "hostID": gid, "size": 100000}]
@@ -109,7 +109,7 @@ def test_maps_of_a_joined_user_namespace(
 def test_in_a_joined_pid_namespace(
     container: MakeContainer, bundle: MakeBundle, tree: Path
 ) -> None:
-    """The process that holds the maps for a moment is one of the host's."""
+    """The short-lived process that holds the maps is a process of the host."""
     owner = container().created()
     one = bundle(*OWNERS).namespace("pid", f"/proc/{owner.pid}/ns/pid")
     one.bind(tree, "/data", "ridmap")
@@ -160,7 +160,7 @@ def test_filesystem_without_id_maps(container: MakeContainer, bundle: MakeBundle
 @deviates(runc="knows no id-mapped mounts")
 @ID_MAPS
 def test_many_maps(container: MakeContainer, bundle: MakeBundle, tree: Path) -> None:
-    """More binds than the executor has slots: those with maps get theirs."""
+    """More bind mounts than the executor has slots: those with maps get the slots."""
     one = bundle("stat", "-c", "%u", *(f"/data{number}/file" for number in (0, 299)))
     one.user_namespace()
     for number in range(300):

@@ -1,8 +1,7 @@
-"""Groups of resctrl around whole containers.
+"""Groups of resctrl for whole containers.
 
-No machine for tests has such a processor, so a directory plays resctrl's part: the program is
-the runtime with three calls of ``runtime/lifecycle/intel_rdt_groups.py`` replaced, by what the
-kernel would do.
+No test machine has such a processor, so a directory stands for resctrl: in the program, three
+functions of ``runtime/lifecycle/intel_rdt_groups.py`` are replaced by what the kernel would do.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ sys.exit(main(sys.argv[2:]))
 
 
 class Rdt:
-    """The imitation, and a runtime that takes it for resctrl."""
+    """The fake resctrl, and a runtime that uses it."""
 
     def __init__(self, runtime: Runtime, work: Path) -> None:
         self.root = work / "resctrl"
@@ -64,13 +63,13 @@ class Rdt:
         self.runtime("--version").ok()  # lays the root group down
 
     def of(self, one: Container, **rdt: object) -> Container:
-        """The container under this runtime, with that intelRdt."""
+        """Return a container of this runtime with that intelRdt."""
         one.runtime = self.runtime
         one.bundle.linux["intelRdt"] = rdt
         return one
 
     def group(self, name: str) -> Path:
-        """A group of the host."""
+        """Create a group of the host."""
         path = self.root / name
         (path / "mon_groups").mkdir(parents=True)
         (path / "tasks").touch()
@@ -112,7 +111,7 @@ def test_group_of_the_host_stays(rdt: Rdt, container: MakeContainer) -> None:
 
 
 def test_further_process(rdt: Rdt, container: MakeContainer) -> None:
-    """It is not a child of the first one, whose group it would inherit."""
+    """It is not a child of the init, whose group it would inherit."""
     rdt.group("gold")
     one = rdt.of(container(), closID="gold", enableMonitoring=True).started()
     rdt.runtime("exec", one.id, "true").ok()
@@ -146,7 +145,7 @@ def test_without_intel_rdt(rdt: Rdt, container: MakeContainer) -> None:
 def test_entry_leaves_the_removal_to_python(
     rdt: Rdt, runtime: Runtime, container: MakeContainer
 ) -> None:
-    """The program that answers without the interpreter knows nothing of groups."""
+    """The fast path does not know resctrl groups."""
     one = rdt.of(container()).created()
     text = (runtime.root / one.id / "entry").read_text()
     assert "\ndelete 0\n" in text
@@ -163,7 +162,7 @@ def test_failing_create(
 
 
 def test_failing_write(rdt: Rdt, container: MakeContainer) -> None:
-    """Here because a group of monitoring alone has no schemata."""
+    """A monitoring group has no schemata."""
     (rdt.group("gold") / "schemata").unlink()
     one = rdt.of(container(), closID="gold", schemata=["L3:0=f"], enableMonitoring=True)
     one.create().failed("linux.intelRdt.schemata[0]: write", "no such file or directory")
@@ -180,7 +179,7 @@ def test_group_with_another_schema(rdt: Rdt, container: MakeContainer) -> None:
 
 
 def test_killed_create(rdt: Rdt, container: MakeContainer, bundle: MakeBundle) -> None:
-    """The next command on that id removes what was made."""
+    """The next command on that id removes the created groups."""
     mine = bundle()
     mine.hooks["createRuntime"] = [{"path": "/bin/sleep", "args": ["sleep", "600"]}]
     one = rdt.of(container(mine), closID="gold", schemata=["L3:0=f"], enableMonitoring=True)

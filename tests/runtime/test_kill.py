@@ -38,7 +38,7 @@ def test_kill_sends_term_by_default(container: MakeContainer, bundle: MakeBundle
 def test_term_ends_a_created_container(
     container: MakeContainer, bundle: MakeBundle, own: bool
 ) -> None:
-    """The kernel would keep it from a PID 1 that has no handler."""
+    """The kernel would drop it for a PID 1 without a handler."""
     made = bundle()
     one = container(made if own else made.without_namespace("pid")).created()
     one.kill("TERM").silent()
@@ -54,7 +54,10 @@ ANNOTATION = "org.opencontainers.image.stopSignal"
 def test_kill_sends_the_stop_signal_of_the_image(
     container: MakeContainer, bundle: MakeBundle, word: str
 ) -> None:
-    """CFG-ANN-08.  A signal on the command line is what is sent, also SIGTERM."""
+    """CFG-ANN-08.
+
+    A signal on the command line overrides it, also SIGTERM.
+    """
     script = "trap 'echo term' TERM; trap 'exit 11' 37; echo ready; while :; do sleep 0.05; done"
     made = bundle().shell(script)
     made.config["annotations"] = {ANNOTATION: word}
@@ -109,7 +112,7 @@ def test_kill_of_a_created_container(container: MakeContainer) -> None:
 
 
 def test_kill_of_a_stopped_container(container: MakeContainer, bundle: MakeBundle) -> None:
-    """RT-KILL-02; the words are what containerd and CRI-O look for."""
+    """RT-KILL-02; containerd and CRI-O search for this message."""
     one = container(bundle("true")).started()
     one.wait()
     result = one.kill("KILL")
@@ -132,7 +135,7 @@ def test_killed_init_is_stopped_before_it_is_reaped(container: MakeContainer) ->
 def test_kill_without_a_pid_namespace_reaches_all(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """A-96: SIGKILL for such a container means everything in its cgroup, init dead or not."""
+    """A-96: SIGKILL then reaches the whole cgroup, even if the init has exited."""
     script = "setsid sleep 1000 & echo ready; exec sleep 1000"
     one = container(bundle().shell(script).without_namespace("pid")).started()
     one.wait_output("ready")
@@ -157,7 +160,7 @@ def test_other_signals_reach_the_init_alone(container: MakeContainer, bundle: Ma
 def test_reused_pid_is_not_taken_for_the_container(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """RT-KILL-03: what has the pid now is neither reported nor signalled."""
+    """RT-KILL-03: the process that has the pid now is neither shown nor signalled."""
     one = container(bundle("true")).started()
     pid = one.pid
     one.wait()
@@ -199,7 +202,7 @@ def test_kill_and_delete_by_a_regular_expression(
 
 
 def test_deleted_at_once(container: MakeContainer, bundle: MakeBundle) -> None:
-    """After SIGKILL, `delete` waits until the init has exited: here, for its many children."""
+    """After SIGKILL, `delete` waits until the init, here with many children, has exited."""
     script = "for i in $(seq 300); do sleep 1000 & done; echo ready; wait"
     one = container(bundle().shell(script)).started()
     one.wait_output("ready")

@@ -1,4 +1,4 @@
-"""The states of a container and the commands that move it from one to the next."""
+"""The states of a container, and the commands that change them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_state_without_annotations(container: MakeContainer) -> None:
 
 
 def test_pid_file_has_digits_alone(container: MakeContainer) -> None:
-    """Containerd reads it with Atoi on the raw bytes."""
+    """Containerd calls Atoi on its content."""
     one = container().created()
     content = one.pid_file.read_bytes()
     assert re.fullmatch(rb"[1-9][0-9]*", content)
@@ -64,7 +64,7 @@ def test_pid_file_has_digits_alone(container: MakeContainer) -> None:
 
 
 def test_pid_file_replaces_an_existing_one(container: MakeContainer) -> None:
-    """CRI-O makes it beforehand, empty."""
+    """CRI-O creates an empty one first."""
     one = container()
     one.pid_file.write_text("")
     one.created()
@@ -80,7 +80,7 @@ def test_relative_pid_file_is_relative_to_the_caller(container: MakeContainer, w
 
 
 def test_init_is_orphaned_to_the_subreaper(container: MakeContainer) -> None:
-    """A process left between would hide the exit status from conmon and the shim."""
+    """A process in between would hide the exit status from conmon and the shim."""
     one = container().created()
     assert processes.parent(one.pid) == os.getpid()
     one.start().silent()
@@ -94,7 +94,7 @@ def test_exit_status_reaches_the_subreaper(container: MakeContainer, bundle: Mak
 
 
 def test_program_waits_for_start(container: MakeContainer, bundle: MakeBundle) -> None:
-    """RT-LIFE-03, RT-CREATE-06: and afterwards it is the program, not the runtime."""
+    """RT-LIFE-03, RT-CREATE-06: after that, it is the program, not the runtime."""
     one = container(bundle().shell("echo alive > /mark; exec sleep 100")).created()
     mark = one.bundle.rootfs / "mark"
     assert not processes.until(mark.exists, 0.3)
@@ -106,7 +106,7 @@ def test_program_waits_for_start(container: MakeContainer, bundle: MakeBundle) -
 
 
 def test_config_is_taken_at_create(container: MakeContainer, bundle: MakeBundle) -> None:
-    """RT-LIFE-04, RT-CREATE-09: later edits, even its removal, change nothing."""
+    """RT-LIFE-04, RT-CREATE-09: later edits, or its removal, have no effect."""
     one = container(bundle().shell("echo first; exec sleep 100"))
     one.created()
     (one.bundle.path / "config.json").write_text("{}")
@@ -158,7 +158,7 @@ def test_start_of_a_stopped_container_is_refused(
 @pytest.mark.parametrize("verb", ["state", "start", "kill", "delete"])
 @deviates(crun="words of its own")
 def test_unknown_id(runtime: Runtime, verb: str) -> None:
-    """Engines look for these words."""
+    """Engines search for this message."""
     runtime(verb, "no-such-container").failed("does not exist")
 
 
@@ -183,7 +183,7 @@ def test_delete_of_a_running_container_is_refused(container: MakeContainer) -> N
 
 
 def test_delete_of_a_created_container(container: MakeContainer) -> None:
-    """Stricter by the text, but every engine relies on it."""
+    """Stricter than the text, but every engine relies on it."""
     one = container().created()
     pid = one.pid
     one.delete().silent()
@@ -214,7 +214,7 @@ def test_delete_takes_the_option_behind_the_id(container: MakeContainer) -> None
 def test_forced_delete_ends_all_processes(
     container: MakeContainer, bundle: MakeBundle, own_pid_namespace: bool
 ) -> None:
-    """Without a pid namespace only the cgroup identifies its processes."""
+    """Without a pid namespace, only the cgroup identifies them."""
     many = bundle().shell("for i in 1 2 3; do setsid sleep 1000 & done; echo ready; sleep 1000")
     if not own_pid_namespace:
         many.without_namespace("pid")
@@ -237,7 +237,7 @@ def test_id_is_free_after_delete(container: MakeContainer, bundle: MakeBundle) -
 def test_id_in_use_is_refused(
     container: MakeContainer, bundle: MakeBundle, runtime: Runtime
 ) -> None:
-    """RT-STATE-03, RT-CREATE-02 and -03: the first one is untouched."""
+    """RT-STATE-03, RT-CREATE-02 and -03: the first container is unchanged."""
     first = container().created()
     second = container(bundle(), first.id)
     refused = second.create()
@@ -274,7 +274,7 @@ def test_good_id(container: MakeContainer, bundle: MakeBundle, name: str) -> Non
 def test_separate_processes_and_a_second_root(
     container: MakeContainer, runtime: Runtime, work: Path
 ) -> None:
-    """RT-SCOPE-01: every command finds it under the same root, none under another."""
+    """RT-SCOPE-01: every command finds it in the same root, none in another."""
     one = container().created()
     other = Runtime(runtime.path, work / "other-root")
     assert other("state", one.id).status == 1
@@ -295,7 +295,7 @@ def test_root_may_be_relative(container: MakeContainer, runtime: Runtime, work: 
 
 
 def test_state_directory_is_private(container: MakeContainer, runtime: Runtime) -> None:
-    """Another user can neither look into it nor signal through its files."""
+    """Another user can neither read it nor signal through its files."""
     one = container().created()
     assert (runtime.root / one.id).stat().st_mode & 0o066 == 0
     assert runtime.root.stat().st_mode & 0o077 == 0

@@ -1,4 +1,4 @@
-"""cgroups: the container's placement, its limits, and their removal."""
+"""cgroups: the container's path, its limits, and the removal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_memory(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 def test_memory_is_enforced(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The greedy one is killed, the container's status says by what."""
+    """The program is OOM-killed, and the container's exit status says so."""
     script = "head -c 100000000 /dev/zero | tail -c 90000000 | wc -c"
     one = limited(bundle().shell(script), memory={"limit": 16 * MIB})
     assert container(one).run().out.strip() in ("", "0")
@@ -54,7 +54,7 @@ def test_no_oom_killer(container: MakeContainer, bundle: MakeBundle) -> None:
 def test_an_init_beyond_its_limit_without_oom_killer(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """The kernel would let the init wait for memory, and create with it, for ever."""
+    """The init, and with it create, would wait for memory forever."""
     one = container(limited(bundle(), memory={"limit": 1, "disableOOMKiller": True}))
     one.create().failed("linux.resources.memory.limit", "OOM-killed")
 
@@ -106,7 +106,7 @@ def test_pids_without_limit_and_with_none(
 
 
 def test_in_every_hierarchy_before_it_runs(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The first thing it sees of itself is its own cgroup."""
+    """The program's first view of itself already shows its own cgroup."""
     one = bundle("cat", "/proc/self/cgroup")
     result = container(one).run().ok()
     host = {line.split(":", 2)[1]: line for line in result.out.splitlines()}
@@ -116,7 +116,7 @@ def test_in_every_hierarchy_before_it_runs(container: MakeContainer, bundle: Mak
 
 
 def test_path_is_honoured(container: MakeContainer, bundle: MakeBundle) -> None:
-    """LNX-CGPATH: below the root of each hierarchy, parents made as needed."""
+    """LNX-CGPATH: below the root of each hierarchy; parents are created."""
     one = bundle()
     one.linux["cgroupsPath"] = f"/{TAG}parent/child"
     made = container(one).created()
@@ -144,7 +144,7 @@ def test_existing_parent_stays(container: MakeContainer, bundle: MakeBundle) -> 
 
 
 def test_two_containers_below_one_parent(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The second keeps its cgroup when the first is deleted, whichever created the parent."""
+    """The second keeps its cgroup when the first is deleted."""
     made = []
     for name in ("one", "two"):
         single = bundle()
@@ -158,7 +158,7 @@ def test_two_containers_below_one_parent(container: MakeContainer, bundle: MakeB
 
 
 def test_sub_cgroups_of_the_container_go_too(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A payload that made its own below: removed depth first."""
+    """Child cgroups that the container has created are removed first."""
     made = container().started()
     place = cgroupfs.directory(made.pid, "pids")
     (place / "below" / "deeper").mkdir(parents=True)
@@ -169,7 +169,7 @@ def test_sub_cgroups_of_the_container_go_too(container: MakeContainer, bundle: M
 
 
 def test_delete_waits_for_a_frozen_container(container: MakeContainer, bundle: MakeBundle) -> None:
-    """SIGKILL reaches frozen processes on v1 only once they are thawed."""
+    """On v1, SIGKILL reaches frozen processes only once they are thawed."""
     made = container().started()
     if cgroupfs.is_v2():
         (cgroupfs.directory(made.pid, "") / "cgroup.freeze").write_text("1")
@@ -192,7 +192,7 @@ def test_kill_of_a_frozen_container(container: MakeContainer) -> None:
 
 @deviates(crun="takes it")
 def test_systemd_paths_need_systemd(container: MakeContainer, bundle: MakeBundle) -> None:
-    """--systemd-cgroup is accepted; if it cannot be honoured, the error says so."""
+    """--systemd-cgroup is accepted; if it is impossible, the error says so."""
     one = bundle()
     one.linux["cgroupsPath"] = f"system.slice:test:{TAG}"
     one.save()

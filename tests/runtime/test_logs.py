@@ -1,4 +1,4 @@
-"""Log messages: content, destination and format, which programs parse."""
+"""Log messages that programs parse: content, destination and format."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_unknown_format(runtime: Runtime) -> None:
 
 
 def test_silence_when_all_is_well(container: MakeContainer, runtime: Runtime, work: Path) -> None:
-    """Nothing on either stream, nothing in the log, through a whole life."""
+    """Nothing on either stream or in the log, from create to delete."""
     log = work / "log.json"
     one = container()
     one.runtime = runtime.logging_to(log)
@@ -86,7 +86,7 @@ def test_silence_when_all_is_well(container: MakeContainer, runtime: Runtime, wo
 def test_one_error_per_failing_create(
     container: MakeContainer, bundle: MakeBundle, runtime: Runtime, work: Path
 ) -> None:
-    """Even when it fails deep inside, and with a warning before it."""
+    """Even if it fails late, and after a warning."""
     log = work / "log.json"
     one = container(bundle("/no/such/program"))
     one.runtime = runtime.logging_to(log)
@@ -115,7 +115,7 @@ def test_debug_is_accepted(runtime: Runtime, work: Path, verb: str) -> None:
 
 
 def test_no_traceback_reaches_the_user(runtime: Runtime, work: Path) -> None:
-    """Whatever the input: a directory in the place of config.json."""
+    """Whatever the input: a directory instead of config.json."""
     (work / "config.json").mkdir()
     result = runtime("create", "--bundle", str(work), "x")
     assert result.status == 1

@@ -1,4 +1,4 @@
-"""The memory that the waiting executor uses in the container."""
+"""The memory that the waiting init uses in the container."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_waiting_process_is_small(container: MakeContainer) -> None:
 
 @deviates(runc="1.1 needs four times that")
 def test_one_mebibyte_is_enough_to_start(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The limit holds the program, not the runtime."""
+    """The limit applies to the program, not to the runtime."""
     one = bundle("/bin/probe", "sleep")
     one.resources["memory"] = {"limit": MIB}
     made = container(one).started()
@@ -46,7 +46,7 @@ def test_small_limits(container: MakeContainer, bundle: MakeBundle, limit: int) 
 
 @deviates(runc="a Go program", crun="a program of the host's disk")
 def test_waiting_program_is_not_a_file_of_the_host(container: MakeContainer) -> None:
-    """CVE-2019-5736: what /proc/PID/exe leads to cannot be written."""
+    """CVE-2019-5736: the target of /proc/PID/exe cannot be written."""
     one = container().created()
     exe = Path(f"/proc/{one.pid}/exe")
     assert "memfd:" in str(exe.readlink())

@@ -1,4 +1,4 @@
-"""The same container where the kernel, or a filter around the runtime, lacks calls for mounts."""
+"""The same container where the kernel, or an outer seccomp filter, lacks mount calls."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_no_id_maps(
 def test_long_options(
     container: MakeContainer, runtime: Runtime, bundle: MakeBundle, work: Path, lack: str | None
 ) -> None:
-    """An overlay of many layers: longer than fsconfig(2) takes."""
+    """An overlay with many layers: more than fsconfig(2) accepts."""
     layers = []
     for number in range(30):
         layer = work / "layers" / f"number-{number:02}"
@@ -179,7 +179,7 @@ def test_too_long_options(container: MakeContainer, bundle: MakeBundle) -> None:
 def test_hostile_root(
     container: MakeContainer, runtime: Runtime, bundle: MakeBundle, work: Path, lack: str
 ) -> None:
-    """CVE-2019-19921: /proc that leads elsewhere; targets that lead to the host."""
+    """CVE-2019-19921: a /proc that leads elsewhere; targets that lead to the host."""
     one = bundle("true")
     (one.rootfs / "out").symlink_to(os.path.relpath(work, "/"))
     (one.rootfs / "abs").symlink_to(work)

@@ -1,4 +1,4 @@
-"""Mounts of every kind that engines use, their options, and the root itself."""
+"""Mounts of every kind that engines use, their options, and the root filesystem."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_default_mounts(container: MakeContainer) -> None:
 
 
 def test_nothing_of_the_host_is_left(container: MakeContainer) -> None:
-    """After pivot_root the old tree is gone: the root and what the config lists."""
+    """After pivot_root, the old tree is gone: only configured mounts exist."""
     table = mounts_of(container().created())
     outside = {"/", "/proc", "/dev", "/sys"}
     for target in table:
@@ -58,7 +58,7 @@ def test_nothing_of_the_host_is_left(container: MakeContainer) -> None:
 
 
 def test_bind_directory_and_file(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
-    """Mount points are made, as a directory or as a file."""
+    """Mount points are created, as a directory or as a file."""
     (work / "dir").mkdir()
     (work / "dir" / "name").write_text("in the directory\n")
     (work / "file").write_text("in the file\n")
@@ -92,7 +92,7 @@ def test_read_only_bind(container: MakeContainer, bundle: MakeBundle, work: Path
 def test_flags_on_a_bind(
     container: MakeContainer, bundle: MakeBundle, work: Path, option: str, expected: str
 ) -> None:
-    """A bind takes no flags in the call that makes it; they need a second one."""
+    """A bind mount gets its flags in a second call."""
     assert expected in seen(container, bundle().bind(work, "/data", option), "/data").options
 
 
@@ -128,7 +128,7 @@ def test_recursive_read_only_beside_writable(
 @deviates(runc="only the top")
 @needs_mount_api("attributes of all mounts below")
 def test_recursive_read_only(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
-    """CFG-MOPT rro: the mounts below as well."""
+    """CFG-MOPT rro: including the mounts below."""
     (work / "dir" / "sub").mkdir(parents=True)
     isolation.mount("tmpfs", str(work / "dir" / "sub"), "tmpfs")
     one = bundle().bind(work / "dir", "/data", "rro")
@@ -169,7 +169,7 @@ def test_flags_on_a_file_system(
 @pytest.mark.parametrize("option", ["silent", "loud", "sync", "async", "exec", "suid", "dev"])
 @deviates(crun="EINVAL for some")
 def test_flags_without_a_trace(container: MakeContainer, bundle: MakeBundle, option: str) -> None:
-    """A-46: they have to be accepted."""
+    """A-46: they must be accepted."""
     container(bundle().mount("/scratch", "tmpfs", "t", option)).created()
 
 
@@ -189,7 +189,7 @@ def test_later_option_wins(container: MakeContainer, bundle: MakeBundle) -> None
 
 
 def test_order_and_nesting(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
-    """Listed order: the second hides the first, the third sits in the second."""
+    """In the listed order: the second hides the first, the third is in the second."""
     (work / "dir").mkdir()
     (work / "dir" / "name").write_text("bind\n")
     one = bundle().shell("ls /data; cat /data/sub/name")
@@ -200,7 +200,7 @@ def test_order_and_nesting(container: MakeContainer, bundle: MakeBundle, work: P
 
 @deviates(runc="warns")
 def test_relative_destination(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Allowed again since 1.2: taken from the root."""
+    """Allowed again since 1.2: relative to the root."""
     assert seen(container, bundle().mount("data", "tmpfs", "t"), "/data").fstype == "tmpfs"
 
 
@@ -259,7 +259,7 @@ def test_no_pivot(container: MakeContainer, bundle: MakeBundle) -> None:
 def test_no_pivot_leaves_no_proc_of_the_host(
     container: MakeContainer, bundle: MakeBundle, user_namespace: bool
 ) -> None:
-    """The old root stays below the new one: with procfs it would give the host's files away."""
+    """The old root stays below the new one: its procfs would expose the host's files."""
     one = bundle()
     if user_namespace:
         one.user_namespace()
@@ -270,7 +270,7 @@ def test_no_pivot_leaves_no_proc_of_the_host(
 
 
 def test_pivot_on_a_ramfs_like_root(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The host's own root is not touched by it."""
+    """The host's own root is not changed."""
     before = (Path("/").stat().st_dev, os.readlink("/proc/self/root"))
     container().created()
     assert (Path("/").stat().st_dev, os.readlink("/proc/self/root")) == before
@@ -327,7 +327,7 @@ def test_sysctl(container: MakeContainer, bundle: MakeBundle) -> None:
 def test_sysctl_of_the_host_is_refused(
     container: MakeContainer, bundle: MakeBundle, name: str, without: str
 ) -> None:
-    """A-82: only what a namespace of the container separates."""
+    """A-82: only sysctls of the container's own namespaces."""
     one = bundle().without_namespace(without)
     one.linux["sysctl"] = {name: "1"}
     container(one).create().failed(name)

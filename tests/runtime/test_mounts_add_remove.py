@@ -1,4 +1,4 @@
-"""`mounts add` and `mounts remove`: in a container that runs, all of them or none."""
+"""`mounts add` and `mounts remove` in a running container: all mounts or none."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_refused_without_the_mount_api(
     kind: str,
     options: tuple[str, ...],
 ) -> None:
-    """And the source is not looked up in the container."""
+    """The source is not looked up in the container either."""
     one = container().started()
     before = mounted(one)
     one.runtime = lacking(runtime, work, "5.1")
@@ -120,7 +120,7 @@ def test_refused_without_the_mount_api(
 def test_target_is_resolved_inside(
     container: MakeContainer, bundle: MakeBundle, shared: Path
 ) -> None:
-    """A link of the container that points out of it ends in its root."""
+    """A link of the container that leads outside ends in its root."""
     one = container(bundle().shell("ln -s ../../../../var/tmp/inside /escape; sleep 100")).started()
     one.exec("sh", "-c", "while ! test -L /escape; do sleep 0.1; done").ok()
     change(one, "add", entry("/escape", "bind", shared, "bind")).silent()
@@ -154,7 +154,7 @@ def test_stopped_and_unknown(container: MakeContainer, bundle: MakeBundle, work:
 
 
 def record(one: Container) -> list[list[Any]]:
-    """The lines of mounts.json."""
+    """Return the lines of mounts.json."""
     file = one.runtime.root / one.id / "mounts.json"
     lines: list[list[Any]] = json.loads(file.read_text())
     return lines
@@ -162,7 +162,7 @@ def record(one: Container) -> list[list[Any]]:
 
 @JOINED_MOUNTS
 def test_the_record_holds_what_is_mounted(container: MakeContainer) -> None:
-    """Lines of mounts that are gone, as a killed `mounts add` leaves one, are dropped."""
+    """Lines of mounts that no longer exist are removed."""
     one = container().started()
     first, second = entry("/mnt/a", "tmpfs", "tmpfs"), entry("/mnt/b", "tmpfs", "tmpfs")
     change(one, "add", first).silent()
@@ -192,7 +192,7 @@ def test_stacked_mounts_are_removed_one_by_one(container: MakeContainer) -> None
 
 @JOINED_MOUNTS
 def test_containers_without_a_record(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Mounts of config.json and those that an older version has added have none."""
+    """Mounts of config.json, and of older versions, have none."""
     one = container(bundle().mount("/data", "tmpfs", "tmpfs")).started()
     change(one, "add", entry("/mnt/a", "tmpfs", "tmpfs")).silent()
     (one.runtime.root / one.id / "mounts.json").unlink()

@@ -52,7 +52,7 @@ def test_inherited(probe: Probe, bundle: MakeBundle, kind: str) -> None:
 
 @deviates(crun="demands mounts")
 def test_inherited_mount_namespace(container: MakeContainer, bundle: MakeBundle) -> None:
-    """LNX-NS-07: the root is the bundle's, with devices, and nothing is mounted on the host."""
+    """LNX-NS-07: the bundle's root, with devices, and no mount on the host."""
     one = bundle("sleep", "1000").without_namespace("mount")
     del one.config["mounts"], one.linux["maskedPaths"], one.linux["readonlyPaths"]
     before = leaks.mount_table()
@@ -84,7 +84,7 @@ def test_all_kinds_are_in_place_before_start(container: MakeContainer) -> None:
 
 @pytest.fixture
 def holder() -> Iterator[subprocess.Popen[bytes]]:
-    """A process with namespaces of its own, and a child 1 in its pid namespace."""
+    """A process with separate namespaces, and a child that is pid 1 in its pid namespace."""
     kinds = ["--pid", "--net", "--ipc", "--uts", "--cgroup", "--fork"]
     process = subprocess.Popen(["unshare", *kinds, "sleep", "1000"])
     assert processes.until(lambda: _child_sleeps(process.pid))
@@ -130,7 +130,10 @@ def test_joined_pid_namespace_is_not_init(
 def test_joined_network_namespace_by_mounted_file(
     container: MakeContainer, bundle: MakeBundle, work: Path
 ) -> None:
-    """The way of an engine: a bound namespace file.  It is still there after delete."""
+    """A bind-mounted namespace file, as engines use.
+
+    It still exists after delete.
+    """
     place = work / "netns"
     place.touch()
     subprocess.run(["unshare", f"--net={place}", "true"], check=True)
@@ -325,7 +328,7 @@ def test_whole_life_in_a_user_namespace(container: MakeContainer, bundle: MakeBu
 def test_the_runtimes_own_by_path(
     container: MakeContainer, bundle: MakeBundle, kind: str, file: str, setting: dict[str, Any]
 ) -> None:
-    """A-82, A-36: what is set there would be set on the host."""
+    """A-82, A-36: settings in it would change the host."""
     one = bundle().namespace(kind, f"/proc/self/ns/{file}")
     one.config.pop("hostname")
     one.linux.update(setting.pop("linux", {}))

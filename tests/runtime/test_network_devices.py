@@ -1,4 +1,4 @@
-"""Network devices that move into a container, in a network namespace of the tests' own."""
+"""Network devices that move into a container, in a network namespace of the tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAC = "02:00:00:00:00:07"
 
 @pytest.fixture(autouse=True)
 def _own_network(nothing_left: None) -> Iterator[None]:
-    """What the runtime takes for the host's network is empty but for lo."""
+    """Give the runtime a host network with only ``lo``."""
     with isolation.own_network():
         yield
 
@@ -41,7 +41,7 @@ def ip(*words: str, inside: Container | None = None) -> str:
 
 
 def links(inside: Container | None = None) -> dict[str, Any]:
-    """Devices by name, without lo and peers; in the own namespace or in that of a container."""
+    """Return the devices by name, without lo and peers; in our namespace or in a container's."""
     found = json.loads(ip("-json", "link", "show", inside=inside))
     return {
         each["ifname"]: each for each in found if not each["ifname"].startswith(("lo", "peer-"))
@@ -64,7 +64,7 @@ def routes(family: str, inside: Container | None = None) -> set[tuple[Any, ...]]
 
 
 def device(name: str, *settings: str, inside: Container | None = None) -> None:
-    """A virtual cable; its other end stays, and is not listed here."""
+    """Create a veth pair; its other end stays, and is not listed here."""
     peer = f"peer-{name}"
     ip("link", "add", name, *settings, "type", "veth", "peer", "name", peer, inside=inside)
     ip("link", "set", peer, "up", inside=inside)
@@ -78,7 +78,7 @@ def with_devices(bundle: Bundle, **devices: str | None) -> Bundle:
 
 
 def dressed(name: str = "test0") -> None:
-    """A device with something of everything."""
+    """Create a device with every kind of attribute, address and route."""
     device(name, "address", MAC, "mtu", "1400")
     ip("link", "set", name, "up", "txqueuelen", "77", "alias", "an alias")
     for address in ("10.1.2.3/24", "10.1.2.4/24", "fd00::7/64"):
@@ -96,7 +96,7 @@ KEPT = {"10.1.2.3/24", "10.1.2.4/24", "10.9.0.1/32", "fd00::7/64"}
 
 
 def snapshot(name: str = "test0") -> tuple[Any, ...]:
-    """What must be again as it was after a way there and back; lifetimes excepted."""
+    """Return what must be the same after the device was moved back; lifetimes excepted."""
     link = links()[name]
     return (
         link["flags"],
@@ -143,7 +143,7 @@ def test_exchanged_names(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 def test_settings_of_the_device(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A kernel parameter may be one of a device that moves."""
+    """A sysctl may be one of a device that moves."""
     device("test0")
     one = with_devices(bundle(), test0="inner0")
     one.linux["sysctl"] = {"net.ipv4.conf.inner0.forwarding": "1"}
@@ -160,8 +160,7 @@ def test_settings_of_the_device(container: MakeContainer, bundle: MakeBundle) ->
 
 
 def test_route_that_is_there_already(container: MakeContainer, bundle: MakeBundle) -> None:
-    """In a joined namespace; settings that cannot be kept cause a warning, and the container
-    runs."""
+    """In a joined namespace: lost settings cause a warning, and the container runs."""
     dressed()
     other = container().created()
     device("first0", inside=other)
@@ -181,7 +180,7 @@ def test_route_that_is_there_already(container: MakeContainer, bundle: MakeBundl
 def test_failing_create_brings_it_back(
     container: MakeContainer, bundle: MakeBundle, joined: bool
 ) -> None:
-    """With its name, its addresses, its routes."""
+    """With its name, addresses and routes."""
     dressed()
     device("test1")
     before = snapshot()
@@ -200,7 +199,7 @@ def test_failing_create_brings_it_back(
 def test_failing_create_where_sysfs_must_be_mounted_apart(
     container: MakeContainer, bundle: MakeBundle, runtime: Runtime, work: Path
 ) -> None:
-    """A filter forbids fsopen(2)."""
+    """A filter denies fsopen(2)."""
     dressed()
     before = snapshot()
     one = with_devices(bundle(), test0="inner0")
@@ -212,7 +211,7 @@ def test_failing_create_where_sysfs_must_be_mounted_apart(
 
 
 def stuck_create(one: Container, moved: str) -> subprocess.Popen[bytes]:
-    """A create that hangs in a hook behind the move."""
+    """A create that hangs in a hook after the move."""
     one.bundle.hooks["createRuntime"] = [{"path": "/bin/sleep", "args": ["sleep", "600"]}]
     one.bundle.save()
     process = one.runtime.popen("create", "--bundle", str(one.bundle.path), one.id)
@@ -237,7 +236,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 def test_killed_create_in_a_joined_namespace(
     container: MakeContainer, bundle: MakeBundle, clearing: str
 ) -> None:
-    """The next command of that id brings it back."""
+    """The next command of that id moves it back."""
     dressed()
     before = snapshot()
     other = container().created()
@@ -259,7 +258,7 @@ def test_killed_create_in_a_joined_namespace(
 def test_killed_create_and_the_namespace_with_it(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """The kernel sends hardware back under the name it had, down; here the test plays its part."""
+    """The kernel moves hardware back, down and with its old name; here the test does."""
     dressed()
     before = snapshot()
     one = container(with_devices(bundle(), test0="inner0"))
@@ -282,7 +281,7 @@ def test_killed_create_and_the_namespace_with_it(
 
 
 def test_killed_at_any_moment(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Nothing of it stays in a joined namespace, whichever step was the last."""
+    """Nothing stays in a joined namespace, whichever step was the last."""
     dressed()
     before = snapshot()
     other = container().created()
@@ -308,7 +307,7 @@ def test_killed_at_any_moment(container: MakeContainer, bundle: MakeBundle) -> N
 
 
 def test_one_that_cannot_come_back(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Its name has been given away meanwhile: the others come back nevertheless."""
+    """Its name was reused meanwhile: the others are moved back nevertheless."""
     device("test0")
     device("test1", "address", MAC)
     ip("link", "set", "test1", "up")
@@ -329,7 +328,7 @@ def test_one_that_cannot_come_back(container: MakeContainer, bundle: MakeBundle)
 
 
 def test_namesake_with_the_same_address(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A VLAN and what carries it are such a pair: it is not taken for the device that was moved."""
+    """For example a VLAN and its parent: it is not taken for the moved device."""
     device("under", "address", MAC)
     device("upper", "address", MAC)
     one = container(with_devices(bundle(), upper="under"))
@@ -339,7 +338,7 @@ def test_namesake_with_the_same_address(container: MakeContainer, bundle: MakeBu
 
 
 def test_devices_of_a_container_stay(container: MakeContainer, bundle: MakeBundle) -> None:
-    """LNX-NETDEV-09: what was written down for a failing create is not used later."""
+    """LNX-NETDEV-09: the record of a creation is not used later."""
     device("test0")
     other = container().created()
     one = container(
@@ -358,7 +357,7 @@ def test_further_name(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 def test_device_that_cannot_move(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A bridge; the others stay where they are."""
+    """A bridge; the others are not moved."""
     dressed()
     before = snapshot()
     ip("link", "add", "bridge0", "type", "bridge")
@@ -376,7 +375,7 @@ def test_own_namespace_by_path(container: MakeContainer, bundle: MakeBundle) -> 
 
 
 def test_user_namespace(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The network namespace is then that of the user namespace."""
+    """The network namespace is then owned by the user namespace."""
     device("test0")
     one = with_devices(bundle(), test0=None).namespace("user")
     mapping = [{"containerID": 0, "hostID": 100000, "size": 1000}]
@@ -410,7 +409,7 @@ for name in itertools.cycle(["test1", "test2", "zz"]):
 
 
 def test_a_device_that_is_renamed_all_the_time_is_found() -> None:
-    """A process with CAP_NET_ADMIN in the same namespace can do that; a listing alone misses it."""
+    """A process with CAP_NET_ADMIN can do that; one listing may miss it."""
     for number in range(20):
         device(f"other{number}")
     device("test0")

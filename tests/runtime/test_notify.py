@@ -39,7 +39,7 @@ OWN = needs_mount_api("a directory that root of the user namespace cannot enter"
 def test_start_waits_until_it_is_ready(
     container: MakeContainer, bundle: MakeBundle, manager: Manager, users: str
 ) -> None:
-    """For any user of the program; messages that would control the manager are left out."""
+    """For any user of the program; messages that control the manager are dropped."""
     made = bundle()
     if users == "own":
         made.user_namespace()
@@ -96,7 +96,7 @@ def test_run_detached(container: MakeContainer, bundle: MakeBundle, manager: Man
 def test_run_in_the_foreground(
     container: MakeContainer, bundle: MakeBundle, manager: Manager
 ) -> None:
-    """The runtime is the service's process, and keeps forwarding the program's messages."""
+    """The runtime is the service's process, and keeps forwarding messages."""
     one = container(
         bundle().shell("trap 'probe notify STOPPING=1; exit 3' TERM; probe notify READY=1; "
                        "while :; do sleep 0.1; done")
@@ -140,7 +140,7 @@ def test_nothing_of_the_host_is_visible(
 def test_without_a_manager_at_start(
     container: MakeContainer, bundle: MakeBundle, manager: Manager
 ) -> None:
-    """An engine that strips the variable waits for nothing."""
+    """An engine that removes the variable does not wait."""
     one = container(bundle().shell("sleep 100"))
     one.create(env=manager.environment).silent()
     one.start().silent()

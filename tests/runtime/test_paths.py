@@ -15,7 +15,7 @@ from tests.support.refusal import is_refused, needs_mount_api
 
 
 def test_masked_file_and_directory(container: MakeContainer, bundle: MakeBundle) -> None:
-    """LNX-MASK-02: a file reads empty, a directory has nothing and stays so; missing is fine."""
+    """LNX-MASK-02: a file reads empty, a directory is empty; missing paths are skipped."""
     one = bundle().shell("wc -c < /secret; ls -A /hidden; touch /hidden/x")
     (one.rootfs / "secret").write_text("secret\n")
     (one.rootfs / "hidden").mkdir()
@@ -32,7 +32,7 @@ def test_masked_file_and_directory(container: MakeContainer, bundle: MakeBundle)
 def test_masked_directories_share_a_filesystem(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """One superblock for all of them, and one mount for a path that is listed twice."""
+    """One superblock for all, and one mount for a path listed twice."""
     one = bundle().shell("stat -c %d /one /two; grep -c ' /two ' /proc/self/mountinfo; ls /two")
     for name in ("one", "two"):
         (one.rootfs / name).mkdir()
@@ -63,7 +63,7 @@ def test_read_only_paths(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 def test_relative_paths_count_from_the_root(container: MakeContainer, bundle: MakeBundle) -> None:
-    """LNX-MASK-01 and LNX-RO-01 want absolute ones; runc and crun accept these as well."""
+    """LNX-MASK-01 and LNX-RO-01 require absolute ones; runc and crun accept these."""
     one = bundle().shell("wc -c < /secret; echo x > /frozen").without_namespace("cgroup")
     (one.rootfs / "secret").write_text("secret\n")
     (one.rootfs / "frozen").write_text("")
@@ -75,7 +75,7 @@ def test_relative_paths_count_from_the_root(container: MakeContainer, bundle: Ma
 
 
 class Canary:
-    """A tree on the host that nothing may change."""
+    """A tree on the host that must not change."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -85,7 +85,7 @@ class Canary:
         self._before = self.look()
 
     def look(self) -> list[tuple[str, int, int, int, bytes]]:
-        """Everything below with mode, owner and content."""
+        """Return owner, mode and content of all files below."""
         found = []
         for top, directories, files in os.walk(self.place):
             for name in [*directories, *files]:
@@ -115,7 +115,7 @@ HOW = pytest.mark.parametrize("how", ["absolute", "dots"])
 
 
 def create_and_end(container: MakeContainer, bundle: Bundle) -> None:
-    """It may be refused or resolved inside the root; both are safe here."""
+    """Create and delete: the path may be refused or resolved in the root; both are safe."""
     made = container(bundle)
     if made.create().status == 0:
         made.start()
@@ -126,7 +126,7 @@ def create_and_end(container: MakeContainer, bundle: Bundle) -> None:
 def test_mount_point_below_a_link(
     container: MakeContainer, bundle: MakeBundle, canary: Canary, how: str
 ) -> None:
-    """Made inside, at what the link means there (CVE-2019-19921 and its kin)."""
+    """It is created where the link leads inside the root (CVE-2019-19921)."""
     one = bundle("touch", "/link/sub/written").mount("/link/sub", "tmpfs", "t")
     (one.rootfs / "link").symlink_to(outside(one, canary, how))
     create_and_end(container, one)
@@ -162,7 +162,7 @@ def test_file_mount_point_is_a_link(
 def test_dev_is_a_link(
     container: MakeContainer, bundle: MakeBundle, canary: Canary, how: str
 ) -> None:
-    """Nodes and links would be made on the host."""
+    """Nodes and links would be created on the host."""
     one = bundle()
     shutil.rmtree(one.rootfs / "dev")
     (one.rootfs / "dev").symlink_to(outside(one, canary, how))
@@ -198,7 +198,7 @@ def test_device_below_a_link(
 
 @pytest.mark.parametrize("target", ["tmp", "/tmp", "../../tmp"])
 def test_proc_is_a_link(container: MakeContainer, bundle: MakeBundle, target: str) -> None:
-    """A false /proc would swallow what is written to it (labels, sysctl): refused."""
+    """A fake /proc would swallow writes (labels, sysctls): refused."""
     one = bundle()
     (one.rootfs / "proc").rmdir()
     (one.rootfs / "proc").symlink_to(target)
@@ -206,7 +206,7 @@ def test_proc_is_a_link(container: MakeContainer, bundle: MakeBundle, target: st
 
 
 def test_proc_of_another_kind(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A tmpfs in the place of procfs is not written to as if it were procfs."""
+    """A tmpfs in place of procfs is not written to."""
     one = bundle()
     one.config["mounts"][0] = {"destination": "/proc", "type": "tmpfs", "source": "t"}
     one.linux["sysctl"] = {"kernel.msgmax": "65536"}
@@ -217,7 +217,7 @@ def test_proc_of_another_kind(container: MakeContainer, bundle: MakeBundle) -> N
 def test_masked_path_is_a_link(
     container: MakeContainer, bundle: MakeBundle, canary: Canary, how: str
 ) -> None:
-    """The mask lies inside, if anywhere (CVE-2025-31133)."""
+    """The mask is inside, if anywhere (CVE-2025-31133)."""
     one = bundle("true")
     (one.rootfs / "link").symlink_to(outside(one, canary, how))
     one.linux["maskedPaths"] = ["/link", "/link/file"]

@@ -1,4 +1,4 @@
-"""`pause` and `resume`: all processes are suspended, then resumed."""
+"""`pause` and `resume`: all processes are frozen, then thawed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_nobody_runs_while_paused(container: MakeContainer, bundle: MakeBundle) 
 
 @deviates(crun="says created")
 def test_created_container(container: MakeContainer) -> None:
-    """It stays created below the pause, and can be started after it."""
+    """It stays created while paused, and can be started after it is resumed."""
     one = container().created()
     one.runtime("pause", one.id).silent()
     assert one.status == "paused"

@@ -12,7 +12,7 @@ pytestmark = judge_by("ociruntime")
 
 
 def test_text(runtime: Runtime, bundle: MakeBundle) -> None:
-    """The watch sees to it that nothing was done."""
+    """The leak check verifies that nothing was done."""
     one = bundle().mount("/scratch", "tmpfs", "t", "size=1m")
     one.save()
     text = runtime("plan", str(one.path)).ok().out

@@ -39,7 +39,7 @@ def test_user_and_groups(probe: Probe, bundle: MakeBundle) -> None:
 
 
 def test_no_groups_are_inherited(bundle: MakeBundle, runtime: Runtime, probe: Probe) -> None:
-    """CFG-USER-04: the caller's supplementary groups do not leak in."""
+    """CFG-USER-04: the caller's supplementary groups are dropped."""
     one = bundle("/bin/probe").save()
     groups = os.getgroups()
     os.setgroups([4, 20])
@@ -95,7 +95,7 @@ def test_relative_working_directory(container: MakeContainer, bundle: MakeBundle
 
 
 def test_environment(probe: Probe, bundle: MakeBundle) -> None:
-    """CFG-PROC-07: what is listed, in order, values kept; HOME from passwd (A-20)."""
+    """CFG-PROC-07: exactly the list, in order; HOME from passwd (A-20)."""
     one = bundle()
     listed = [PATH, "A=1", "B=x=y=z", "EMPTY=", "C=two words", "D=\u00e4\u2603"]
     one.process["env"] = listed
@@ -123,7 +123,7 @@ def test_given_home_stays(probe: Probe, bundle: MakeBundle) -> None:
 def test_home_ignores_a_passwd_that_leads_outside(
     probe: Probe, bundle: MakeBundle, work: Path
 ) -> None:
-    """The container's own file is read inside its root, by whatever link."""
+    """The container's file is read inside its root, through any link."""
     (work / "passwd").write_text("root:x:0:0::/from/the/host:/bin/sh\n")
     one = bundle()
     passwd = one.rootfs / "etc" / "passwd"
@@ -153,7 +153,7 @@ def test_rlimit(probe: Probe, bundle: MakeBundle, kind: str, soft: int, hard: in
 
 
 def test_duplicate_rlimit(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The last counts, as with the peers, though CFG-RLIM-06 wants an error."""
+    """The last one counts, like the peers', although CFG-RLIM-06 requires an error."""
     one = bundle().shell("ulimit -n; ulimit -Hn")
     first = {"type": "RLIMIT_NOFILE", "soft": 100, "hard": 200}
     one.process["rlimits"] = [first, {"type": "RLIMIT_NOFILE", "soft": 50, "hard": 90}]
@@ -168,7 +168,7 @@ def test_rlimit_soft_above_hard(container: MakeContainer, bundle: MakeBundle) ->
 
 @pytest.mark.parametrize("no_new_privileges", [True, False])
 def test_capabilities_of_root(probe: Probe, bundle: MakeBundle, no_new_privileges: bool) -> None:
-    """CFG-CAP-03: the five sets; execve as uid 0 refills from the bounding set if it may."""
+    """CFG-CAP-03: the five sets; for uid 0, execve(2) refills them from the bounding set."""
     one = bundle()
     one.process["noNewPrivileges"] = no_new_privileges
     one.process["capabilities"] = {
@@ -186,7 +186,7 @@ def test_capabilities_of_root(probe: Probe, bundle: MakeBundle, no_new_privilege
 
 
 def test_capabilities_of_a_user(probe: Probe, bundle: MakeBundle) -> None:
-    """Without ambient ones nothing is left after execve, with them exactly those."""
+    """Without ambient capabilities, none are left after execve(2)."""
     one = bundle().capabilities("CAP_KILL", "CAP_NET_RAW", ambient=("CAP_NET_RAW",))
     one.process["user"] = {"uid": 1000, "gid": 1000}
     sets = probe(one)["capabilities"]
@@ -206,7 +206,7 @@ def test_user_without_ambient_capabilities(probe: Probe, bundle: MakeBundle) -> 
 @pytest.mark.parametrize("given", [None, {}], ids=["absent", "empty"])
 @deviates(runc="keeps all of them when the object is absent")
 def test_no_capabilities(probe: Probe, bundle: MakeBundle, given: object) -> None:
-    """A-17: the safe reading of an absent object is that nothing is granted."""
+    """A-17: the safe interpretation of a missing object is that none are granted."""
     one = bundle()
     one.process["capabilities"] = given
     if given is None:
@@ -242,7 +242,7 @@ def test_oom_score_adj(probe: Probe, bundle: MakeBundle, score: int) -> None:
 
 
 def test_oom_score_adj_is_inherited(container: MakeContainer, bundle: MakeBundle) -> None:
-    """CFG-OOM-02: unset means not touched."""
+    """CFG-OOM-02: if unset, it is not changed."""
     one = container(bundle("cat", "/proc/self/oom_score_adj"))
     one.bundle.save()
     run = one.runtime.command("run", "--bundle", str(one.bundle.path), one.id)
@@ -257,7 +257,7 @@ def test_oom_score_adj_is_inherited(container: MakeContainer, bundle: MakeBundle
 
 @deviates(runc="passes them on", crun="passes them on")
 def test_clean_signals(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Callers ignore and block some (conmon: SIGPIPE); the program gets defaults."""
+    """Callers ignore and block some (conmon: SIGPIPE); the program gets the defaults."""
     import json
 
     one = container(bundle("/bin/probe"))
@@ -333,7 +333,7 @@ def test_program_is_found_in_the_container_s_path(
 def test_program_that_cannot_run(
     container: MakeContainer, bundle: MakeBundle, program: str, words: tuple[str, ...]
 ) -> None:
-    """A-23: found at create already; the words decide an engine's exit code (126, 127)."""
+    """A-23: found by create; the message determines an engine's exit code (126, 127)."""
     if program == "/etc" and container().runtime.kind == "runc":
         words = ("/etc",)
     container(bundle(program)).create().failed(*words)
@@ -348,7 +348,7 @@ def test_user_who_may_not_run_the_program(container: MakeContainer, bundle: Make
 
 
 def test_interpreter_that_is_missing(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Only execve itself can tell: reported by create, or by start."""
+    """Only execve(2) detects it: reported by create, or by start."""
     one = bundle("/bin/script")
     (one.rootfs / "bin" / "script").write_text("#!/no/such/interpreter\n")
     (one.rootfs / "bin" / "script").chmod(0o755)
@@ -363,7 +363,7 @@ def test_interpreter_that_is_missing(container: MakeContainer, bundle: MakeBundl
 def test_standard_streams_belong_to_the_user(
     container: MakeContainer, bundle: MakeBundle, runtime: Runtime
 ) -> None:
-    """A-101: so that /dev/stdout can be opened again by an unprivileged program."""
+    """A-101: so that an unprivileged program can reopen /dev/stdout."""
     one = bundle().shell("echo again > /dev/stdout")
     one.process["user"] = {"uid": 1000, "gid": 1000}
     reader, writer = os.pipe()
@@ -379,7 +379,7 @@ def test_standard_streams_belong_to_the_user(
 def test_absent_process_can_be_created_not_started(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """RT-START-05: process is needed by start alone (A-15); refusing it at once is no harm."""
+    """RT-START-05: only start needs process (A-15); create may refuse it, too."""
     one: Bundle = bundle()
     del one.config["process"]
     made = container(one)
@@ -392,7 +392,7 @@ def test_absent_process_can_be_created_not_started(
     not os.path.exists("/proc/self/numa_maps"), reason="the kernel has no memory policies"
 )
 def test_memory_nodes_beyond_the_first_word(container: MakeContainer, bundle: MakeBundle) -> None:
-    """LNX-MPOL-02: a list may name nodes that the host does not have, besides some that it has."""
+    """LNX-MPOL-02: a list may include nodes that the host lacks."""
     one = bundle("grep", "-c", "bind:0", "/proc/self/numa_maps")
     one.linux["memoryPolicy"] = {"mode": "MPOL_BIND", "nodes": "0,64-130,1023"}
     assert int(container(one).run().ok().out) > 0

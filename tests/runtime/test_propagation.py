@@ -1,4 +1,4 @@
-"""Mount propagation between host and container: of a bind, of the root."""
+"""Mount propagation between host and container: of a bind mount, of the root."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_container_mounts_do_not_reach_the_host(
     given: str | None,
     option: list[str],
 ) -> None:
-    """The root file system itself on a shared mount; the watch sees any that came back."""
+    """With the root filesystem on a shared mount; the leak check sees any."""
     one = bundle()
     if given:
         one.linux["rootfsPropagation"] = given
@@ -137,8 +137,7 @@ def test_propagation_below_a_shared_mount(
     option: str,
     word: str | None,
 ) -> None:
-    """The kernel makes every mount attached there shared: the configured value is set
-    afterwards."""
+    """The kernel makes new mounts there shared: the configured value is set later."""
     one = bundle()
     one.mount("/above", "tmpfs", "t", "shared")
     if kind == "tmpfs":

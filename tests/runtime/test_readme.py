@@ -20,7 +20,7 @@ DEPENDS_ON_THE_HOST = ("ociruntime check",)
 
 @needs_joined_proc
 def test_session(runtime: Runtime, work: Path) -> None:
-    """One shell, begun in the reader's home directory."""
+    """All commands run in one shell, started in the reader's home directory."""
     session = readme.Session(without="Named containers")
     script = session.script()
     # A fresh directory is one beside the last.

@@ -42,7 +42,7 @@ def user(user_database: None, runtime: Runtime, work: Path, nothing_left: None) 
 
 @pytest.fixture
 def make(user: OrdinaryUser) -> Iterator[Make]:
-    """Make a container of that user, or of his runtime in other surroundings."""
+    """Create a container as that user, or with the user's runtime in another environment."""
     made: list[Container] = []
 
     def of(bundle: Bundle, runtime: Runtime = user) -> Container:
@@ -93,7 +93,7 @@ def test_whole_life(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
 
 
 def test_without_a_runtime_directory(user: OrdinaryUser, bundle: MakeBundle) -> None:
-    """Like runc it then tries /run, and says what to do."""
+    """Like runc, it tries /run, and the error says what to do."""
     words = ["env", "-u", "XDG_RUNTIME_DIR", str(user.path), "create", "--bundle"]
     path = str(user.own(bundle()).save().path)
     roots = Path("/run/ociruntime")
@@ -109,8 +109,8 @@ def test_without_a_runtime_directory(user: OrdinaryUser, bundle: MakeBundle) -> 
         result.failed(str(roots), "permission denied", "XDG_RUNTIME_DIR", "--root")
 
 
-def test_the_containers_of_somebody_else(user: OrdinaryUser, container: MakeContainer) -> None:
-    """Without permission to look, it reports an error, neither "none" nor a deletion."""
+def test_the_containers_of_another_user(user: OrdinaryUser, container: MakeContainer) -> None:
+    """Without permission it reports an error, neither "none" nor a deletion."""
     one = container().created()
     for words in (("state",), ("kill",), ("delete", "--force"), ("start",)):
         command = [str(user.path), "--root", str(one.runtime.root), *words, one.id]
@@ -121,7 +121,7 @@ def test_the_containers_of_somebody_else(user: OrdinaryUser, container: MakeCont
 @needs_helpers
 @READ_ONLY_SYS
 def test_ranges(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
-    """Newuidmap and newgidmap write what one user may not."""
+    """Newuidmap and newgidmap write maps that a user may not write."""
     script = "cat /proc/self/uid_map /proc/self/gid_map; id; touch /tmp/f; chown 5:6 /tmp/f"
     one = user.with_ranges(bundle()).mount("/tmp", "tmpfs", "tmpfs").capabilities("CAP_CHOWN")
     one.process["user"]["additionalGids"] = [7]
@@ -155,7 +155,7 @@ def test_helpers_without_privileges(user: OrdinaryUser, make: Make, bundle: Make
 
 
 def test_supplementary_groups(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
-    """Setting any was given up for the map; keeping the caller's in silence is no answer."""
+    """The id map requires denying setgroups(2): such groups are refused, not ignored."""
     one = user.own(bundle())
     one.process["user"]["additionalGids"] = [0]
     make(one).create().failed("process.user.additionalGids", "setgroups(2)", "linux.gidMappings")
@@ -163,7 +163,7 @@ def test_supplementary_groups(user: OrdinaryUser, make: Make, bundle: MakeBundle
 
 @READ_ONLY_SYS
 def test_groups_are_kept_by_annotation(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
-    """Podman's ``--group-add keep-groups``; unmapped ones show as the overflow group."""
+    """Podman's ``--group-add keep-groups``; unmapped groups are shown as nogroup."""
     one = user.own(bundle("id", "-G"))
     one.config["annotations"] = {"run.oci.keep_original_groups": "1"}
     words = user.command("run", "--bundle", str(one.save().path), f"{TAG}groups")
@@ -176,7 +176,7 @@ def test_groups_are_kept_by_annotation(user: OrdinaryUser, make: Make, bundle: M
 def test_sys_of_the_host(
     user: OrdinaryUser, make: Make, bundle: MakeBundle, options: list[str]
 ) -> None:
-    """Without a network namespace: the host's, and no cgroup below it is writable."""
+    """Without a network namespace it is the host's, and no cgroup in it is writable."""
     one = user.own(bundle())
     sysfs = next(mount for mount in one.config["mounts"] if mount["destination"] == "/sys")
     sysfs["options"] = ["nosuid", "noexec", "nodev", *options]
@@ -194,7 +194,7 @@ def test_sys_of_the_host(
 
 @READ_ONLY_SYS
 def test_proc_of_the_host(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
-    """Without a pid namespace; also there the paths that are masked are masked."""
+    """Without a pid namespace; masked paths are masked there, too."""
     one = user.own(bundle()).without_namespace("pid")
     one.shell("cat /proc/self/status | grep ^NSpid; wc -c </proc/keys; touch /proc/sys/x")
     result = make(one).run()
@@ -235,14 +235,14 @@ def test_limits_without_delegation(
 
 
 def test_a_single_device_denied(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
-    """The usual list only allows what is possible anyway; this one would not."""
+    """The usual rules only allow what is possible anyway; this one does not."""
     one = user.own(bundle())
     one.resources["devices"].append({"allow": False, "type": "c", "major": 1, "minor": 5})
     make(one).create().failed("linux.resources.devices[1]", "single device")
 
 
 def test_joined_user_namespace(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
-    """Like the second container of a pod: the first one's, and others that belong to it."""
+    """Like the second container of a pod: the first one's, and other namespaces that it owns."""
     first = make(user.own(bundle()).namespace("network")).started()
     second = user.own(bundle("sh", "-c", "cat /proc/self/uid_map; hostname inside; sleep 1000"))
     for kind, name in (("user", "user"), ("network", "net")):
@@ -320,7 +320,7 @@ def test_unmapped_ids_inside(user: OrdinaryUser, make: Make, bundle: MakeBundle)
 def test_in_another_user_namespace(
     user: OrdinaryUser, make: Make, bundle: MakeBundle, flags: str
 ) -> None:
-    """Root there, with and without a mount namespace of its own; bind mounts, too."""
+    """It runs as root there, with and without a mount namespace; including bind mounts."""
     one = user.own(bundle()).bind("/etc/passwd", "/tmp/passwd", "ro")
     for kind in ("uidMappings", "gidMappings"):
         one.linux[kind][0]["hostID"] = 0
@@ -330,7 +330,7 @@ def test_in_another_user_namespace(
 
 @READ_ONLY_SYS
 def test_without_a_new_one_in_another(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
-    """Podman's containers are so: its own user namespace is theirs."""
+    """Podman's containers share its own user namespace."""
     one = user.own(bundle()).without_namespace("user")
     for kind in ("uidMappings", "gidMappings"):
         del one.linux[kind]
@@ -351,7 +351,7 @@ def test_group_of_a_terminal_not_mapped(user: OrdinaryUser, make: Make, bundle: 
 
 @READ_ONLY_SYS
 def test_nothing_in_cgroups(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
-    """Without delegation the container stays where its creator is."""
+    """Without delegation, the container stays in its creator's cgroup."""
     if cgroupfs.is_v2():
         mine = Path("/proc/self/cgroup").read_text()
         one = make(user.own(bundle())).started()

@@ -1,4 +1,4 @@
-"""``run``: create, start, wait and delete in one, in the foreground or detached."""
+"""``run``: create, start, wait and delete in one command, in the foreground or detached."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_exit_status(container: MakeContainer, bundle: MakeBundle, status: int) 
 
 
 def test_death_by_signal_is_128_and_more(container: MakeContainer, bundle: MakeBundle) -> None:
-    """SIGKILL from outside the pid namespace; the init cannot signal itself."""
+    """SIGKILL comes from outside: the init cannot signal itself."""
     one = container(bundle().shell("kill -KILL $$").without_namespace("pid"))
     assert one.run().status == 128 + signal.SIGKILL
 
@@ -82,7 +82,7 @@ def test_pid_file_of_a_foreground_run(container: MakeContainer, bundle: MakeBund
 
 
 def running(one: Container, errors: Path) -> subprocess.Popen[bytes]:
-    """Start a foreground run; its stdout is ``out`` beside the bundle."""
+    """Start a foreground run; its stdout is ``out`` next to the bundle."""
     one.bundle.save()
     with (one.bundle.path / "out").open("wb") as out, errors.open("wb") as err:
         return one.runtime.popen(
@@ -117,7 +117,7 @@ def test_killed_from_outside(container: MakeContainer, bundle: MakeBundle, work:
 def test_killed_runtime_leaves_the_container(
     container: MakeContainer, bundle: MakeBundle, work: Path
 ) -> None:
-    """The container does not depend on the command that made it."""
+    """The container does not depend on the command that created it."""
     one = container(bundle().shell("echo ready; exec sleep 100"))
     process = running(one, work / "errors")
     assert processes.until(lambda: "ready" in (one.bundle.path / "out").read_text())
@@ -129,7 +129,7 @@ def test_killed_runtime_leaves_the_container(
 
 
 def test_orphans_end_with_the_container(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Without a pid namespace they outlive the init; ``run`` still removes the cgroup."""
+    """Without a pid namespace they outlive the init; ``run`` removes the cgroup."""
     script = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & exit 4"
     one = container(bundle().shell(script).without_namespace("pid"))
     assert one.run(timeout=30).status == 4
@@ -151,7 +151,7 @@ def test_failing_create_is_the_runtime_s_status(
 
 
 def test_duplicate_id(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The container that has the id is not deleted by the run that could not have it."""
+    """The container that has the id is not deleted by the failed run."""
     one = container().started()
     container(bundle("true"), one.id).run().failed("exists")
     assert one.status == "running"
@@ -177,7 +177,7 @@ run(Context(sys.argv[1], Log()), CreateOptions(sys.argv[2], sys.argv[3], detach=
 def test_a_signal_before_it_can_be_handed_on(
     container: MakeContainer, bundle: MakeBundle, runtime: Runtime, work: Path
 ) -> None:
-    """Between the end of the creation and the start: nothing is left."""
+    """Between creation and start: nothing is left behind."""
     one = container(bundle("sleep", "1000"))
     one.bundle.save()
     paths = (str(runtime.root), one.id, str(one.bundle.path))

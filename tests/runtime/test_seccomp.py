@@ -19,7 +19,7 @@ ENOSPC = 28
 
 
 def with_filter(bundle: Bundle, *rules: dict[str, Any], **more: Any) -> Bundle:  # noqa: ANN401
-    """A filter that allows all but the rules."""
+    """Return a filter that allows everything except the rules."""
     bundle.linux["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": list(rules), **more}
     return bundle
 
@@ -30,7 +30,7 @@ def rule(*names: str, action: str = "SCMP_ACT_ERRNO", **more: Any) -> dict[str, 
 
 @pytest.mark.parametrize("no_new_privileges", [True, False])
 def test_filter_is_in_force(probe: Probe, bundle: MakeBundle, no_new_privileges: bool) -> None:
-    """With and without no_new_privs, which decides when it can be loaded (A-80)."""
+    """With and without no_new_privs, which determines when it can be loaded (A-80)."""
     one = with_filter(bundle(), rule("mkdir", "mkdirat"))
     one.process["noNewPrivileges"] = no_new_privileges
     assert probe(one)["seccomp"] == 2
@@ -70,7 +70,7 @@ def test_killing_action(container: MakeContainer, bundle: MakeBundle) -> None:
 def test_refusing_what_the_set_up_itself_needs(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """The filter is the last thing: mount, capset and setuid are done before."""
+    """The filter is loaded last: mount, capset and setuid are done before."""
     names = ("mount", "umount2", "setns", "capset", "setuid", "setgroups", "mknod", "pivot_root")
     one = with_filter(bundle("echo", "runs"), rule(*names))
     one.process["user"] = {"uid": 1000, "gid": 1000}
@@ -78,7 +78,7 @@ def test_refusing_what_the_set_up_itself_needs(
 
 
 def test_profile_of_an_engine(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A complete default profile: ordinary programs work, mount and unshare do not."""
+    """A complete default profile: ordinary programs work, mount and unshare fail."""
     one = bundle()
     one.linux["seccomp"] = json.loads(PROFILE.read_text())
     one.shell("ls / >/dev/null && sleep 0.01 && echo works; unshare -m true || echo refused")
@@ -87,7 +87,7 @@ def test_profile_of_an_engine(container: MakeContainer, bundle: MakeBundle) -> N
 
 
 def test_unknown_call_is_ignored(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A-73: profiles name calls of newer kernels."""
+    """A-73: profiles contain calls of newer kernels."""
     one = with_filter(bundle("echo", "runs"), rule("call_of_the_future"))
     assert container(one).run().ok().out == "runs\n"
 
@@ -121,8 +121,7 @@ def test_foreign_architecture_may_be_listed(container: MakeContainer, bundle: Ma
 
 @pytest.mark.judge_by("ociruntime")
 def test_kept_filters(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
-    """They confine as new ones do, are no containers, and a damaged one weakens no container's
-    filter."""
+    """A cached filter works like a new one; a damaged one weakens no container."""
     one = with_filter(bundle().shell("mkdir /tmp/new || exit 7"), rule("mkdir", errnoRet=ENOSPC))
     box = container(one)
     box.runtime = Runtime(box.runtime.path, work / "root")

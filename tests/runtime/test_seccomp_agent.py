@@ -1,4 +1,4 @@
-"""Filters that ask an agent (SCMP_ACT_NOTIFY), whatever they ask about."""
+"""Filters that notify an agent (SCMP_ACT_NOTIFY), about any system call."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def agent(work: Path, isolated: None) -> Iterator[MakeAgent]:
 
 
 def asking(bundle: Bundle, path: Path, *names: str, **more: Any) -> Bundle:  # noqa: ANN401
-    """A filter that asks about these calls, without names about all."""
+    """Return a filter that notifies about these calls, without names about all."""
     rules = [{"names": list(names), "action": "SCMP_ACT_NOTIFY"}] if names else []
     bundle.linux["seccomp"] = {
         "defaultAction": "SCMP_ACT_ALLOW" if names else "SCMP_ACT_NOTIFY",
@@ -124,7 +124,7 @@ def test_what_the_agent_is_told(
 def test_nothing_of_the_handing_on_is_left(
     container: MakeContainer, bundle: MakeBundle, agent: MakeAgent
 ) -> None:
-    """One thread, no child, no descriptor; and `delete` finds nothing unusual."""
+    """One thread, no child, no descriptor; and `delete` works as usual."""
     one = agent()
     box = container(asking(bundle(), one.path, "getsid")).started()
     assert os.listdir(f"/proc/{box.pid}/task") == [str(box.pid)]
@@ -138,7 +138,7 @@ def test_nothing_of_the_handing_on_is_left(
 
 
 def test_refused_exec(container: MakeContainer, bundle: MakeBundle, agent: MakeAgent) -> None:
-    """The agent denies the program itself: `start` reports it."""
+    """The agent denies execve(2): `start` reports it."""
     one = agent(lambda number: errno.EACCES if number == EXECVE else 0)
     box = container(asking(bundle(), one.path)).created()
     box.start().failed("permission denied")
@@ -146,7 +146,7 @@ def test_refused_exec(container: MakeContainer, bundle: MakeBundle, agent: MakeA
 
 
 def test_absent_agent(container: MakeContainer, bundle: MakeBundle, agent: MakeAgent) -> None:
-    """LNX-SECN-05: an error, after which the container waits as before."""
+    """LNX-SECN-05: an error, and the container still waits."""
     made = asking(bundle(), bundle().path / "agent", "getsid")
     box = container(made).created()
     box.start().failed("seccomp agent", "no such file or directory")
@@ -160,7 +160,7 @@ def test_absent_agent(container: MakeContainer, bundle: MakeBundle, agent: MakeA
 
 
 def hang_up(server: socket.socket) -> None:
-    """An agent that takes the connection and nothing more."""
+    """Be an agent that accepts the connection and closes it."""
     server.accept()[0].close()
 
 
@@ -191,7 +191,7 @@ def test_agent_that_does_not_listen_to_the_end(
 def test_exec_that_kills(
     container: MakeContainer, bundle: MakeBundle, agent: MakeAgent, action: str
 ) -> None:
-    """The one thread that makes the call is all of the program: the container ends with it."""
+    """The calling thread is the whole program: the container exits with it."""
     one = agent()
     made = asking(bundle(), one.path, "getsid")
     rule = {"names": ["execve"], "action": f"SCMP_ACT_{action}"}
@@ -203,7 +203,7 @@ def test_exec_that_kills(
 
 @pytest.fixture
 def one_processor() -> Iterator[None]:
-    """Have this process, and whatever it starts, on one processor."""
+    """Restrict this process, and all that it starts, to one CPU."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     yield
@@ -216,7 +216,7 @@ def one_processor() -> Iterator[None]:
 def test_waiting_for_the_agent_takes_no_processor_time(
     container: MakeContainer, bundle: MakeBundle, agent: MakeAgent, policy: str, program: str
 ) -> None:
-    """With one processor and a real-time policy a thread that spins starves every other one."""
+    """With one CPU and a real-time policy, a busy loop would starve the agent."""
     one = agent()
     made = asking(bundle(program, "runs"), one.path, "getppid")
     (made.rootfs / "etc" / "hostname").chmod(0o755)

@@ -1,4 +1,4 @@
-"""Containers in one pid namespace: killing one ends all of its processes and no others."""
+"""Containers in one pid namespace: killing one kills all of its processes and no others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = judge_by("ociruntime")
 
 
 def member(container: MakeContainer, bundle: MakeBundle, sandbox: Container) -> Container:
-    """Three processes, one of them in a session of its own."""
+    """A container with three processes, one of them in a separate session."""
     made = bundle().shell("setsid sleep 1000 & sleep 1000 & exec sleep 1000")
     made.namespace("pid", f"/proc/{sandbox.pid}/ns/pid")
     one = container(made).started()
@@ -26,7 +26,7 @@ def member(container: MakeContainer, bundle: MakeBundle, sandbox: Container) -> 
 
 
 def living(one: Container) -> list[int]:
-    """Its processes by its cgroup, without those that have ended and wait to be reaped."""
+    """Return its processes by its cgroup, without zombies."""
     return [pid for pid in members(one) if processes.alive(pid)]
 
 
@@ -61,7 +61,7 @@ def test_one_ends_and_the_others_live(
 def test_procfs_is_that_of_the_shared_namespace(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """The container is built by a process outside, which has another procfs."""
+    """A process outside, with another procfs, creates the container."""
     sandbox = container().started()
     made = bundle().shell("readlink /dev/fd; cat /proc/1/comm; test -d /proc/self && echo $$")
     made.namespace("pid", f"/proc/{sandbox.pid}/ns/pid")

@@ -1,4 +1,4 @@
-"""The snapshot of the interpreter: its benefit, when it is ignored, and what it must not hold."""
+"""The snapshot of the interpreter: its use, when it is ignored, and what it must not contain."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def made(runtime: Runtime, isolated: None) -> Iterator[Path]:
 
 
 def way(runtime: Runtime) -> str:
-    """How a command was started, by its own account."""
+    """Return how a command was started, by its own report."""
     return runtime("--debug", "features").ok().err
 
 
@@ -112,7 +112,7 @@ def checksum(head: bytes) -> int:
 
 
 def rewrite(at: int, form: str, change: Callable[[int], int]) -> None:
-    """Change one number of the head, and make the head's checksum right again."""
+    """Change one number of the head, and update the head's checksum."""
     content = bytearray(PATH.read_bytes())
     (size,) = struct.unpack_from("=I", content, HEAD_SIZE_AT)
     (number,) = struct.unpack_from(form, content, at)
@@ -220,7 +220,7 @@ def test_replaced_by_many_while_it_is_used(made: Path, runtime: Runtime) -> None
 
 
 def test_without_huge_pages(made: Path, runtime: Runtime, container: MakeContainer) -> None:
-    """The kernel may have none to give; small ones are mapped from the file then."""
+    """If the kernel has none available, small ones are mapped from the file."""
     program = (
         "import ctypes, os, sys;"
         f"ctypes.CDLL(None).prctl({PR_SET_THP_DISABLE}, 1, 0, 0, 0);"
@@ -235,7 +235,7 @@ def test_without_huge_pages(made: Path, runtime: Runtime, container: MakeContain
 
 
 def test_no_region_is_half_in_huge_pages(made: Path) -> None:
-    """The end of the heap may lie behind them; it is mapped like all else then."""
+    """If the end of the heap is behind them, it is mapped like all else."""
     data = made.read_bytes()
     count = snapshot.COUNTS.unpack_from(data, snapshot.COUNTS_AT)[2]
     heap, size = struct.unpack_from("=QQ", data, snapshot.BOOT_AT + snapshot.BOOT_SIZE)
@@ -253,7 +253,7 @@ def test_no_region_is_half_in_huge_pages(made: Path) -> None:
 
 
 def test_on_a_kernel_without_checkpoint_restore(made: Path, runtime: Runtime) -> None:
-    """Such a kernel does not tell where the C library keeps the thread's id."""
+    """Such a kernel does not report where the C library keeps the thread id."""
     by_kernel = thread_id_place(made)
     made.unlink()
     command = runtime.command("snapshot", "make", "ociruntime")
@@ -276,7 +276,7 @@ assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(first), ctypes.c_size_t(last -
 
 
 def test_made_where_the_heap_is_executable(made: Path, runtime: Runtime) -> None:
-    """On the kernel of User-Mode Linux it is."""
+    """It is on the kernel of User-Mode Linux."""
     made.unlink()
     library = runtime.path.parent.parent / f"lib/python3.{sys.version_info.minor}/site-packages"
     code = f"import sys; sys.path.insert(0, {str(library)!r})\n"
@@ -287,7 +287,7 @@ def test_made_where_the_heap_is_executable(made: Path, runtime: Runtime) -> None
 
 
 def thread_id_place(path: Path) -> int:
-    """Return where a snapshot has the thread's id, in bytes behind the thread pointer."""
+    """Return the offset of the thread id from the thread pointer in a snapshot."""
     pointer, place = struct.unpack_from("=QQ", path.read_bytes(), THREAD_POINTER_AT)
     return int(place - pointer)
 
@@ -344,7 +344,7 @@ def test_a_signal_that_the_caller_ignores_stays_ignored(
 def test_what_its_maker_ignores_is_not_in_it(
     made: Path, runtime: Runtime, container: MakeContainer
 ) -> None:
-    """The first `create` of a boot may have been called by nohup, or in the background."""
+    """nohup, or a shell's background job, may call the first `create` of a boot."""
     one = container().started()
     shell = ["sh", "-c", 'trap "" INT HUP TERM CHLD; exec "$@"', "sh"]
     subprocess.run([*shell, str(runtime.path), "snapshot", "make", "ociruntime"], check=True)
@@ -370,7 +370,7 @@ def test_refresh_leaves_a_fitting_one_alone(made: Path, runtime: Runtime) -> Non
 
 @pytest.mark.parametrize("damage", ["truncated", "of another format", "with a damaged head"])
 def test_a_damaged_one_is_made_anew(made: Path, runtime: Runtime, damage: str) -> None:
-    """A package's upgrade may change the format within one boot."""
+    """A package upgrade may change the format within one boot."""
     DAMAGE[damage]()
     assert "damaged, or" in runtime("snapshot", "status", "ociruntime").out
     assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: made\n"
@@ -397,7 +397,7 @@ def test_another_installation_s_is_replaced_once_that_is_removed(
 
 
 def test_refresh_does_not_wait_for_another_maker(made: Path, runtime: Runtime) -> None:
-    """A hundred creates at once after the boot must not leave a hundred makers in a queue."""
+    """100 creates at once after a boot must not queue up 100 makers."""
     made.unlink()
     unfinished = Path(f"{made}.new")
     with unfinished.open("w") as other:
@@ -409,7 +409,7 @@ def test_refresh_does_not_wait_for_another_maker(made: Path, runtime: Runtime) -
 
 
 def test_remove_waits_for_another_maker(made: Path, runtime: Runtime) -> None:
-    """Uninstalling the program right after its first command leaves no snapshot behind."""
+    """Uninstalling right after the first command leaves no snapshot behind."""
     unfinished = made.rename(f"{made}.new")
     with unfinished.open("r+") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
@@ -425,8 +425,8 @@ def test_remove_waits_for_another_maker(made: Path, runtime: Runtime) -> None:
     assert not unfinished.exists()
 
 
-def test_a_directory_s_lock_keeps_nobody_from_making_it(made: Path, runtime: Runtime) -> None:
-    """A user who can open a directory can lock it."""
+def test_a_locked_directory_does_not_prevent_making_it(made: Path, runtime: Runtime) -> None:
+    """Any user who can open a directory can lock it."""
     directory = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
@@ -446,7 +446,7 @@ def test_a_passing_failure_leaves_nothing(made: Path, runtime: Runtime) -> None:
 
 
 def test_a_file_that_changes_meanwhile_is_noticed(made: Path, runtime: Runtime) -> None:
-    """The modules in memory may be older than the files that their identity is taken from."""
+    """The loaded modules may be older than the files recorded with them."""
     made.unlink()
     program = f"""
 from ociruntime.startup import snapshot
@@ -478,7 +478,7 @@ def test_the_caller_s_umask_does_not_matter(made: Path, runtime: Runtime) -> Non
 
 
 def test_root_of_a_user_namespace_starts_no_maker(made: Path, runtime: Runtime) -> None:
-    """It could not write below /run, and each of its creates would try again."""
+    """It cannot write below /run, and each of its creates would try again."""
     directory = str(made.parent)
     program = "from ociruntime.startup import snapshot; "
     program += f"print(snapshot._is_possible({directory!r}))"
@@ -492,8 +492,8 @@ def test_root_of_a_user_namespace_starts_no_maker(made: Path, runtime: Runtime) 
     assert done.stdout == "False\n"
 
 
-def test_an_unfinished_one_is_nobody_s_to_share(made: Path, runtime: Runtime) -> None:
-    """What a killed maker's child still writes to is not what the next one writes to."""
+def test_an_unfinished_one_is_not_shared(made: Path, runtime: Runtime) -> None:
+    """A killed maker's child may still write to it: the next maker uses another file."""
     unfinished = Path(f"{made}.new")
     with unfinished.open("w") as orphan:
         runtime("snapshot", "make", "ociruntime").ok()
@@ -504,14 +504,14 @@ def test_an_unfinished_one_is_nobody_s_to_share(made: Path, runtime: Runtime) ->
 
 
 def signals(pid: int, mask: str) -> set[int]:
-    """The signals of one line of /proc/PID/status."""
+    """Return the signals in one line of /proc/PID/status."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     (word,) = [line.split()[1] for line in lines if line.startswith(mask)]
     return {number for number in range(1, 65) if int(word, 16) & 1 << (number - 1)}
 
 
 def test_nothing_stays_open(made: Path, runtime: Runtime, container: MakeContainer) -> None:
-    """The fast path gives up with the container's directory open, and locked."""
+    """The fast path falls back while the container's directory is open and locked."""
     one = container().started()
     command = [str(runtime.path), "--root", str(runtime.root), "events", one.id]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as child:

@@ -132,7 +132,7 @@ def path_of(program: str) -> Path:
 
 @pytest.fixture
 def made(runtime: Runtime, isolated: None) -> Iterator[Callable[..., Path]]:
-    """Make snapshots of the programs that are named; they are removed again."""
+    """Make snapshots of the given programs; they are removed after the test."""
 
     def make(*programs: str) -> Path:
         runtime("snapshot", "make", *programs).ok()
@@ -150,7 +150,7 @@ def run(runtime: Runtime, program: str, env: dict[str, str] | None = None) -> Re
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_it_starts_from_its_own(made: Callable[..., Path], runtime: Runtime, program: str) -> None:
-    """It ends in the same way as without."""
+    """The result is the same as without."""
     path = made(program)
     with_it = run(runtime, program)
     assert FROM_SNAPSHOT in with_it.err
@@ -166,7 +166,7 @@ def test_it_starts_from_its_own(made: Callable[..., Path], runtime: Runtime, pro
 
 
 def test_it_is_spawned_by_the_c_library(made: Callable[..., Path], runtime: Runtime) -> None:
-    """What posix_spawn(3) starts ignores two signals whose actions cannot be set."""
+    """posix_spawn(3) ignores two signals whose actions cannot be set."""
     made("ocictl")
     program = str(runtime.path.with_name("ocictl"))
     words = [program, *COMMANDS["ocictl"]]
@@ -232,7 +232,7 @@ def test_the_first_command_makes_it(
 def test_a_client_without_privileges(
     made: Callable[..., Path], runtime: Runtime, tmp_path: Path
 ) -> None:
-    """It has a snapshot in its own runtime directory, and never starts from root's."""
+    """It has a snapshot in its own runtime directory, and never uses root's."""
     made("ocictl")
     home = Path("/run/octester")
     home.mkdir()
@@ -285,7 +285,7 @@ LOCALES: tuple[dict[str, str], ...] = (
 
 
 def test_modules_of_others_are_watched(made: Callable[..., Path], isolated: None) -> None:
-    """They come from other distributions, which are upgraded without this one."""
+    """Other distributions are upgraded independently of this one."""
     head = snapshot._read_head(str(made("ocid")))
     files = {path for path, _ in snapshot._files(head)}
     for name in ("/aiohttp/web.py", "/yarl/__init__.py", "/ociruntime/modules.bin"):
@@ -293,7 +293,7 @@ def test_modules_of_others_are_watched(made: Callable[..., Path], isolated: None
 
 
 def probed(command: list[str], locale: dict[str, str]) -> dict[str, Any]:
-    """What an interpreter knows of a caller who has set all that can be set."""
+    """Return the state of an interpreter whose caller has changed all that can be changed."""
     environment = {
         "TZ": "Asia/Tokyo",
         **locale,
@@ -314,7 +314,7 @@ def probed(command: list[str], locale: dict[str, str]) -> dict[str, Any]:
 
 
 def library_of(runtime: Runtime) -> str:
-    """Return the directory of the imported package, as the launcher names it."""
+    """Return the directory of the imported package, as the launcher writes it."""
     return str(next(runtime.path.parent.parent.glob("lib/python3*/site-packages")))
 
 
@@ -336,7 +336,7 @@ def freeze(python: str, code: str, words: dict[str, str]) -> None:
 def test_memory_that_no_child_may_have_is_in_no_snapshot(
     made: Callable[..., Path], runtime: Runtime
 ) -> None:
-    """Processes with one state would draw the same numbers as each other and as their children."""
+    """Otherwise processes and their children would draw the same random numbers."""
     freeze(os.path.realpath(sys.executable), WIPED, {"library": library_of(runtime)})
     done = execute([str(runtime.path.with_name("ocid")), "--version"])
     assert done.ok().out.split() == ["True"] * 3

@@ -1,4 +1,4 @@
-"""The bundle that ``spec`` writes runs as it is; so does the one of Debian's runc."""
+"""The bundle that ``spec`` writes runs unchanged, and so does that of Debian's runc."""
 
 from __future__ import annotations
 

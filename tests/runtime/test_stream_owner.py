@@ -1,4 +1,4 @@
-"""A-101: which standard streams are given to the container's user, and which stay the host's."""
+"""A-101: which standard streams the container's user becomes the owner of, and which not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Open = Callable[[Path, ExitStack], int]
 
 
 def device(major: int, minor: int) -> Open:
-    """A node of its own: what happens to it would happen to the host's."""
+    """A separate node, so that a change does not affect the host's."""
 
     def opened(work: Path, _: ExitStack) -> int:
         node = work / "node"
@@ -116,7 +116,7 @@ def test_owner(
     who: str,
     request: pytest.FixtureRequest,
 ) -> None:
-    """The group never changes: no other user may gain access to the caller's streams."""
+    """The group never changes: no other user may get access to the caller's streams."""
     one = bundle("true")
     if who != "root":
         one.process["user"] = {"uid": 1000, "gid": 1000}

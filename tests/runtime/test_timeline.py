@@ -53,7 +53,7 @@ def test_create(runtime: Runtime, bundle: MakeBundle, work: Path) -> None:
 def test_run_goes_on_to_the_program(
     runtime: Runtime, bundle: MakeBundle, work: Path, namespace: str
 ) -> None:
-    """Also where the init is a child of the executor, and in another time namespace."""
+    """Also if the init is a child of the executor, in another time namespace."""
     made, file = bundle().args("true"), work / "times.json"
     if namespace == "user":
         made.user_namespace()
@@ -69,7 +69,7 @@ def test_run_goes_on_to_the_program(
 
 
 def test_a_filter_does_not_meet_it(runtime: Runtime, bundle: MakeBundle, work: Path) -> None:
-    """The time is not asked for behind a filter that kills for it."""
+    """After the filter is loaded, the clock is not read: a filter could kill for it."""
     made, file = bundle().args("true"), work / "times.json"
     rule = {"names": ["clock_gettime"], "action": "SCMP_ACT_KILL_PROCESS"}
     made.linux["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [rule]}
@@ -87,7 +87,7 @@ def test_picture(runtime: Runtime, bundle: MakeBundle, work: Path) -> None:
 
 
 def test_a_create_that_fails(runtime: Runtime, bundle: MakeBundle, work: Path) -> None:
-    """Up to the operation that failed."""
+    """Up to the failed operation."""
     made, file = bundle().bind("/nowhere/at/all", "/data").save(), work / "times.json"
     command = ("create", "--timeline", str(file), "--bundle", str(made.path), TAG)
     runtime(*command).failed("/nowhere/at/all")

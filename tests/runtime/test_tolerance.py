@@ -1,4 +1,4 @@
-"""Configs that runc and crun accept against the specification run with a warning.
+"""Configs that violate the specification, but run on runc and crun, run here with a warning.
 
 Run it with --runtime= on them as well: the table states what they accept.
 """
@@ -71,7 +71,7 @@ def test_unknown_data_of_a_filesystem_is_the_kernel_s_to_refuse(
 def test_warnings_without_a_log_are_on_standard_error(
     container: MakeContainer, bundle: MakeBundle, work: Path
 ) -> None:
-    """--log-level=error suppresses them; with --log they are in the file alone."""
+    """--log-level=error suppresses them; with --log, only the file has them."""
     made = bundle("sleep", "1000")
     made.hooks["poststop"] = [{"path": "/bin/false"}]
     one = container(made).started()
@@ -88,7 +88,7 @@ def test_warnings_without_a_log_are_on_standard_error(
 def test_a_log_that_cannot_be_opened(
     container: MakeContainer, runtime: Runtime, work: Path, flags: list[str]
 ) -> None:
-    """It is an error before anything is done; a new one is made, with nothing in it."""
+    """The command fails before anything is done; a new log is created, empty."""
     one = container().started()
     path = work / "none" / "log"
     runtime(*flags, "--log", str(path), "kill", one.id, "KILL").failed(
@@ -103,7 +103,7 @@ def test_a_log_that_cannot_be_opened(
 
 @judge_by("ociruntime")
 def test_a_fifo_as_log_keeps_its_reader(container: MakeContainer, work: Path) -> None:
-    """Opening it briefly would send its reader end of file."""
+    """Opening and closing it would send its reader end of file."""
     os.mkfifo(work / "log")
     one = container()
     one.bundle.save()
@@ -118,7 +118,7 @@ def test_a_fifo_as_log_keeps_its_reader(container: MakeContainer, work: Path) ->
 
 @judge_by("ociruntime")
 def test_debug_shows_what_was_done(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Phases, operations with their durations, limits and hooks: what a bug report needs."""
+    """Phases, operations with durations, limits and hooks, for bug reports."""
     made = bundle("sleep", "1000")
     made.linux.setdefault("resources", {})["pids"] = {"limit": 77}
     made.hooks["createRuntime"] = [{"path": "/bin/true"}]

@@ -1,4 +1,4 @@
-"""`update`: other limits for a container that is there; all of it or nothing."""
+"""`update`: change the limits of an existing container, all or none."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def update(one: Container, *flags: str) -> Result:
 
 
 def by_document(one: Container, document: object) -> Result:
-    """``--resources=-``, as containerd calls it."""
+    """Run ``update --resources=-``, as containerd does."""
     with tempfile.TemporaryFile() as file:
         file.write(
             document.encode() if isinstance(document, str) else json.dumps(document).encode()
@@ -122,7 +122,7 @@ def test_memory_and_swap_up_and_down(one: Container) -> None:
 @judge_by("ociruntime")
 @needs_swap_files
 def test_swap_counts_memory(one: Container) -> None:
-    """The two are seen together, also where only one of them changes."""
+    """The two limits belong together, also if only one of them changes."""
     update(one, "--memory-swap", "100M").silent()
     assert swap(one) == str((36 if cgroupfs.is_v2() else 100) * MIB)
     update(one, "--memory", "80M").silent()
@@ -186,7 +186,7 @@ def test_file_overrules_flags(one: Container) -> None:
 
 @judge_by("ociruntime")
 def test_below_the_usage(container: MakeContainer, bundle: MakeBundle) -> None:
-    """LNX-MEM-06: refused, and no process is killed; also where the configuration asks for it."""
+    """LNX-MEM-06: refused, and no process is killed; also if config.json requests the check."""
     script = "dd if=/dev/zero of=/dev/shm/x bs=1M count=32 2>/dev/null; echo full; sleep 1000"
     made = bundle().shell(script)
     made.resources["memory"] = {"limit": 128 * MIB, "checkBeforeUpdate": True}
@@ -247,7 +247,7 @@ def test_bad_value_changes_nothing(one: Container, flags: list[str], words: str)
 
 @judge_by("ociruntime")
 def test_refused_write_takes_the_others_back(one: Container) -> None:
-    """The kernel's refusal comes last: memory is written at the end."""
+    """The refused write comes last: memory is written at the end."""
     update(one, "--cpu-share", "300", "--cpu-quota", "30000", "--pids-limit", "50").silent()
     refused = {"unified": {"pids.max": "many"}} if cgroupfs.is_v2() else {"memory": {"limit": 4096}}
     document = {"cpu": {"shares": 400, "quota": 40000}, "pids": {"limit": 60}, **refused}
@@ -295,7 +295,7 @@ sys.exit(run_program(sys.argv[2:]))
 @judge_by("ociruntime")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_leaves_no_half_of_an_update(one: Container, name: str) -> None:
-    """Limits that were written, but not recorded, would be undone by the next update."""
+    """Written but unrecorded limits would be undone by the next update."""
     arguments = one.runtime.command("update", "--memory", str(48 * MIB), one.id)[1:]
     program = [sys.executable, "-c", INTERRUPTED_WHILE_STORING, name, *arguments]
     done = subprocess.run(program, cwd="/", stdin=subprocess.DEVNULL, check=False)

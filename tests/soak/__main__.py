@@ -1,4 +1,4 @@
-"""Many containers, for long, at once, and fighting: ``./dev soak``."""
+"""Stress tests: many containers, long runs, concurrency and contention: ``./dev soak``."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def counts(options: argparse.Namespace) -> Counts:
-    """Return how much to do."""
+    """Return the amount of work of each part."""
     base = FULL if options.full else Counts()
     given = {name: getattr(options, name) for name in MEANINGS}
     return dataclasses.replace(base, **{k: v for k, v in given.items() if v is not None})
@@ -89,7 +89,7 @@ def show(part: Part, done: int) -> None:
 
 
 def run(parts: list[Part], journal: Journal, in_time: Callable[[], bool]) -> None:
-    """Do what is left of one part with all runtimes; raises Failed.
+    """Do the rest of one part with all runtimes; raises Failed.
 
     They take turns: a disturbance of the machine then affects all alike.
     """
@@ -118,7 +118,7 @@ def _step(part: Part, done: int, journal: Journal) -> None:
 
 
 def enter(stack: ExitStack, programs: list[Path]) -> tuple[Path, list[Path]]:
-    """Enter a workplace; return its directory, and the runtimes that work there.
+    """Enter a workplace; return its directory, and the runtimes to use there.
 
     On a hybrid host crun needs a v1 hierarchy, which cannot be mounted while others use cgroup v2.
     """

@@ -1,4 +1,4 @@
-"""Many containers at once: alive, and created all at the same moment."""
+"""Many containers at once: alive, and created concurrently."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SPREAD = 20  # containers whose `state` is asked, spread over all
 
 
 def alive(subject: Subject, count: int) -> dict[str, Any]:
-    """Have ``count`` containers alive; return times in milliseconds and memory in KiB.
+    """Keep ``count`` containers alive; return times in milliseconds and memory in KiB.
 
-    The memory is that of the containers' processes, and what the whole machine has less of,
-    which includes the kernel's.
+    The memory is that of the containers' processes, and the decrease of the machine's available
+    memory, which includes the kernel's.
     """
     before = look(subject)
     names = [f"{subject.prefix}-{number}" for number in range(count)]
@@ -76,7 +76,7 @@ def available() -> int:
 def burst(subject: Subject, count: int) -> dict[str, Any]:
     """Start ``count`` creations at once; return each one's wall and CPU time in milliseconds.
 
-    ``elapsed`` is the time from the first's start to the last's end.
+    ``elapsed`` is the time from the first start to the last end.
     """
     before = look(subject)
     names = [f"{subject.prefix}-{number}" for number in range(count)]

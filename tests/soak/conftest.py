@@ -1,4 +1,4 @@
-"""Every test here that runs containers is watched, as those of tests/faults are."""
+"""Apply the leak check to every test here that runs containers, as in tests/faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.runtime import Runtime
 
 @pytest.fixture(scope="session")
 def subject(runtime: Runtime, base: Path) -> Iterator[Subject]:
-    """The runtime under test, with a state root of its own."""
+    """The runtime under test, with a separate state root."""
     from tests.support.plugin import TAG  # pytest imports the plugin after this file
 
     place = base / "soak"
@@ -28,7 +28,7 @@ def subject(runtime: Runtime, base: Path) -> Iterator[Subject]:
 
 @pytest.fixture(scope="session")
 def strangers(base: Path, isolated: None) -> Iterator[pid_reuse.Strangers]:
-    """A program that takes pids."""
+    """A program that takes over pids."""
     place = base / "strangers"
     place.mkdir()
     made = pid_reuse.Strangers(place)

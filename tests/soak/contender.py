@@ -1,4 +1,4 @@
-"""One client of a contention: it runs random commands on an id and writes its history.
+"""A client of a contention test: it runs random commands on an id and records their history.
 
 ``python -m tests.soak.contender CLIENT KIND PROGRAM ROOT BUNDLE ID SECONDS SEED DIRECTORY``
 """
@@ -116,7 +116,7 @@ def meaning(message: str, kind: str) -> str:
 def _run(words: list[str], output: Path) -> int | None:
     """Run a command with its output in a file; return its exit status, None if it hangs.
 
-    The output is a new file each time: a container keeps its own open.
+    The output is a new file each time, because a container keeps its own open.
     """
     output.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -143,7 +143,7 @@ def _time_out(number: int, frame: object) -> None:
 
 
 def contend(client: Client, seconds: float, seed: int) -> list[Operation]:
-    """Run random commands for so long; return all of them."""
+    """Run random commands for the given time; return all of them."""
     signal.signal(signal.SIGALRM, _time_out)
     chance = random.Random(seed)
     verbs, shares = list(SHARES), list(SHARES.values())

@@ -1,4 +1,4 @@
-"""Clients that fight over one id; their common history must be linearizable."""
+"""Clients that compete for one id; their common history must be linearizable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
 @dataclass(frozen=True)
 class Fight:
-    """What a contention has shown; ``violation`` is "" for a linearizable history."""
+    """The result of a contention test; ``violation`` is "" for a linearizable history."""
 
     operations: list[Operation]
     violation: str
@@ -56,9 +56,9 @@ def overlapping(operations: list[Operation]) -> int:
 
 
 def fight(subject: Subject, clients: int, seconds: float, seed: int) -> Fight:
-    """Let clients fight for so long; the container is gone afterwards.
+    """Let clients compete for the given time; the container is removed afterwards.
 
-    The clients' containers are orphans, which come to this process, the subreaper.
+    The clients' containers are orphans, which this process adopts as the subreaper.
     """
     name = f"{subject.prefix}-fight"
     before = look(subject)
@@ -83,7 +83,7 @@ def _start(*arguments: object) -> int:
 
 
 def _reap_until(children: set[int]) -> None:
-    """Reap every child that exits, until those have; raises RuntimeError if one fails."""
+    """Reap every child until the given ones have exited; raises RuntimeError if one fails."""
     while children:
         pid, status = os.wait()
         if pid in children and status != 0:

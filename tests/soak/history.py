@@ -1,4 +1,4 @@
-"""The history of commands that several clients have run on one container id."""
+"""The history of the commands that several clients have run on one container id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configurations with one value of a wrong type: each must be refused, by name, without effect."""
+"""Configurations with a value of a wrong type: each must be refused, by name, without effect."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def changed(document: Any, path: Path, value: Any) -> Any:  # noqa: ANN401
 
 
 def invalid(document: Any, count: int) -> list[tuple[Path, Any]]:  # noqa: ANN401
-    """Return up to ``count`` changes, spread over all, that make a document invalid."""
+    """Return up to ``count`` changes, evenly spread, that make a document invalid."""
     found = []
     for path in paths(document):
         value = document
@@ -62,14 +62,15 @@ def invalid(document: Any, count: int) -> list[tuple[Path, Any]]:  # noqa: ANN40
 
 
 def name_of(path: Path) -> str:
-    """Return the name of the innermost member on a path, which a message should have."""
+    """Return the name of the innermost member on a path, which a message must contain."""
     return next(str(step) for step in reversed(path) if isinstance(step, str))
 
 
 def try_all(subject: Subject, count: int) -> dict[str, Any]:
     """Try to create a container with each; return how many were refused, and how.
 
-    Deviations are those that were accepted, had no clear message, or left something.
+    Deviations are configurations that were accepted, had no clear message, or left something
+    behind.
     """
     name = f"{subject.prefix}-invalid"
     config = subject.bundle / "config.json"

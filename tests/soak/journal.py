@@ -1,4 +1,4 @@
-"""The results of a soak on disk: a line of JSON for each piece of work, so that it can go on."""
+"""The results of a soak on disk: a line of JSON for each piece of work, so that it can resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel counts of everything that containers use, on the whole machine."""
+"""The kernel's counters of everything that containers use, on the whole machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _meminfo(name: str) -> int:
 
 
 def _cgroups() -> int:
-    """Return the number of cgroups, also dying ones, in all hierarchies."""
+    """Return the number of cgroups, including dying ones, in all hierarchies."""
     places = [line.split() for line in Path("/proc/cgroups").read_text().splitlines()[1:]]
     return sum(count for _, count in {(fields[1], int(fields[2])) for fields in places})
 
@@ -89,11 +89,11 @@ LARGER_GROWTH = {
 
 
 def growth(readings: list[tuple[int, Reading]]) -> dict[str, float]:
-    """Return by how much each number has grown per life, between the first and last readings.
+    """Return the growth of each number per life, between the first and last readings.
 
-    ``readings`` are (lives so far, reading).  Others use the machine at the same time, which only
-    adds: the lowest of the first quarter is compared with the lowest of the last.  Memory that is
-    available shrinks: its loss counts, of the highest.
+    ``readings`` are (lives so far, reading).  Other programs on the machine only add to the
+    numbers: the lowest of the first quarter is compared with the lowest of the last.  For available
+    memory, which shrinks, the highest values are compared.
     """
     part = max(len(readings) // 4, 1)
     first, last = readings[:part], readings[-part:]
@@ -111,7 +111,8 @@ def growth(readings: list[tuple[int, Reading]]) -> dict[str, float]:
 def growth_of_all(sessions: list[list[tuple[int, Reading]]]) -> dict[str, float]:
     """Return the least growth per life of each number in any session with enough lives.
 
-    A leak grows in each; what others do differs.  Without such a session the longest counts.
+    A leak grows in each session, other programs' use does not.  Without such a session, the longest
+    one counts.
     """
     long_ones = [each for each in sessions if lives_of(each) >= ENOUGH_LIVES]
     grown = [growth(each) for each in long_ones or [max(sessions, key=lives_of)]]
@@ -119,14 +120,14 @@ def growth_of_all(sessions: list[list[tuple[int, Reading]]]) -> dict[str, float]
 
 
 def lives_of(readings: list[tuple[int, Reading]]) -> int:
-    """Return how many lives there were between the first reading and the last."""
+    """Return the number of lives between the first reading and the last."""
     return readings[-1][0] - readings[0][0]
 
 
 def leaks_of(sessions: list[list[tuple[int, Reading]]]) -> list[str]:
     """Return a line for each number that grows with the lives.
 
-    After few lives only those are judged that nobody else changes.
+    After few lives, only numbers that no other program changes are judged.
     """
     enough = any(lives_of(each) >= ENOUGH_LIVES for each in sessions)
     return [

@@ -1,4 +1,4 @@
-"""Whole lives in a row, after which everything must be where it was."""
+"""Many lifecycles in a row, after which all counters must have their initial values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.soak.subjects import Subject, clear, left, look
 
 
 def live(subject: Subject, name: str) -> None:
-    """Run one life; raises Failed (bench/place.py) if a command fails."""
+    """Run one lifecycle; raises Failed (bench/place.py) if a command fails."""
     subject.spawn(*subject.create_words(name))
     subject.spawn(*subject.words("start", name))
     subject.spawn(*subject.words("state", name))
@@ -21,7 +21,7 @@ def live(subject: Subject, name: str) -> None:
 
 
 def run(subject: Subject, count: int) -> list[str]:
-    """Run ``count`` lives; return what is left."""
+    """Run ``count`` lifecycles; return what is left behind."""
     before = look(subject)
     for _ in range(count):
         live(subject, f"{subject.prefix}-life")
@@ -32,6 +32,6 @@ def run(subject: Subject, count: int) -> list[str]:
 
 
 def batch(subject: Subject, count: int) -> dict[str, Any]:
-    """Run ``count`` lives; return what is left, and the kernel's counters after them."""
+    """Run ``count`` lifecycles; return what is left behind, and the kernel's counters."""
     problems = run(subject, count)
     return {"count": count, "reading": kernel_counters.read(), "problems": problems}

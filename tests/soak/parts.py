@@ -20,7 +20,7 @@ PEERS_LIVES, PEERS_REUSES = 1000, 200  # the most for other runtimes, which are 
 
 @dataclass(frozen=True)
 class Counts:
-    """How much to do."""
+    """The amount of work of each part."""
 
     lives: int = 200
     alive: int = 50
@@ -47,14 +47,14 @@ class Part(ABC):
 
     @abstractmethod
     def done(self, records: list[Record]) -> int:
-        """Return how much the records of earlier calls cover."""
+        """Return the amount that the records of earlier calls cover."""
 
     @abstractmethod
     def step(self, done: int) -> Record:
         """Do the next piece; return its record."""
 
     def close(self) -> None:
-        """Free what the part holds."""
+        """Release what the part holds."""
         return
 
 
@@ -69,7 +69,7 @@ class Contention(Part):
         return max((one["seconds"] for one in records), default=0)
 
     def step(self, done: int) -> Record:
-        """Fight for the whole time: a longer history is harder to explain than two short ones."""
+        """Compete for the whole time: a longer history is harder to explain than two short ones."""
         fight = contention.fight(self.subject, self.counts.clients, self.total, self.total)
         return {"seconds": self.total, "clients": self.counts.clients, **fight.record()}
 
@@ -103,7 +103,7 @@ class Burst(Part):
 
 
 class Reuse(Part):
-    """In half of ociruntime's rounds the init is exchanged while a command runs, if it can be."""
+    """In half of ociruntime's rounds, the init is exchanged while a command runs, if possible."""
 
     name, unit = "pid-reuse", "reuses"
 
@@ -141,7 +141,7 @@ class Reuse(Part):
         return pid_reuse.one_round(self.subject, self._strangers, case)
 
     def _during(self, stepped: pid_reuse.Stepped, number: int) -> list[str] | None:
-        """Take the commands in turn, each at another of its calls, spread evenly over all."""
+        """Take the commands in turn, each at another of its calls, evenly spread over all."""
         kinds = pid_reuse.DURING
         during = kinds[number % len(kinds)]
         if during not in self._calls:

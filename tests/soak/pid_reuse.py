@@ -1,8 +1,8 @@
-"""Forced reuse of pids: no command may touch the process that has got a dead init's pid.
+"""Forced reuse of pids: no command may touch the process that has got an exited init's pid.
 
-The pid of a container's init that was killed and reaped is given to a stranger (stranger.c, by
+The pid of a container's init that was killed and reaped is given to another process (stranger.c, by
 clone3(2) with ``set_tid``).  Then `state`, `kill`, `start`, `exec` and `delete` are called.  In the
-rounds "during" the exchange happens while the command runs, before one of its system calls; the
+rounds "during", the exchange happens while the command runs, before one of its system calls; the
 stepper of tests/faults/ stops it there.
 """
 
@@ -31,7 +31,7 @@ FREE_SECONDS = 0.5
 
 
 class Strangers:
-    """A running program that makes strangers, one at a time."""
+    """A running program that starts strangers, one at a time."""
 
     def __init__(self, directory: Path) -> None:
         program = static_program.build(directory / "stranger", SOURCE)
@@ -47,7 +47,7 @@ class Strangers:
 
     @contextmanager
     def at(self, pid: int) -> Iterator[bool]:
-        """Have a stranger with this pid; yields False if the pid was taken meanwhile."""
+        """Start a stranger with this pid; yields False if the pid was taken meanwhile."""
         made = self._ask(str(pid)) == MADE
         try:
             yield made
@@ -61,7 +61,7 @@ class Strangers:
 
 
 def harm(pid: int) -> str:
-    """Return what was done to the stranger, "" for nothing."""
+    """Return what was done to the stranger, "" if nothing."""
     if not processes.alive(pid):
         return "the stranger was killed"
     found = {}
@@ -98,7 +98,7 @@ CASES = [
 
 
 def bring(subject: Subject, name: str, started: bool) -> int:
-    """Create a container, whose start time lies a tick back; return its pid."""
+    """Create a container whose start time is a tick ago; return its pid."""
     subject.spawn(*subject.create_words(name))
     if started:
         subject.spawn(*subject.words("start", name))
@@ -113,7 +113,7 @@ def kill(pid: int) -> None:
 
 
 def send(pid: int, name: str) -> None:
-    """Send a signal to a stranger; one of KILL is awaited."""
+    """Send a signal to a stranger; wait for its exit after KILL."""
     number = signal.Signals[f"SIG{name}"]
     os.kill(pid, number)
     if number == signal.SIGKILL:
@@ -138,7 +138,7 @@ def one_round(subject: Subject, strangers: Strangers, case: Case) -> list[str] |
 
 
 def _commands(subject: Subject, name: str, pid: int, case: Case) -> list[str]:
-    """Call the commands; return what was wrong."""
+    """Call the commands; return what went wrong."""
     options = [BY_PYTHON] if case.python and subject.own else []
     words = subject.words(*options)
     found = []

@@ -1,7 +1,7 @@
-"""The scorecard of reliability: what is measured, how often, and what came out (pure).
+"""The scorecard of reliability: what is measured, how often, and the results (pure).
 
-A row that nobody has measured says so.  A row is met if ociruntime was measured at least as often
-as the row demands, without a deviation.
+A row without measurements says so.  A row is met if ociruntime was measured at least as often as
+the row requires, without a deviation.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ SWEEP_ROW = re.compile(r"^\| [\w-]+ \| (kill|kill-all|fail) \| (\d+) \| \d+ \| (
 
 @dataclass(frozen=True)
 class Score:
-    """How often something was tried, and how often it went wrong; ``numbers`` says more.
+    """How often something was tried, and how often it failed; ``numbers`` has details.
 
-    A ``share`` is a number of percent, in which nothing goes wrong.
+    A ``share`` is a percentage, which has no failures.
     """
 
     count: int
@@ -39,7 +39,7 @@ class Score:
         return f"{text}; {self.numbers}" if self.numbers else text
 
     def outdates(self, recorded: Score) -> bool:
-        """Return whether it takes the place of an older score: it is no smaller, or shows a bug."""
+        """Return whether it replaces an older score: it is at least as large, or shows a bug."""
         return self.share or self.count >= recorded.count or self.deviations > 0
 
 
@@ -94,7 +94,7 @@ def soaked(part: str, count: str, show: Callable[[Mapping[str, Any]], str]) -> M
 
 
 def many(sources: Sources, runtime: str) -> Score | None:
-    """Measure many containers: alive, and created at once."""
+    """Measure many containers: alive, and created concurrently."""
     alive = sources.soak.get("alive", {}).get(runtime)
     burst = sources.soak.get("burst", {}).get(runtime)
     if not alive or not burst:
@@ -106,7 +106,7 @@ def many(sources: Sources, runtime: str) -> Score | None:
 
 
 def starved(sources: Sources, runtime: str) -> Score | None:
-    """Measure commands that lack something."""
+    """Measure commands that lack a resource."""
     found = sources.starvation.get(runtime, [])
     if not found:
         return None
@@ -162,7 +162,7 @@ def _folder(tests: Mapping[str, Any]) -> str:
 
 
 def covered(sources: Sources, runtime: str) -> Score | None:
-    """Measure the branches that tests reach, in percent; a part of one is dropped."""
+    """Return the percentage of branches that tests reach, rounded down."""
     if runtime != OWN or not sources.coverage:
         return None
     count = sources.coverage["all"]
@@ -182,7 +182,7 @@ class Row:
     measure: Measure
 
     def is_met(self, score: Score | None) -> bool:
-        """Return whether ociruntime's score is what the row demands."""
+        """Return whether ociruntime's score meets the row's requirement."""
         return bool(score and score.count >= self.gate and not score.deviations)
 
 

@@ -1,4 +1,4 @@
-"""The runtimes that are soaked: the one built here, and others for comparison."""
+"""The runtimes that are soaked: the one under test, and others for comparison."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Surroundings:
 
 
 def look(subject: Subject) -> Surroundings:
-    """Look at everything now."""
+    """Take a snapshot of everything."""
     state = subject.root.iterdir() if subject.root.exists() else iter(())
     return Surroundings(
         frozenset(processes.descendants()),
@@ -90,7 +90,7 @@ def look(subject: Subject) -> Surroundings:
 
 
 def left(subject: Subject, before: Surroundings, seconds: float = VANISH_SECONDS) -> list[str]:
-    """Return what is there that was not before; what vanishes by itself may take a moment."""
+    """Return what is new, after some time for things that vanish by themselves."""
     found: list[str] = []
 
     def nothing() -> bool:

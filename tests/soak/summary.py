@@ -1,4 +1,4 @@
-"""What the records of a soak say: one document of numbers, its tables and its chart (pure)."""
+"""Summarise the records of a soak: one document of numbers, its tables and its chart (pure)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ SUMMARIES: dict[str, Callable[[list[Record]], Summary]] = {
 
 
 def summarize(journal: Journal) -> dict[str, dict[str, Summary]]:
-    """Return part -> runtime -> numbers, for what was done so far."""
+    """Return {part: {runtime: numbers}}, for the work done so far."""
     found: dict[str, dict[str, Summary]] = {}
     for part, make in SUMMARIES.items():
         for runtime in journal.runtimes(part):
@@ -138,7 +138,7 @@ ROWS: dict[str, list[tuple[str, Callable[[Summary], str]]]] = {
 
 
 def tables(found: dict[str, dict[str, Summary]]) -> str:
-    """Return a Markdown table of each part, and one of what the kernel has more of after lives."""
+    """Return a Markdown table of each part, and one of the kernel's counters after many lives."""
     made = []
     for part, rows in ROWS.items():
         if part not in found:

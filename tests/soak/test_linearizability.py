@@ -1,4 +1,4 @@
-"""The checker accepts what a container may do, and rejects what it may not."""
+"""The checker accepts possible histories, and rejects impossible ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Step = tuple[str, int, int, str, int] | tuple[str, int, int, str]
 
 
 def history(*steps: Step) -> list[Operation]:
-    """Return the history of (verb, began, ended, result, pid), each of a client of its own."""
+    """Return a history of (verb, began, ended, result, pid), each by a separate client."""
     return [Operation(client, *step) for client, step in enumerate(steps)]
 
 
@@ -146,7 +146,7 @@ RESULTS = {
 
 
 def simulated(seed: int, clients: int = 6, steps: int = 300) -> list[Operation]:
-    """Return what clients of the model would see that overlap at random."""
+    """Return what clients of the model would see whose calls overlap randomly."""
     chance = random.Random(seed)
     container, now = NOTHING, 0
     free = [0] * clients
@@ -179,7 +179,7 @@ def simulated(seed: int, clients: int = 6, steps: int = 300) -> list[Operation]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_simulated(seed: int) -> None:
-    """A long history of the model itself is linearizable; with one wrong answer it is not."""
+    """A long history of the model itself is linearizable; with one wrong result it is not."""
     operations = simulated(seed)
     assert len(operations) > 150
     assert check(operations) == ""

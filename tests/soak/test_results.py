@@ -1,4 +1,4 @@
-"""What is made of the records: numbers, tables, the scorecard."""
+"""The numbers, tables and scorecard made from records."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_overlapping() -> None:
 
 
 def readings(growth: float, lives: int = 2000) -> list[tuple[int, kernel_counters.Reading]]:
-    """Return eight readings in which the dentries grow that much per life, with noise."""
+    """Return eight readings in which the dentries grow by that much per life, with noise."""
     found = []
     for number in range(8):
         done = lives * number // 7
@@ -76,7 +76,7 @@ def test_journal(tmp_path: Path) -> None:
 
 
 def test_sessions_are_not_mixed(tmp_path: Path) -> None:
-    """After a restart of the machine the counters begin elsewhere."""
+    """After a restart of the machine, the counters have other values."""
     journal = Journal(tmp_path)
     for session, start in (("1", 5000), ("2", 90_000)):
         for _ in range(4):
@@ -103,7 +103,7 @@ def soak(seconds: int, *problems: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def test_a_row_is_met() -> None:
-    """With the count that it demands and no deviation, else not."""
+    """Only with the required count and no deviation."""
     rows = {
         True: soak(60),
         False: soak(59),

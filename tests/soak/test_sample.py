@@ -35,7 +35,7 @@ def test_pid_reused_during_a_command(during: During, stepped: pid_reuse.Stepped)
 
 
 def test_harm_is_seen(subject: Subject, strangers: pid_reuse.Strangers) -> None:
-    """A stranger that gets a signal, or is killed, is noticed."""
+    """A stranger that gets a signal, or is killed, is detected."""
     name = f"{subject.prefix}-harmed"
     for signal, harm in (("TERM", "got signals"), ("KILL", "was killed")):
         pid = pid_reuse.bring(subject, name, started=False)
@@ -77,7 +77,7 @@ def test_pid_reused_at_many_calls(during: During, stepped: pid_reuse.Stepped) ->
 
 @pytest.mark.long
 def test_many_lives(subject: Subject) -> None:
-    """After a thousand lives the caller's own descriptors and mounts are what they were."""
+    """After 1,000 lives, the caller's own descriptors and mounts are unchanged."""
     readings = []
     for number in range(10):
         assert lives.run(subject, 100) == []

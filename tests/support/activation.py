@@ -9,9 +9,9 @@ from tests.support.runtime import Result, execute
 
 
 def activated(command: Sequence[str], *files: Path, count: int = 1, names: str = "") -> Result:
-    """Runs ``command`` to its end with ``files`` from descriptor 3 on, ``count`` of them sockets.
+    """Run ``command`` to its end with ``files`` from descriptor 3 on.
 
-    ``names`` is what LISTEN_FDNAMES says, if anything.
+    The first ``count`` of them are sockets; ``names`` is the value of LISTEN_FDNAMES, if any.
     """
     opened = "".join(f"exec {number}<{file}; " for number, file in enumerate(files, 3))
     named = f" LISTEN_FDNAMES={names}" if names else ""

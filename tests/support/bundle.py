@@ -1,4 +1,4 @@
-"""Bundles made on the spot: a realistic config.json as a dictionary that a test edits."""
+"""Build bundles: a realistic config.json as a dictionary that a test edits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trig
 
 
 def mount_entry(destination: str, fstype: str, source: str, *options: str) -> Json:
-    """One member of ``mounts``; no options, no key."""
+    """Return a member of ``mounts``; without options, the key is missing."""
     entry: Json = {"destination": destination, "type": fstype, "source": source}
     if options:
         entry["options"] = list(options)
@@ -24,7 +24,7 @@ def mount_entry(destination: str, fstype: str, source: str, *options: str) -> Js
 
 
 def base_mounts() -> list[Json]:
-    """What an engine mounts in an ordinary container, without a cgroup mount."""
+    """Return the mounts that an engine adds to an ordinary container, without a cgroup mount."""
     safe = ("nosuid", "noexec", "nodev")
     pts = ("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5")
     return [
@@ -38,7 +38,7 @@ def base_mounts() -> list[Json]:
 
 
 def base_config(args: tuple[str, ...]) -> Json:
-    """A config.json like the one of ``spec``, without a terminal and with a writable root."""
+    """Return a config.json like that of ``spec``, without a terminal and with a writable root."""
     capabilities = {kind: list(CAPABILITIES) for kind in ("bounding", "effective", "permitted")}
     return {
         "ociVersion": "1.0.2",
@@ -109,7 +109,7 @@ class Bundle:
         return self.mount(destination, "bind", str(source), *kind, *options)
 
     def namespace(self, kind: str, path: str | None = None) -> Bundle:
-        """Have a namespace of that kind, new or by path; replaces an earlier entry."""
+        """Add a namespace of that type, new or by path; replaces an earlier entry."""
         self.without_namespace(kind)
         entry = {"type": kind}
         if path is not None:
@@ -130,7 +130,7 @@ class Bundle:
         return self
 
     def user_namespace(self, host_id: int = 100000, size: int = 65536) -> Bundle:
-        """A user namespace with one range for both kinds of ids; the root is given to it."""
+        """Add a user namespace with one range for both kinds of ids; chown the root to it."""
         import os
 
         self.namespace("user")

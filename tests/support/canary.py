@@ -1,7 +1,8 @@
 """The canary: host state that no container may change, compared before and after each test.
 
-Device nodes, sysctls, mounts, the runtimes' own programs, the session's keyrings and the test
-process's descriptors.  What a container leaves behind is the subject of tests/support/leaks.py.
+This is the state of device nodes, sysctls, mounts, the runtimes' own programs, the session's
+keyrings and the test process's descriptors.  tests/support/leaks.py checks what a container leaves
+behind.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ Snapshot = dict[str, Values]  # the host at one moment: subject -> name -> value
 
 @dataclass(frozen=True)
 class Node:
-    """What a container could change about a device node; no times for terminals, directories."""
+    """The properties of a device node that a container could change.
+
+    Times are left out for terminals and directories.
+    """
 
     device: int
     mode: int
@@ -77,7 +81,7 @@ class Node:
 
 
 def device_node(path: str) -> Node | None:
-    """Return the node, or directory, as it is; None for a link and if there is none."""
+    """Return the properties of a node or directory; None for a link or a missing file."""
     try:
         about = os.lstat(path)
     except OSError:
@@ -92,7 +96,7 @@ def _node(name: str, about: os.stat_result) -> Node:
 
 
 def device_nodes(top: str = "/dev") -> Values:
-    """Return every node of a directory of devices, and its directories; mounts in it are not."""
+    """Return all nodes and directories below a directory of devices, without mounts in it."""
     found: Values = {}
     pending = [top]
     device = os.stat(top).st_dev
@@ -127,7 +131,7 @@ def sysctl_names() -> tuple[str, ...]:
 
 
 def sysctls(names: Iterable[str] | None = None) -> Values:
-    """Return the values of sysctls; those that cannot be read are left out."""
+    """Return the values of sysctls; unreadable ones are omitted."""
     found: Values = {}
     for path in sysctl_names() if names is None else names:
         try:
@@ -152,7 +156,7 @@ def mounts() -> Values:
 
 @cache
 def programs() -> tuple[str, ...]:
-    """Return what runs as root on the host because a runtime does: launchers, executor, peers."""
+    """Return the programs that root runs for a runtime: launchers, executor, peers."""
     build = project.ROOT / ".venv"
     found = [path for path in (build / "bin").glob("oci*") if path.is_file()]
     found += [path for path in (build / "lib").glob("ociruntime/**/*") if path.is_file()]
@@ -164,7 +168,7 @@ def programs() -> tuple[str, ...]:
 
 
 def program_stamps(paths: Iterable[str] | None = None) -> Values:
-    """Return path -> what changes when the program is written to, changed or replaced."""
+    """Return {path: properties that change when the program is written or replaced}."""
     found: Values = {}
     for path in programs() if paths is None else paths:
         try:
@@ -177,13 +181,13 @@ def program_stamps(paths: Iterable[str] | None = None) -> Values:
 
 
 def program_hashes(paths: Iterable[str] | None = None) -> Values:
-    """Return path -> SHA-256, for the ends of a session."""
+    """Return {path: SHA-256}, for the start and end of a session."""
     chosen = programs() if paths is None else paths
     return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in chosen}
 
 
 def _keyctl(operation: int, keyring: int) -> bytes | None:
-    """Return what keyctl(2) has to say of a keyring; None if there is none."""
+    """Return keyctl(2)'s description of a keyring; None if it does not exist."""
     number = _NR_KEYCTL.get(os.uname().machine)
     if number is None:
         return None
@@ -215,7 +219,7 @@ def descriptors() -> Values:
 
 
 def snapshot() -> Snapshot:
-    """Look at the whole host; some 5 ms."""
+    """Return the state of the host; takes about 5 ms."""
     return {
         "device node": device_nodes(),
         "sysctl": sysctls(),
@@ -227,7 +231,7 @@ def snapshot() -> Snapshot:
 
 
 def compare(subject: str, before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """Return one line for each value that is new, gone or another one."""
+    """Return a line for each value that is new, missing or changed."""
     lines = [f"{subject} {name} is new: {after[name]}" for name in after.keys() - before.keys()]
     lines += [f"{subject} {name} is gone: {before[name]}" for name in before.keys() - after.keys()]
     lines += [
@@ -239,7 +243,7 @@ def compare(subject: str, before: Mapping[str, object], after: Mapping[str, obje
 
 
 def difference(before: Snapshot, after: Snapshot) -> list[str]:
-    """Return one line for each change of the host; sysctls come and go with kernel modules."""
+    """Return a line for each change of the host; kernel modules may add or remove sysctls."""
     lines: list[str] = []
     for subject, values in before.items():
         names = values.keys() | after[subject].keys()
@@ -253,7 +257,7 @@ def difference(before: Snapshot, after: Snapshot) -> list[str]:
 
 
 def changes(before: Snapshot) -> list[str]:
-    """Compare the host of now; what Python has not closed yet does not count."""
+    """Compare the present state; descriptors that Python has not closed yet do not count."""
     found = difference(before, snapshot())
     if any(line.startswith("descriptor ") for line in found):
         gc.collect()
@@ -262,12 +266,12 @@ def changes(before: Snapshot) -> list[str]:
 
 
 def may_pass(lines: list[str]) -> bool:
-    """Return whether all of it may go by itself: what ends takes mounts and keys along, later."""
+    """Return whether all changes may vanish by themselves, as exiting processes release mounts."""
     return all(line.startswith(("mount ", "keyring ", "descriptor ")) for line in lines)
 
 
 def restore(before: Snapshot) -> None:
-    """Set device nodes and sysctls back, so that the next test is judged by its own deeds."""
+    """Restore device nodes and sysctls, so that the next test is not affected."""
     for path, node in before["device node"].items():
         found = device_node(path)
         if isinstance(node, Node) and found and found.device == node.device and found != node:

@@ -1,4 +1,4 @@
-"""The cgroup hierarchies, a process's cgroup, and values in either version."""
+"""The host's cgroup hierarchies, a process's cgroups, and limits in either version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support import isolation
 
 @cache
 def hierarchies() -> dict[str, Path]:
-    """Mount point by controller; ``""`` is the v2 hierarchy, ``name=X`` a named v1 one."""
+    """Return {controller: mount point}; ``""`` is the v2 hierarchy, ``name=X`` a named v1 one."""
     found: dict[str, Path] = {}
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
         for line in file:
@@ -37,7 +37,7 @@ def is_v2() -> bool:
 
 @contextlib.contextmanager
 def hugetlb_as_v1() -> Iterator[None]:
-    """Give crun, which refuses a v2 hierarchy with a controller beside v1, what it wants.
+    """Mount the controller that crun requires on v1 on a hybrid host.
 
     Raises OSError if the controller is in use on v2.
     """
@@ -49,11 +49,11 @@ def hugetlb_as_v1() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unmounted_as_mounted() -> Iterator[None]:
-    """Mount the v1 hierarchies that the kernel has and nobody has mounted where engines look.
+    """Mount the v1 hierarchies that the kernel has but nobody has mounted where engines look.
 
-    A hierarchy with cgroups in it outlives its last mount, and then ``docker stats`` and ``ctr task
-    metrics`` show nothing, with any runtime, and CRIU finds other hierarchies than it noted.  Call
-    it in a mount namespace of one's own.
+    A hierarchy with cgroups outlives its last mount.  Then ``docker stats`` and ``ctr task
+    metrics`` show nothing, with any runtime, and CRIU finds other hierarchies than it has recorded.
+    Call this in a private mount namespace.
     """
     found = _unmounted()
     if found:
@@ -65,7 +65,7 @@ def unmounted_as_mounted() -> Iterator[None]:
 
 
 def usual_place(names: str) -> Path:
-    """Return the directory on which systems usually mount the v1 hierarchy of these controllers."""
+    """Return the directory on which systems usually mount this v1 hierarchy."""
     return Path("/sys/fs/cgroup") / names.removeprefix("name=")
 
 
@@ -104,7 +104,7 @@ def has(controller: str) -> bool:
 
 
 def of_process(pid: int | str = "self") -> dict[str, Path]:
-    """Directory of the process's cgroup by controller, ``""`` for v2."""
+    """Return the process's cgroups as {controller: directory}, with ``""`` for v2."""
     places: dict[str, Path] = {}
     with open(f"/proc/{pid}/cgroup", encoding="utf-8") as file:
         for line in file:
@@ -117,17 +117,17 @@ def of_process(pid: int | str = "self") -> dict[str, Path]:
 
 
 def directory(pid: int, controller: str) -> Path:
-    """The directory in which that controller's limits of the process stand."""
+    """Return the cgroup directory with that controller's limits of the process."""
     return of_process(pid)["" if is_v2() else controller]
 
 
 def setting(pid: int, controller: str, v1: str, v2: str) -> str:
-    """Content of the file, named per version, without the line's end."""
+    """Return the content of a control file, named per version, without the line feed."""
     return (directory(pid, controller) / (v2 if is_v2() else v1)).read_text().strip()
 
 
 def named(tag: str) -> set[Path]:
-    """Every cgroup directory whose path has the tag in it."""
+    """Return every cgroup directory whose path contains the tag."""
     found: set[Path] = set()
     pending = [str(mountpoint) for mountpoint in set(hierarchies().values())]
     while pending:  # os.walk recurses, and another test may have nested cgroups a thousand deep
@@ -142,7 +142,7 @@ def named(tag: str) -> set[Path]:
 
 
 def remove(directories: set[Path]) -> None:
-    """Remove cgroups, deepest first, those that can be."""
+    """Remove cgroups, deepest first, as far as possible."""
     for place in sorted(directories, key=lambda path: len(path.parts), reverse=True):
         try:
             place.rmdir()
@@ -153,8 +153,8 @@ def remove(directories: set[Path]) -> None:
 def let_go_of_unmounted() -> bool:
     """Return whether the kernel has removed the v1 hierarchies that are no longer mounted.
 
-    One that still had dying cgroups when it was unmounted stays for ever, until it is mounted and
-    unmounted once more; even then it goes only some time later.
+    A hierarchy that still had dying cgroups when it was unmounted stays until it is mounted and
+    unmounted again, and then vanishes some time later.
     """
     unmounted = _unmounted()
     for each in unmounted:

@@ -1,4 +1,4 @@
-"""One container of the runtime under test, from create to delete."""
+"""A container of the runtime under test, from create to delete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ State = dict[str, Any]
 
 
 class Container:
-    """``create``, ``start`` ... are the commands; ``output`` is what the container wrote."""
+    """A container: ``create``, ``start`` ... run the commands; ``output`` is what it printed."""
 
     def __init__(self, runtime: Runtime, name: str, bundle: Bundle) -> None:
         self.runtime = runtime
@@ -69,14 +69,14 @@ class Container:
         return Result(command, status, "" if status else text, text if status else "")
 
     def created(self, *flags: str) -> Container:
-        """``create`` that must succeed, with nothing but warnings."""
+        """Run ``create``, which must succeed and print nothing but warnings."""
         result = self.create(*flags).ok()
         lines = (result.out + result.err).splitlines()
         assert all("level=warning" in line for line in lines), result
         return self
 
     def started(self, *flags: str) -> Container:
-        """``create`` and ``start`` that must succeed, the latter in silence."""
+        """Run ``create`` and ``start``, which must succeed, the latter silently."""
         self.created(*flags)
         self.start().silent()
         return self
@@ -92,7 +92,7 @@ class Container:
         pass_fds: Sequence[int] = (),
         timeout: float = 60,
     ) -> Result:
-        """Foreground ``run``: the status and the streams are the container's."""
+        """Run ``run`` in the foreground; status and output are the container's."""
         self.bundle.save()
         path = str(self.bundle.path)
         result = self.runtime(
@@ -118,7 +118,7 @@ class Container:
         pass_fds: Sequence[int] = (),
         timeout: float = 60,
     ) -> Result:
-        """Foreground ``exec``; ``words`` are its options and the command, the id goes between."""
+        """Run ``exec`` in the foreground; ``words`` are options and the command, without the id."""
         options = []
         rest = list(words)
         while rest and rest[0].startswith("--"):
@@ -136,14 +136,17 @@ class Container:
         )
 
     def exec_detached(self, *words: str, **how: Any) -> int:  # noqa: ANN401
-        """``exec --detach`` that must succeed in silence: the pid, ours to reap at the end."""
+        """Run ``exec --detach``, which must succeed silently; return the pid, reaped at the end."""
         file = self.bundle.path / f"pid-{self.id}-{len(self.executed)}"
         self.exec("--detach", f"--pid-file={file}", *words, **how).silent()
         self.executed.append(int(file.read_text()))
         return self.executed[-1]
 
     def end_executed(self) -> None:
-        """End and reap them: a pid namespace does not end before its last process is reaped."""
+        """Kill and reap exec processes.
+
+        A pid namespace exits only after its last process is reaped.
+        """
         while self.executed:
             pid = self.executed.pop()
             if processes.parent(pid) == os.getpid():
@@ -151,7 +154,7 @@ class Container:
                 os.waitpid(pid, 0)
 
     def state(self) -> State:
-        """The state document; the command must succeed without a word on stderr."""
+        """Return the state document; the command must print nothing on stderr."""
         result = self.runtime("state", self.id).ok()
         assert result.err == "", result
         document: State = json.loads(result.out)
@@ -178,11 +181,11 @@ class Container:
 
     @property
     def output(self) -> str:
-        """Everything the container (and ``create``) wrote to stdout and stderr."""
+        """Return all output of the container (and of ``create``), stdout and stderr."""
         return content(self._output)
 
     def wait(self, seconds: float = 20) -> int:
-        """Wait for the init process as its subreaper; exit status, 128 + n for a signal."""
+        """Reap the init as its subreaper; return its exit status, 128 + n for a signal."""
         status: list[int] = []
 
         def ended() -> bool:
@@ -196,19 +199,19 @@ class Container:
         return 128 - code if code < 0 else code
 
     def wait_output(self, text: str, seconds: float = 20) -> None:
-        """Wait until the container has written the text."""
+        """Wait until the container has printed the text."""
         assert processes.until(lambda: text in self.output, seconds), (
             f"no {text!r} in the output of {self.id}: {self.output!r}"
         )
 
     def finish(self) -> None:
-        """Delete by force what is still there, and nothing if create failed."""
+        """Delete the container by force if it exists."""
         self.end_executed()
         if self.exists:
             self.delete("--force").ok()
 
     def close(self) -> None:
-        """End the process if it still runs and close the output."""
+        """Kill the process if it still runs, and close the output."""
         if self.pid_file.exists():
             text = self.pid_file.read_text()
             if text.isdigit() and processes.parent(int(text)) == os.getpid():

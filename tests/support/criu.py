@@ -1,4 +1,4 @@
-"""A CRIU that works on this kernel, or why there is none."""
+"""Find a CRIU that works on this kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUILT = os.environ.get("OCIRUNTIME_CRIU_DIR", "/var/tmp/ociruntime-criu") + "/cr
 
 @functools.cache
 def find() -> tuple[str, str]:
-    """The program, or "" and the reason, which is what ``criu check`` says."""
+    """Return (program, ""), or ("", the reason that ``criu check`` gives)."""
     reasons = []
     for name in ("", BUILT):
         try:
@@ -31,7 +31,7 @@ def find() -> tuple[str, str]:
 
 
 def working_criu() -> str:
-    """The program; without one the test is skipped."""
+    """Return the program; skip the test if there is none."""
     program, reason = find()
     if not program:
         pytest.skip(f"{reason} (tests/criu/build unpacks one)")

@@ -1,4 +1,4 @@
-"""Commands of ``ocictl`` that stay, with pipes or a terminal."""
+"""Commands of ``ocictl`` that keep running, with pipes or a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def command(daemon: Daemon, *words: str) -> list[str]:
 
 @contextmanager
 def client(daemon: Daemon, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A command with its streams as pipes, ended with the test."""
+    """Start a command with pipes as its streams; it is killed after the test."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(command(daemon, *words), stdin=pipe, stdout=pipe, stderr=pipe)
     with process:

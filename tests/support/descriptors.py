@@ -1,4 +1,4 @@
-"""Open descriptors of processes; of our own also for comparison before and after."""
+"""Open descriptors of processes, including our own, to compare before and after."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from pathlib import Path
 
 
 def open_descriptors() -> list[str]:
-    """Their numbers.  What earlier tests have left to be collected does not go in between."""
+    """Return the numbers of the open descriptors.
+
+    Collects garbage first, so that earlier tests do not close any in between.
+    """
     gc.collect()
     return sorted(os.listdir("/proc/self/fd"))
 
 
 def targets(pid: int | str = "self") -> dict[str, str]:
-    """Descriptor -> what it leads to.  One that is closed meanwhile is left out."""
+    """Return {descriptor: its target}; descriptors closed meanwhile are omitted."""
     found = {}
     for link in Path(f"/proc/{pid}/fd").iterdir():
         try:

@@ -1,4 +1,4 @@
-"""docker's own client, beside a daemon that knows one container: how docker fills a template."""
+"""docker's own client with a fake daemon of one container: how docker executes a template."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 
 class DockerClient:
-    """``docker inspect`` of the container ``document``; skips the test without docker."""
+    """Runs ``docker inspect`` of the container ``document``; skips the test without docker."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         program = shutil.which("docker")
@@ -39,7 +39,7 @@ class DockerClient:
         shutil.rmtree(self._home)
 
     def inspected(self, text: str) -> subprocess.CompletedProcess[str]:
-        """What the client makes of a template."""
+        """Return the client's output for a template."""
         words = [
             *(self._program, f"--config={self._home}", f"--host=unix://{self._home}/s"),
             *("container", "inspect", f"--format={text}", "web"),

@@ -1,8 +1,8 @@
-"""docker's most used commands, and what ocictl does with them: the table of docs/docker.md.
+"""docker's most used commands and their support in ocictl: the table of docs/docker.md.
 
-``OPTIONS`` are the options of docker's client, version 28.2, without ``--help``; ``NOTES`` say what
-differs.  Which of the options ocictl has is looked up in its own definition of its commands, so the
-page cannot promise more.  ``SAME`` are command lines that both must answer alike.
+``OPTIONS`` are the options of docker's client, version 28.2, without ``--help``; ``NOTES`` describe
+differences. ocictl's options are taken from its own definitions, so the page cannot promise more.
+``SAME`` are command lines that both must answer alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Driving the executor with hand-made plans, as its runtime would.
+"""Drive the executor with hand-written plans, as the runtime does.
 
-The program is started directly, without new namespaces: a plan that wants some begins with
-``unshare``.  What it says is collected, every stage is answered, its output comes back.
+The program is started directly, without new namespaces: a plan that needs them begins with
+``unshare``.  Its messages are collected, every stage is answered, its output is returned.
 """
 
 from __future__ import annotations
@@ -31,12 +31,16 @@ NO_STEP = 2**32 - 1  # of a failure before the first operation
 
 
 def lacks(call: str) -> bool:
-    """Return whether the executor gets an error from this system call."""
+    """Return whether this system call fails for the executor."""
     return call in refused or is_refused(call)
 
 
 class Outcome:
-    """``messages`` in order; ``status`` as of subprocess; ``output`` of whatever ran."""
+    """The outcome of a plan.
+
+    It has the ``messages`` in order, the ``status`` like subprocess, and the ``output`` of the
+    program.
+    """
 
     def __init__(self, messages: list[Message], status: int, output: str) -> None:
         self.messages = messages
@@ -45,25 +49,28 @@ class Outcome:
 
     @property
     def failure(self) -> Message | None:
-        """The failure, if any; the parent of a forked process may send more messages after it."""
+        """Return the failure, if any.
+
+        The parent of a forked process may send more messages after it.
+        """
         failures = [one for one in self.messages if one.kind == ops.MESSAGE_FAILURE]
         return failures[-1] if failures else None
 
     @property
     def fact(self) -> tuple[int, str, int, str] | None:
-        """The failure as (operation's place, call, errno, argument)."""
+        """Return the failure as (index of the operation, call, errno, argument)."""
         said = self.failure
         return (said.value, said.call, said.error, said.argument) if said else None
 
     def ok(self) -> Outcome:
-        """Assert that the program was reached and ended well."""
+        """Assert that the program was executed and succeeded."""
         assert self.fact is None, f"{self.fact} {self.failure and self.failure.detail}"
         assert self.status == 0, self.output
         return self
 
 
 def plan_of(*steps: Operation, preserve_fds: int = 0) -> Plan:
-    """A plan of these operations."""
+    """Return a plan of these operations."""
     plan = Plan(preserve_fds=preserve_fds)
     for step in steps:
         plan.add(step)
@@ -71,12 +78,12 @@ def plan_of(*steps: Operation, preserve_fds: int = 0) -> Plan:
 
 
 def entered(root: Path, *steps: Operation, flags: int = 0) -> list[Operation]:
-    """``steps`` between the beginning of every container and its entry into the root."""
+    """Return ``steps`` between the usual first operations and the entry into the root."""
     return [*before(root, flags), *steps, operations.pivot_root()]
 
 
 def before(root: Path, flags: int = 0) -> list[Operation]:
-    """New namespaces, nothing passed back to the host, the root known."""
+    """Return the first operations: new namespaces, no propagation to the host, the root."""
     return [
         operations.unshare(flags=CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | flags),
         operations.propagation(flags=MS_SLAVE | MS_REC),
@@ -85,12 +92,12 @@ def before(root: Path, flags: int = 0) -> list[Operation]:
 
 
 def shell(script: str) -> Operation:
-    """The program that ends a plan."""
+    """Return the operation that executes a shell script, which ends a plan."""
     return operations.exec(args=["/bin/busybox", "sh", "-c", script], env=["PATH=/bin"])
 
 
 def _begin(prepare: Callable[[], None] | None) -> Callable[[], None] | None:
-    """What the child does before the executor."""
+    """Set up the child process before the executor."""
     if not refused:
         return prepare
 
@@ -110,10 +117,10 @@ def run(
     pass_fds: Iterable[int] = (),
     stdin: int = subprocess.DEVNULL,
 ) -> Outcome:
-    """Carry a plan out by ``program``, from its start to the end of what it became.
+    """Carry out a plan with ``program``, from its start to the exit of its program.
 
-    ``answer`` is called with each message but the failure and sends GO itself; ``prepare``
-    runs in the child before the executor.
+    ``answer`` is called with each message except the failure, and sends GO itself; ``prepare`` runs
+    in the child before the executor.
     """
     data = plan if isinstance(plan, bytes) else encode(plan)
     with ExitStack() as held:
@@ -152,7 +159,7 @@ def converse(
     gate: socket.socket,
     answer: Callable[[Message, socket.socket], None],
 ) -> list[Message]:
-    """Listen until the end; after the stage "ready" at the start gate."""
+    """Receive messages until the end; after the stage "ready", at the start gate."""
     messages: list[Message] = []
     ready = False
     while (message := receive(channel)) is not None:

@@ -1,4 +1,4 @@
-"""Run the program with and without the interpreter, and compare the answers."""
+"""Run the program with and without the interpreter, and compare the results."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ BY_PYTHON = "--log-level=error"
 
 
 class Alone:
-    """The program with a package beside it that only fails.
+    """The program with a package that always fails.
 
-    Whatever it does, it does without Python; what it leaves to Python fails with a message of
-    its own.
+    Whatever succeeds is done without Python; a command left to Python fails with a specific
+    message.
     """
 
     def __init__(self, runtime: Runtime, place: Path) -> None:
@@ -38,18 +38,18 @@ class Alone:
 
 
 def by_python(runtime: Runtime) -> Runtime:
-    """The runtime, called so that the program leaves everything to Python."""
+    """The runtime, called so that everything is left to Python."""
     return Runtime(runtime.path, runtime.root, BY_PYTHON)
 
 
 def plain(result: Result, name: str) -> tuple[int, str, str]:
-    """Status and output without what differs from one container or call to the next."""
+    """Return status and output without values that differ between containers or calls."""
     out, err = result.out.replace(name, "ID"), result.err.replace(name, "ID")
     return result.status, out, re.sub(r'time="[^"]*"', "", err)
 
 
 def after(one: Container, python: Runtime) -> tuple[str, bool]:
-    """Return the container's status, and whether its process lives."""
+    """Return the container's status, and whether its process is alive."""
     done = python("state", one.id)
     found = re.search(r'"status": "(\w+)"', done.out)
     gone = f"status {done.status}: {'does not exist' in done.err}"

@@ -1,4 +1,4 @@
-"""A limit on the size of files that this process writes, in place of a full disk."""
+"""A limit on the size of files that this process writes, instead of a full disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenPGP keys and signatures by ``gpg``, in a home of their own."""
+"""OpenPGP keys and signatures made by ``gpg`` in a separate home."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MISSING = "" if shutil.which("gpg") and shutil.which("gpgv") else "gpg or gpgv i
 
 
 class GnuPG:
-    """``home`` must not exist; ``close`` ends the agent that gpg starts."""
+    """A home directory ``home`` of gpg, which must not exist; ``close`` ends the agent."""
 
     def __init__(self, home: Path) -> None:
         home.mkdir(mode=0o700)
@@ -28,7 +28,7 @@ class GnuPG:
         return done.stdout
 
     def make_key(self, person: str) -> str:
-        """The fingerprint of a new key."""
+        """Create a key; return its fingerprint."""
         self("--quick-generate-key", person, "ed25519", "sign", "never")
         listed = self("--with-colons", "--list-keys", person).decode().splitlines()
         return next(line.split(":")[9] for line in listed if line.startswith("fpr:"))
@@ -37,5 +37,9 @@ class GnuPG:
         return self(*(["--armor"] if armor else []), "--export", fingerprint)
 
     def sign(self, fingerprint: str, data: bytes, *how: str) -> bytes:
-        """``how``: ``--sign``, ``--clear-sign`` or ``--detach-sign``, maybe ``--armor``."""
+        """Sign data.
+
+        The option ``how`` is ``--sign``, ``--clear-sign`` or ``--detach-sign``, maybe with
+        ``--armor``.
+        """
         return self("--local-user", fingerprint, *how, "--output", "-", data=data)

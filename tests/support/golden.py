@@ -1,7 +1,7 @@
-"""The cases of tests/golden: read them, and run the compiler on them.
+"""Read the cases of tests/golden, and run the compiler on them.
 
-A case is a directory with config.json, facts.json (the host it is compiled for and what was
-asked beside the bundle) and plan.txt, the plan in words; or error.txt, the refusal.
+A case is a directory with config.json, facts.json (the host and the caller's options) and plan.txt,
+the explained plan; or error.txt, the error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ANSWERS = ("plan.txt", "error.txt")
 
 
 def host_facts(given: dict[str, object]) -> HostFacts:
-    """The facts of a case; what it does not say is a privileged host with cgroup v1."""
+    """Return the facts of a case; by default a privileged host with cgroup v1."""
     values: dict[str, object] = {
         "uid": 0,
         "last_capability": 40,
@@ -38,7 +38,7 @@ def host_facts(given: dict[str, object]) -> HostFacts:
 
 
 def request(given: dict[str, object]) -> Request:
-    """What was asked for; the filter is in hexadecimal, and lets all calls through by default."""
+    """Return the caller's options; the filter is in hexadecimal, by default it allows all calls."""
     values: dict[str, object] = {"id": "c1", "bundle": "/bundle", "rootfs": "/bundle/rootfs"}
     values.update(given)
     values["seccomp_filter"] = bytes.fromhex(str(given.get("seccomp_filter", "")))
@@ -47,14 +47,14 @@ def request(given: dict[str, object]) -> Request:
 
 
 def plan_of(case: Path) -> Plan:
-    """The plan; raises ConfigError where the case is a refusal."""
+    """Return the plan of a case; raises ConfigError where the case expects an error."""
     config = json.loads((case / "config.json").read_text(encoding="utf-8"))
     given = json.loads((case / "facts.json").read_text(encoding="utf-8"))
     return compile_plan(config, host_facts(given["facts"]), request(given["request"]))
 
 
 def expected(case: Path) -> tuple[str, str]:
-    """Name and text of the file that the compiler's answer belongs in."""
+    """Return name and text of the file that the compiler's result belongs in."""
     try:
         return "plan.txt", explain(plan_of(case))
     except ConfigError as error:
@@ -62,7 +62,7 @@ def expected(case: Path) -> tuple[str, str]:
 
 
 def difference(case: Path) -> str:
-    """A unified diff between the file and the compiler's answer; empty if there is none."""
+    """Return a unified diff between the file and the compiler's result; "" if they match."""
     name, text = expected(case)
     path = case / name
     old = path.read_text(encoding="utf-8") if path.exists() else ""

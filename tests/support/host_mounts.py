@@ -1,4 +1,4 @@
-"""Containers without a mount namespace: their mounts in the host's table."""
+"""Containers without a mount namespace: their mounts in the host's mount table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ADMIN = ("CAP_SYS_ADMIN", "CAP_DAC_OVERRIDE", "CAP_CHOWN", "CAP_FOWNER", "CAP_KI
 
 
 def on_host(made: Bundle) -> Bundle:
-    """Have no mount namespace, and nothing that only one of the peers refuses without it."""
+    """Remove the mount namespace, and settings that only one of the peers refuses without it."""
     made.without_namespace("mount")
     for member in ("maskedPaths", "readonlyPaths"):
         made.linux.pop(member, None)
@@ -20,14 +20,14 @@ def on_host(made: Bundle) -> Bundle:
 
 
 def below(directory: Path, process: str = "self") -> list[str]:
-    """The mount points at and below a directory, in the order of mountinfo."""
+    """Return the mount points at and below a directory, in the order of mountinfo."""
     text = Path(f"/proc/{process}/mountinfo").read_text()
     points = [line.split(" ")[4] for line in text.splitlines()]
     return [one for one in points if f"{one}/".startswith(f"{directory}/")]
 
 
 def unmount_below(directory: Path) -> None:
-    """Take away what a peer leaves."""
+    """Unmount what a peer has left behind."""
     while left := below(directory):
         with contextlib.suppress(OSError):
             isolation.unmount(left[-1])

@@ -1,4 +1,4 @@
-"""Programs of others that write images and keep them."""
+"""Other tools that write and store images."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tests.support.images import BuiltImage
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:
-    """Skips a test where one of them is not installed."""
+    """Skip a test if one of them is not installed."""
     missing = [program for program in programs if not shutil.which(program)]
     return pytest.mark.skipif(bool(missing), reason=f"{' and '.join(missing)} is not installed")
 
 
 def run(*command: str | Path) -> str:
-    """Its standard output; it must succeed."""
+    """Run a program, which must succeed; return its standard output."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def saved_by_podman(image: BuiltImage, work: Path, kind: str) -> Path:
-    """What podman writes of ``image`` as ``localhost/web:v1``, in one of its formats."""
+    """Return ``image`` as saved by podman as ``localhost/web:v1``, in one of its formats."""
     image.name = "localhost/web:v1"
     image.write_oci_archive(work / "in.tar")
     podman = ["podman", f"--root={work}/podman", f"--runroot={work}/run", "--storage-driver=vfs"]
@@ -41,7 +41,7 @@ def saved_by_podman(image: BuiltImage, work: Path, kind: str) -> Path:
 
 @pytest.fixture
 def docker_registry(work: Path) -> Iterator[str]:
-    """HOST:PORT of Docker's own registry, which finds a free port itself and logs which."""
+    """Start Docker's registry, which logs its own free port; return HOST:PORT."""
     settings = {
         "version": 0.1,
         "log": {"level": "info", "formatter": "json"},

@@ -1,4 +1,4 @@
-"""``ocipod`` with a store of its own, and the layouts that it fetches from."""
+"""``ocipod`` with a separate store, and the layouts that it fetches from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ImageStore:
         self.blobs = work / "data/cas/blobs/sha256"
 
     def fetch(self, name: str, *layers: bytes, **how: Any) -> images.BuiltImage:  # noqa: ANN401
-        """An image of these layers (or busybox) in the store, under ``self.name(name)``."""
+        """Fetch an image of these layers (or busybox) to the store, as ``self.name(name)``."""
         built = images.make_layout(self.work / name, layers=list(layers) or None, **how)
         self.ocipod("fetch", self.name(name)).ok()
         return built
@@ -29,11 +29,11 @@ class ImageStore:
         return f"oci:{self.work / name}"
 
     def listed(self) -> list[str]:
-        """Names of the images in the store."""
+        """Return the names of the images in the store."""
         out = self.ocipod("image", "list", "--no-legend", "--fields=name").ok().out
         return out.splitlines()
 
     def tree(self, built: images.BuiltImage) -> Path:
-        """Where the tree of an image is, or would be."""
+        """Return the path of an image's tree, whether it exists or not."""
         chain = chain_id([images.digest(layer) for layer in built.layers])
         return self.trees / chain.replace(":", "-")

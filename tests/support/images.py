@@ -46,10 +46,10 @@ CREATED = "2024-01-02T03:04:05Z"
 
 
 class BuiltImage:
-    """One image for one platform.
+    """An image for one platform.
 
-    ``layers`` are plain tars, ``stored`` the same as they travel; ``blobs`` maps a digest to the
-    bytes of everything, the manifest too.
+    ``layers`` are uncompressed tars, ``stored`` the same in their stored form; ``blobs`` maps each
+    digest to the bytes, including the manifest.
     """
 
     def __init__(
@@ -63,7 +63,10 @@ class BuiltImage:
         variant: str = "",
         docker: bool = False,
     ) -> None:
-        """``config``: the member of that name; Env, Cmd and WorkingDir have defaults."""
+        """Create an image.
+
+        The argument ``config`` is the member of that name; Env, Cmd and WorkingDir have defaults.
+        """
         self.name = name
         self.layers = list(layers)
         self.platform: Json = {"architecture": architecture, "os": "linux"}
@@ -111,18 +114,18 @@ class BuiltImage:
         return found | {"platform": self.platform}
 
     def layout_files(self, tag: str) -> dict[str, bytes]:
-        """The files of an image layout (image-spec, image-layout.md) with this image alone."""
+        """Return the files of an image layout (image-spec, image-layout.md) with this image."""
         return layout_files(self.blobs, [tagged(self.entry, tag)])
 
     def write_layout(self, target: Path, tag: str = "latest") -> None:
         write_directory(target, self.layout_files(tag))
 
     def write_oci_archive(self, target: Path, tag: str = "") -> None:
-        """An image layout in a tar file."""
+        """Write an image layout in a tar file."""
         target.write_bytes(pack(self.layout_files(tag or self.name)))
 
     def write_docker_archive(self, target: Path) -> None:
-        """What ``docker save`` writes; the layers are plain."""
+        """Write what ``docker save`` writes; the layers are not compressed."""
         config = f"{digest(self.config)[7:]}.json"
         names = [f"{digest(layer)[7:]}/layer.tar" for layer in self.layers]
         tags = [self.name] if self.name else None
@@ -140,7 +143,7 @@ def build(
     compression: str | Sequence[str] = "gzip",
     name: str = "",
 ) -> BuiltImage:
-    """An image of plain tars, or of a directory, or of busybox; ``files`` make one more layer."""
+    """Build an image of tars, or of a directory, or of busybox; ``files`` add a layer."""
     chosen = list(layers) if layers is not None else [pack_tree(tree) if tree else busybox_layer()]
     if files:
         chosen.append(pack(files))
@@ -159,14 +162,14 @@ def make_layout(
     tag: str = "latest",
     compression: str | Sequence[str] = "gzip",
 ) -> BuiltImage:
-    """Writes an image layout (see ``build``) at ``path``, which must not exist."""
+    """Write an image layout (see ``build``) to ``path``, which must not exist."""
     image = build(layers, config, files=files, tree=tree, compression=compression)
     image.write_layout(path, tag)
     return image
 
 
 def make_index_layout(path: Path, images: Sequence[BuiltImage], tag: str = "latest") -> str:
-    """A layout whose tag is an index with one image a platform; returns the index' digest."""
+    """Write a layout whose tag is an index with an image per platform; return its digest."""
     index = to_json(
         {
             "schemaVersion": 2,
@@ -190,13 +193,15 @@ def layout_files(blobs: Mapping[str, bytes], entries: Sequence[Json]) -> dict[st
 
 
 def tagged(entry: Json, tag: str) -> Json:
-    """``entry`` of an index with the two annotations that name an image."""
+    """Return the index ``entry`` with the two annotations that name an image."""
     return entry | {"annotations": {REF_NAME: tag, "io.containerd.image.name": tag}}
 
 
 def pack(files: Mapping[str, Content]) -> bytes:
-    """A tar.  A value is a file's content; of a name with ``/`` at its end a directory's; or
-    a whole header, whose name is the key.
+    """Return a tar archive.
+
+    A value is a file's content; for a name that ends with ``/``, the directory's attributes; or a
+    complete header, whose name is the key.
     """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -215,7 +220,7 @@ def pack(files: Mapping[str, Content]) -> bytes:
 
 
 def member(type: bytes, **fields: Any) -> tarfile.TarInfo:  # noqa: ANN401
-    """A header for ``pack``: ``member(tarfile.SYMTYPE, linkname="x", mode=0o777)``."""
+    """Return a header for ``pack``: ``member(tarfile.SYMTYPE, linkname="x", mode=0o777)``."""
     header = tarfile.TarInfo()
     header.type = type
     header.mode = 0o755
@@ -233,7 +238,7 @@ def pack_tree(tree: Path) -> bytes:
 
 @cache
 def busybox_layer() -> bytes:
-    """The root file system of ``tests/support/rootfs.py`` without further programs."""
+    """Return the root filesystem of ``tests/support/rootfs.py`` without further programs."""
     files: dict[str, Content] = {f"{name}/": "" for name in rootfs.DIRECTORIES}
     files["tmp/"] = member(tarfile.DIRTYPE, mode=0o1777)
     files |= rootfs.FILES
@@ -251,7 +256,7 @@ def _applet() -> tarfile.TarInfo:
 
 
 def compress(layer: bytes, kind: str) -> bytes:
-    """``kind``: empty, gzip or zstd."""
+    """Compress data; ``kind`` is empty, gzip or zstd."""
     if kind == "gzip":
         return gzip.compress(layer, 1, mtime=0)
     if kind == "zstd":

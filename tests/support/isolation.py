@@ -1,11 +1,10 @@
-"""The place in which root tests run: an own mount namespace, and orphans come to us.
+"""The isolation of root tests: a private mount namespace, and adoption of orphans.
 
-What the runtime calls "the host" is then a mount table that nothing else changes, so a mount
-left behind is seen exactly, and vanishes with the test process whatever happens.  ``/run`` and
-``/dev/shm`` are empty: state roots and locks of runtimes and engines are the session's own.  So
-are the device nodes: whatever changes their mode or owner is seen, and the machine's own stay as
-they are.  As child subreaper the test process stands where conmon or a containerd shim stands in
-production.
+What the runtime calls "the host" is then a mount table that nothing else changes: any leaked mount
+is detected, and vanishes with the test process in any case.  ``/run`` and ``/dev/shm`` are empty:
+state roots and locks of runtimes and engines are the session's own.  So are the device nodes: any
+change of their mode or owner is detected, and the machine's own nodes stay unchanged.  The test
+process is a child subreaper, like conmon or a containerd shim in production.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def _check(result: int, what: str) -> None:
 
 
 def mount(source: str, target: str, fstype: str, flags: int = 0, data: str = "") -> None:
-    """Mount a file system; raises OSError."""
+    """Mount a filesystem; raises OSError."""
     result = _libc.mount(
         source.encode(), target.encode(), fstype.encode(), ctypes.c_ulong(flags), data.encode()
     )
@@ -50,12 +49,12 @@ def mount(source: str, target: str, fstype: str, flags: int = 0, data: str = "")
 
 
 def unmount(target: str) -> None:
-    """Detach a mount with all below; raises OSError."""
+    """Detach a mount with everything below it; raises OSError."""
     _check(_libc.umount2(target.encode(), MNT_DETACH), f"umount {target}")
 
 
 def enter() -> None:
-    """Unshare the mount namespace, have an own /run and /dev, become child subreaper; call once."""
+    """Unshare the mount namespace, mount private /run and /dev, become subreaper; call once."""
     _check(_libc.unshare(CLONE_NEWNS), "unshare")
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     mount("tmpfs", "/run", "tmpfs", data="mode=755")
@@ -65,9 +64,9 @@ def enter() -> None:
 
 
 def own_devices() -> None:
-    """Cover /dev with a tmpfs that has the same nodes, and the same file systems mounted in it.
+    """Cover /dev with a tmpfs that has the same nodes, and the same filesystems mounted in it.
 
-    Standard streams that are a device of the covered /dev are opened anew: children inherit them.
+    Standard streams that are a device of the covered /dev are reopened: children inherit them.
     """
     place = tempfile.mkdtemp(prefix="ociruntime-dev-", dir="/var/tmp")
     try:
@@ -101,10 +100,10 @@ def _copy_devices(source: str, target: str) -> None:
 
 
 def own_cgroup_root() -> None:
-    """Cover the tmpfs of /sys/fs/cgroup by one of our own, with the same hierarchies mounted in it.
+    """Cover the tmpfs of /sys/fs/cgroup with a private one that has the same hierarchies.
 
-    So each session adds and removes mount points: removing one from a tmpfs that is shared detaches
-    what another session has mounted there.
+    Each session adds and removes mount points: removing one from a shared tmpfs detaches what
+    another session has mounted there.
     """
     root = "/sys/fs/cgroup"
     place = tempfile.mkdtemp(prefix="ociruntime-cgroup-", dir="/var/tmp")
@@ -124,7 +123,7 @@ def own_cgroup_root() -> None:
 
 @contextlib.contextmanager
 def own_network() -> Iterator[None]:
-    """Put this thread, and what it starts, into a network namespace with nothing but ``lo``."""
+    """Move this thread, and what it starts, to a network namespace with only ``lo``."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         _check(_libc.unshare(CLONE_NEWNET), "unshare")

@@ -10,7 +10,7 @@ from tests.support import cgroupfs, isolation, processes
 
 
 def mount_table() -> dict[str, str]:
-    """Mount id -> mount point of this namespace."""
+    """Return {mount id: mount point} of this namespace."""
     table: dict[str, str] = {}
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
         for line in file:
@@ -27,7 +27,7 @@ def _tree(top: Path) -> frozenset[str]:
 
 
 def entries(state_root: Path) -> frozenset[str]:
-    """Containers in a state root; names with a leading dot are the runtime's own."""
+    """Return the containers in a state root; names with a leading dot are the runtime's own."""
     if not state_root.is_dir():
         return frozenset()
     return frozenset(str(entry) for entry in state_root.iterdir() if entry.name[0] != ".")
@@ -35,7 +35,7 @@ def entries(state_root: Path) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The surroundings at one moment."""
+    """The state of the host at one moment."""
 
     processes: frozenset[int]
     mounts: dict[str, str]
@@ -45,7 +45,7 @@ class Snapshot:
 
 
 def snapshot(state_root: Path, tag: str) -> Snapshot:
-    """Look at everything; cgroups are those with the session's tag in their path."""
+    """Return the current state; cgroups are those with the session's tag in their path."""
     return Snapshot(
         frozenset(processes.descendants()),
         mount_table(),
@@ -56,7 +56,7 @@ def snapshot(state_root: Path, tag: str) -> Snapshot:
 
 
 def difference(before: Snapshot, after: Snapshot) -> list[str]:
-    """One line for each thing that is new."""
+    """Return a line for each thing that is new."""
     found = [f"process {processes.describe(pid)}" for pid in after.processes - before.processes]
     found += [f"mount {after.mounts[key]}" for key in after.mounts.keys() - before.mounts.keys()]
     found += [f"lost mount {before.mounts[k]}" for k in before.mounts.keys() - after.mounts.keys()]

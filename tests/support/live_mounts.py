@@ -1,4 +1,4 @@
-"""`mounts add` and `mounts remove`, and a container's mounts."""
+"""Run `mounts add` and `mounts remove`, and inspect a container's mounts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def change(one: Container, action: str, *mounts: dict[str, Any]) -> Result:
 
 
 def entry(destination: str, fstype: str, source: Path | str, *options: str) -> dict[str, Any]:
-    """One member of the file."""
+    """Return a member of the file."""
     return {
         "destination": destination,
         "type": fstype,
@@ -28,10 +28,10 @@ def entry(destination: str, fstype: str, source: Path | str, *options: str) -> d
 
 
 def mount_lines(one: Container) -> list[str]:
-    """The container's mountinfo, line by line."""
+    """Return the lines of the container's mountinfo."""
     return Path(f"/proc/{one.pid}/mountinfo").read_text().splitlines()
 
 
 def mounted(one: Container) -> list[str]:
-    """Mount points, as the container's process has them."""
+    """Return the mount points that the container's process sees."""
     return [line.split()[4] for line in mount_lines(one)]

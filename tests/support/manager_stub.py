@@ -1,4 +1,4 @@
-"""A manager that only records its requests, with the API in front of it."""
+"""A manager stub that records its requests, behind the real API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POD = "0b9d2a6e-4a5c-4e8b-9b7f-2f6f0a6f7c01"
 
 
 def record(**changes: Any) -> dict[str, Any]:  # noqa: ANN401
-    """A container as the API shows it."""
+    """Return a container as the API shows it."""
     return {
         "id": ID,
         "name": "web",
@@ -56,7 +56,7 @@ def record(**changes: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 class ProgramsStub(Programs):
-    """Runs a Python program in the place of ``ocipod``."""
+    """Runs a Python program instead of ``ocipod``."""
 
     def __init__(self, settings: Settings, calls: list[tuple[Any, ...]]) -> None:
         super().__init__(settings)
@@ -70,7 +70,7 @@ class ProgramsStub(Programs):
 
 
 class ManagerStub:
-    """One container, ``web``; ``calls`` has what was asked for, ``error`` is raised by it."""
+    """A manager with one container, ``web``; ``calls`` are the requests, ``error`` is raised."""
 
     def __init__(self, place: Path) -> None:
         self.settings = Settings(
@@ -113,7 +113,7 @@ class ManagerStub:
 
 
 class ContainerStub:
-    """A container of a ManagerStub, which remembers the requests for it; it has no record."""
+    """A container of a ManagerStub, which records the requests for it."""
 
     is_corrupt = True  # there is no pod from which details could be read
 
@@ -172,7 +172,7 @@ ERRORS = {
 
 
 class Api:
-    """The API on a socket, served in a thread of its own."""
+    """The API on a socket, served in a separate thread."""
 
     def __init__(self, manager: ManagerStub, path: Path, loop: asyncio.AbstractEventLoop) -> None:
         self.manager = manager
@@ -182,14 +182,14 @@ class Api:
     def __call__(
         self, method: str, path: str, body: object = None, raw: bytes | None = None
     ) -> tuple[int, Any]:
-        """Status and document; the document is None if there is none."""
+        """Send a request; return status and document (None if there is none)."""
         status, _, data = self.exchange(method, path, body, raw)
         return status, json.loads(data) if data else None
 
     def exchange(
         self, method: str, path: str, body: object = None, raw: bytes | None = None
     ) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers (names in lower case), body."""
+        """Send a request; return status, headers (names in lower case), body."""
         data = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
         with self.connect() as sock:
@@ -217,7 +217,7 @@ class Api:
 
 @contextmanager
 def served(place: Path) -> Iterator[Api]:
-    """The API of a ManagerStub at ``place``/sock."""
+    """Serve the API of a ManagerStub at ``place``/sock."""
     loop = asyncio.new_event_loop()
     manager = ManagerStub(place)
     path = place / "sock"
@@ -244,7 +244,7 @@ def served(place: Path) -> Iterator[Api]:
 
 
 async def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """End the tasks of connections that were still open."""
+    """Cancel the tasks of connections that are still open."""
     tasks = [task for task in asyncio.all_tasks(loop) if task is not asyncio.current_task()]
     for task in tasks:
         task.cancel()

@@ -10,7 +10,7 @@ from tests.support.plugin import MakeContainer
 
 
 class Seen:
-    """One line of a mountinfo."""
+    """A line of a mountinfo."""
 
     def __init__(self, line: str) -> None:
         left, _, right = line.partition(" - ")
@@ -24,12 +24,12 @@ class Seen:
 
 
 def mounts_of(one: Container) -> dict[str, Seen]:
-    """The container's mount table by mount point; of several the topmost."""
+    """Return the container's mounts by mount point, the topmost of several."""
     text = Path(f"/proc/{one.pid}/mountinfo").read_text()
     lines = [Seen(line) for line in text.splitlines()]
     return {line.target: line for line in lines}
 
 
 def seen(container: MakeContainer, bundle: Bundle, target: str) -> Seen:
-    """How a mount stands in a created container."""
+    """Return the mount at a path in a created container."""
     return mounts_of(container(bundle).created())[target]

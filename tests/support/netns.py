@@ -1,4 +1,4 @@
-"""Network namespaces for tests: hosts of their own, so that the machine's stays as it is."""
+"""Network namespaces that act as hosts in tests, so that the machine's stays unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMEOUT = 20  # seconds for what takes none on an idle machine
 
 
 class NetworkNamespace:
-    """A namespace that a sleeping process holds; ``path`` leads there until ``close``."""
+    """A namespace kept alive by a sleeping process; ``path`` refers to it until ``close``."""
 
     def __init__(self) -> None:
         self._holder = subprocess.Popen(
@@ -28,14 +28,14 @@ class NetworkNamespace:
         self.path = f"/proc/{self.pid}/ns/net"
 
     def close(self) -> None:
-        """The namespace goes with its last process."""
+        """Kill the process that keeps the namespace alive."""
         if self._holder.returncode is None:
             self._holder.kill()
             self._holder.communicate()
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """This thread, and what it starts, is there."""
+        """Context manager: this thread, and what it starts, is in the namespace."""
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
         there = os.open(self.path, os.O_RDONLY)
         try:
@@ -49,7 +49,10 @@ class NetworkNamespace:
             os.close(there)
 
     def run(self, *argv: str, status: int | None = 0, input: str = "") -> str:
-        """Output of a program there; ``status`` None: whatever it is."""
+        """Run a program in the namespace; return its output.
+
+        ``status`` is the expected one, None for any.
+        """
         with self.entered():
             done = subprocess.run(
                 argv, capture_output=True, text=True, input=input, timeout=60, check=False
@@ -58,7 +61,7 @@ class NetworkNamespace:
         return done.stdout
 
     def listen(self, port: int, address: str = "") -> socket.socket:
-        """A server's socket there."""
+        """Return a listening socket in the namespace."""
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with self.entered():
             server = socket.socket(family)
@@ -69,7 +72,10 @@ class NetworkNamespace:
         return server
 
     def connect(self, address: str, port: int) -> socket.socket:
-        """A connection from there.  Raises OSError."""
+        """Connect from the namespace.
+
+        Raises OSError.
+        """
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with self.entered():
             client = socket.socket(family)
@@ -89,7 +95,7 @@ def seen_source(
     port: int,
     server_port: int = 0,
 ) -> str:
-    """Connects, says something both ways; the client's address as the server sees it."""
+    """Connect and exchange data; return the client's address as the server sees it."""
     with (
         server.listen(server_port or port, "::" if ":" in address else "") as listening,
         client.connect(address, port) as ours,

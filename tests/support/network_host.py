@@ -37,7 +37,7 @@ def namespaces() -> Iterator[Callable[[], NetworkNamespace]]:
 
 @pytest.fixture
 def host(namespaces: Callable[[], NetworkNamespace], tmp_path: Path) -> NetworkHost:
-    """A machine without anything but ``lo``."""
+    """A machine with only ``lo``."""
     if not (shutil.which("nft") or shutil.which("iptables-restore")):
         pytest.skip("neither nftables nor iptables is installed")
     return NetworkHost(namespaces, tmp_path)
@@ -66,7 +66,7 @@ def page_at(namespace: NetworkNamespace, address: str, port: int) -> bytes:
 
 
 def leases(state: Path) -> list[str]:
-    """``NETWORK/ADDRESS`` of every address that is taken, and notes of pods."""
+    """Return ``NETWORK/ADDRESS`` of every assigned address, and the records of pods."""
     return sorted(
         str(path.relative_to(state))
         for path in state.glob("*/*")
@@ -75,7 +75,7 @@ def leases(state: Path) -> list[str]:
 
 
 def rule_lines() -> list[str]:
-    """Every line of nft's and iptables' rules on the host this thread is in."""
+    """Return every line of nft's and iptables' rules in this thread's namespace."""
     programs = (("nft", "list", "ruleset"), ("iptables-save",), ("ip6tables-save",))
     found: list[str] = []
     for words in programs:
@@ -86,7 +86,7 @@ def rule_lines() -> list[str]:
 
 
 class Pod:
-    """A pod's namespace and name."""
+    """A pod's network namespace and name."""
 
     def __init__(self, namespace: NetworkNamespace) -> None:
         self.uuid = str(uuid.uuid4())
@@ -98,7 +98,7 @@ class Pod:
 
 
 class NetworkHost:
-    """``state``: where leases are; ``net_d``: where configurations are."""
+    """A host: ``state`` is the directory of leases, ``net_d`` that of configurations."""
 
     def __init__(self, namespaces: Callable[[], NetworkNamespace], directory: Path) -> None:
         self._namespaces = namespaces
@@ -154,7 +154,7 @@ class NetworkHost:
         return sorted(link["ifname"] for link in json.loads(self.run("ip", "-j", "link")))
 
     def rules(self) -> str:
-        """All of nft, and of iptables without the chains that are always there."""
+        """Return all rules of nft, and of iptables without its built-in chains."""
         text = ""
         if shutil.which("nft"):
             tables = self.run("nft", "list", "tables").splitlines()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class Manager:
-    """``environment`` names it; ``messages`` are those that came so far, each once."""
+    """A service manager; ``environment`` names its socket, ``messages`` are those received."""
 
     def __init__(self, path: Path | str) -> None:
         self.environment = {"NOTIFY_SOCKET": str(path), "PATH": os.environ["PATH"]}
@@ -19,14 +19,14 @@ class Manager:
         self._socket.bind(name)
 
     def receive(self) -> str:
-        """The next message; a barrier's descriptor is closed, which opens the barrier."""
+        """Return the next message; a barrier's descriptor is closed, which passes the barrier."""
         message, fds, _, _ = socket.recv_fds(self._socket, 4096, 4)
         for fd in fds:
             os.close(fd)
         return message.decode()
 
     def quiet(self) -> bool:
-        """Return whether nothing more has come."""
+        """Return whether no further message has arrived."""
         return not select.select([self._socket], [], [], 0)[0]
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Run ``ocipod`` with its own data directory, and remove everything that a test leaves in it."""
+"""Run ``ocipod`` with a separate data directory, and remove everything that a test leaves in it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ STATE_ROOT = Path("/run/ocipod")
 
 
 def states(uuid: str) -> list[Path]:
-    """What the runtimes keep of a pod's containers."""
+    """Return what the runtimes store about a pod's containers."""
     return sorted(STATE_ROOT.glob(f"*/*{uuid}*"))
 
 
 class PodResult(Result):
-    """How a command of ``ocipod`` ended."""
+    """The result of a command of ``ocipod``."""
 
     def failed(self, *words: str) -> PodResult:
         """Assert exit status 254, nothing on stdout, and each word in the error."""
@@ -52,7 +52,7 @@ class PodResult(Result):
 
 
 class Ocipod:
-    """``ocipod --dir DIRECTORY --runtime RUNTIME --insecure-options=image ...``."""
+    """Runs ``ocipod --dir DIRECTORY --runtime RUNTIME --insecure-options=image ...``."""
 
     def __init__(self, directory: Path, runtime: Path | None = None, *options: str) -> None:
         self.directory = directory
@@ -82,7 +82,7 @@ class Ocipod:
         pass_fds: Sequence[int] = (),
         timeout: float = 90,
     ) -> PodResult:
-        """Runs a command to its end; ``fault`` is what OCIPOD_FAULT says."""
+        """Run a command to its end; ``fault`` is the value of OCIPOD_FAULT."""
         self.look()
         try:
             done = execute(
@@ -108,7 +108,7 @@ class Ocipod:
         pass_fds: Sequence[int] = (),
         start_new_session: bool = False,
     ) -> subprocess.Popen[bytes]:
-        """Starts a command and does not wait; it is ended with the test."""
+        """Start a command and do not wait; it is killed after the test."""
         self.look()
         process = subprocess.Popen(
             self.command(*args),
@@ -123,7 +123,7 @@ class Ocipod:
         return process
 
     def together(self, *commands: Sequence[str], timeout: float = 60) -> list[PodResult]:
-        """Runs commands side by side; their results in the same order."""
+        """Run commands concurrently; return their results in the same order."""
         running = [
             self.popen(*args, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for args in commands
         ]
@@ -147,7 +147,7 @@ class Ocipod:
     # --- what is in the directory ---
 
     def pods(self, phase: str = "") -> list[str]:
-        """UUIDs in that phase, or in any, sorted."""
+        """Return the UUIDs of the pods in that phase, or in any, sorted."""
         found: set[str] = set()
         for name in (phase,) if phase else PHASES:
             place = self.directory / "pods" / name
@@ -156,20 +156,23 @@ class Ocipod:
         return sorted(found)
 
     def phase(self, uuid: str) -> str:
-        """Where the pod is; empty if it is nowhere.  In the order in which pods move."""
+        """Return the phase of the pod; "" if it does not exist.
+
+        Checks in the order in which pods move.
+        """
         for name in PHASES:
             if (self.directory / "pods" / name / uuid).exists():
                 return name
         return ""
 
     def path(self, uuid: str) -> Path:
-        """The pod's directory, which must be there."""
+        """Return the pod's directory, which must exist."""
         phase = self.phase(uuid)
         assert phase, f"no pod {uuid}"
         return self.directory / "pods" / phase / uuid
 
     def status(self, uuid: str) -> dict[str, str]:
-        """The lines of ``status``."""
+        """Return the lines that ``status`` prints."""
         lines = self("status", uuid).ok().out.splitlines()
         return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
@@ -177,7 +180,7 @@ class Ocipod:
         return self.status(uuid)["state"]
 
     def wait_for(self, uuid: str, *states: str, seconds: float = 60) -> str:
-        """Polls until the pod is in one of the states; fails with what it was last."""
+        """Poll until the pod is in one of the states; fail with its last state."""
         last = ""
 
         def there() -> bool:
@@ -189,12 +192,12 @@ class Ocipod:
         return last
 
     def wait_for_phase(self, phase: str, count: int = 1, seconds: float = 60) -> list[str]:
-        """Polls until so many pods are in the phase; their UUIDs."""
+        """Poll until that many pods are in the phase; return their UUIDs."""
         assert processes.until(lambda: len(self.pods(phase)) >= count, seconds), self.pods()
         return self.pods(phase)
 
     def monitor(self, uuid: str) -> dict[str, Any]:
-        """The pod's monitor.json, empty without one."""
+        """Return the content of the pod's monitor.json, {} without one."""
         try:
             value: dict[str, Any] = json.loads((self.path(uuid) / "monitor.json").read_text())
         except (OSError, ValueError, AssertionError):
@@ -202,13 +205,13 @@ class Ocipod:
         return value
 
     def look(self) -> None:
-        """Notes which pods there are."""
+        """Record which pods exist."""
         self.seen.update(name for name in self.pods() if len(name) == 36)
 
     # --- the end ---
 
     def finish(self) -> None:
-        """Ends what still runs and removes every pod; asserts nothing."""
+        """End what still runs and remove every pod; assert nothing."""
         self.look()
         self.end_started()
         for uuid in self.pods("run"):
@@ -220,7 +223,7 @@ class Ocipod:
         self.look()
 
     def end_started(self) -> None:
-        """Ends the commands that were not waited for."""
+        """Kill the commands that were not waited for."""
         for process in self.started:
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)
@@ -231,7 +234,7 @@ class Ocipod:
                     stream.close()
 
     def _end_monitor(self, uuid: str) -> None:
-        """By the pids that it has noted, each of which must still be the same process."""
+        """Kill a monitor by its recorded pids, each of which must still be the same process."""
         noted = self.monitor(uuid)
         pids: set[int] = set()
         for pid, started in (("pid", "start_time"), ("init_pid", "init_start_time")):
@@ -267,7 +270,7 @@ class Ocipod:
             os.close(fd)
 
     def left(self, mounts_before: Mapping[str, str], processes_before: frozenset[int]) -> list[str]:
-        """One line for everything of this directory's pods that is still there."""
+        """Return a line for everything of this directory's pods that still exists."""
         mounts = leaks.mount_table()
         found = [f"mount {m}" for key, m in mounts.items() if key not in mounts_before]
         found += [f"cgroup {place}" for uuid in self.seen for place in self.cgroups(uuid)]
@@ -278,7 +281,7 @@ class Ocipod:
         return sorted(found + [f"process {processes.describe(pid)}" for pid in left])
 
     def _in_networks(self) -> list[str]:
-        """Devices and rules of the host this thread is in, and addresses, by the pods' names."""
+        """Return devices, rules and addresses in this thread's namespace that name the pods."""
         place = self.directory / "net"
         if not place.exists():
             return []  # none of them was in a network
@@ -291,13 +294,13 @@ class Ocipod:
 
     @staticmethod
     def cgroups(uuid: str) -> list[Path]:
-        """Return the cgroups of a pod that there are, in each hierarchy."""
+        """Return the existing cgroups of a pod, in each hierarchy."""
         places = {top / f"ocipod-{uuid}" for top in cgroupfs.hierarchies().values()}
         return sorted(place for place in places if place.exists())
 
 
 def _names_any(lease: Path, uuids: set[str]) -> bool:
-    """Return whether the file, an address or a note of a pod, is of one of them."""
+    """Return whether the file, an address or record of a pod, belongs to one of them."""
     text = lease.name + lease.read_text(encoding="utf-8", errors="replace")
     return any(uuid in text for uuid in uuids)
 
@@ -312,7 +315,7 @@ def _start_time(pid: int) -> int:
 
 
 def after(ocipod: Ocipod, check: Callable[[], list[str]]) -> list[str]:
-    """What is left once everything has had a moment to go."""
+    """Return what is left once everything has had time to vanish."""
 
     def clean() -> bool:
         processes.reap_orphans()

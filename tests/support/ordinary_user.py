@@ -1,7 +1,7 @@
-"""An unprivileged user of the host, which exists in the user database while a test runs.
+"""An unprivileged user of the host, who exists in the user database while a test runs.
 
-The database's files are covered by copies with one line more, in the session's own mount
-namespace: the machine never hears of it.
+The database's files are covered by copies with one more line, in the session's private mount
+namespace: the machine itself is unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COUNT = 65536
 
 
 class OrdinaryUser(Runtime):
-    """The runtime as this user calls it: no privileges, a fresh environment."""
+    """Calls the runtime as this user: no privileges, a fresh environment."""
 
     def __init__(self, path: Path, home: Path, *wrapper: str) -> None:
         super().__init__(path, home / "run" / "ociruntime")
@@ -35,7 +35,7 @@ class OrdinaryUser(Runtime):
         return self.words(*self.wrapper, str(self.path), *args)
 
     def words(self, *command: str) -> list[str]:
-        """Any command, as this user."""
+        """Return the command line that runs a command as this user."""
         return [
             *("setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"),
             *("env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", f"HOME={self.home}"),
@@ -43,7 +43,7 @@ class OrdinaryUser(Runtime):
         ]
 
     def within(self, *wrapper: str) -> OrdinaryUser:
-        """The same user inside of such a command, for instance ``unshare -Ur``."""
+        """Return the same user inside a command, for instance ``unshare -Ur``."""
         return OrdinaryUser(self.path, self.home, *wrapper)
 
     def do(self, *command: str, cwd: Path | None = None) -> Result:
@@ -51,11 +51,11 @@ class OrdinaryUser(Runtime):
         return execute(self.words(*command), cwd=cwd)
 
     def may_run_it(self) -> bool:
-        """Return whether the runtime lies where this user may go."""
+        """Return whether the user may execute the runtime at its path."""
         return self.do(str(self.path), "--version").status == 0
 
     def own(self, bundle: Bundle) -> Bundle:
-        """Give the bundle to this user, who is to be root in it; the network stays the host's."""
+        """Give the bundle to this user, who becomes its root; the network stays the host's."""
         give(bundle.path, UID)
         bundle.namespace("user").without_namespace("network")
         for kind in ("uidMappings", "gidMappings"):
@@ -63,7 +63,7 @@ class OrdinaryUser(Runtime):
         return bundle
 
     def with_ranges(self, bundle: Bundle) -> Bundle:
-        """The same with a thousand subordinate ids."""
+        """Do the same with a thousand subordinate ids."""
         self.own(bundle)
         for kind, first in (("uidMappings", SUBUID), ("gidMappings", SUBGID)):
             bundle.linux[kind].append({"containerID": 1, "hostID": first, "size": 1000})
@@ -79,7 +79,7 @@ def give(top: Path, uid: int) -> None:
 
 @contextmanager
 def known(place: Path) -> Iterator[None]:
-    """Make the user known; ``place`` is an empty directory for the copies."""
+    """Add the user to the database; ``place`` is an empty directory for the copies."""
     lines = {
         "passwd": f"{NAME}:x:{UID}:{UID}::/nonexistent:/bin/sh\n",
         "group": f"{NAME}:x:{UID}:\n",

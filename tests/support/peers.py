@@ -1,4 +1,4 @@
-"""Other runtimes: marks for tests that one is known not to pass, and whether it works here."""
+"""Other runtimes: marks for tests that one is known to fail, and whether it works here."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from tests.support.runtime import execute
 
 
 def deviates(**reasons: str) -> pytest.MarkDecorator:
-    """The named runtimes do otherwise, with the reason: ``@deviates(runc="...")``.
+    """Mark known deviations of the named runtimes, with the reason: ``@deviates(runc="...")``.
 
-    The specification's reading is what the test states; ociruntime has to pass.
+    The test states the specification's reading, which ociruntime must meet.
     """
     return pytest.mark.deviates(**reasons)
 
 
 def judge_by(*kinds: str) -> pytest.MarkDecorator:
-    """Only these runtimes have what is tested (a command of their own)."""
+    """Mark a test of a feature that only these runtimes have (such as a command)."""
     return pytest.mark.judge_by(*kinds)
 
 
 def program(name: str) -> Path:
-    """Where the distribution has it; relative if it is not installed."""
+    """Return a runtime's path in the distribution; a bare name if it is not installed."""
     return Path(shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") or name)
 
 
 @cache
 def refusal(name: str) -> str:
-    """Why the runtime runs no container here, in its own words; empty if it runs one."""
+    """Return why the runtime cannot run a container here, in its own words; "" if it can."""
     path = program(name)
     if not path.is_absolute():
         return f"{name} is not installed"

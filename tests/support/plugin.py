@@ -1,4 +1,4 @@
-"""Fixtures: the runtime under test, bundles, containers, and the check for leftovers."""
+"""Fixtures: the runtime under test, bundles, containers, and the check for stale state."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def runtime_path(config: pytest.Config) -> Path | None:
-    """The binary to test: option, environment, build environment, PATH."""
+    """Return the program to test: from the option, environment, build or PATH."""
     given = config.getoption("--runtime") or os.environ.get("OCIRUNTIME_UNDER_TEST")
     if given:
         return Path(given).absolute()
@@ -96,9 +96,9 @@ def _mark(item: pytest.Item, path: Path | None, kind: str) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def pod_runtimes() -> Iterator[None]:
-    """What runtimes keep for all pods (roots, compiled filters) goes with the session.
+    """Remove what runtimes keep for all pods (roots, compiled filters) after the session.
 
-    Such files have hidden names (.seccomp, crun's .cache); others would be containers.
+    Such files have hidden names (.seccomp, crun's .cache); other names would be containers.
     """
     before = set(POD_RUNTIMES.glob("*"))
     was_there = POD_RUNTIMES.exists()
@@ -114,7 +114,7 @@ def pod_runtimes() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def startup_snapshots() -> Iterator[None]:
-    """Snapshots that programs make outside the session's mount namespace go with the session."""
+    """Remove the snapshots made outside the session's mount namespace after the session."""
     if os.geteuid() != 0:  # an ordinary user's are in XDG_RUNTIME_DIR
         yield
         return
@@ -131,7 +131,7 @@ def startup_snapshots() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def base() -> Iterator[Path]:
-    """The session's own directory, which every user may enter (mapped roots must)."""
+    """The session's directory, which every user may enter (mapped roots must)."""
     path = Path(tempfile.mkdtemp(prefix="ociruntime-test-", dir="/var/tmp"))
     path.chmod(0o711)
     yield path
@@ -140,7 +140,7 @@ def base() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def programs(base: Path) -> dict[str, Path]:
-    """Static programs for every root file system, by their path inside."""
+    """Static programs for every root filesystem, by their path in it."""
     built = base / "programs"
     built.mkdir()
     shutil.copy(rootfs.BUSYBOX, built / "busybox")
@@ -157,7 +157,7 @@ def hostile(base: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def isolated(base: Path, programs_unchanged: None, pytestconfig: pytest.Config) -> Iterator[None]:
-    """The session's own mount namespace; see tests/support/isolation.py."""
+    """The session's private mount namespace; see tests/support/isolation.py."""
     isolation.enter()
     _place_snapshots(pytestconfig)
     with cgroupfs.unmounted_as_mounted():
@@ -167,7 +167,7 @@ def isolated(base: Path, programs_unchanged: None, pytestconfig: pytest.Config) 
 
 
 def _place_snapshots(config: pytest.Config) -> None:
-    """Put files into the snapshots' places that no program starts from, and none replaces."""
+    """Write files in place of the snapshots that no program starts from or replaces."""
     kind, runtime = config.getoption("--snapshot"), runtime_path(config)
     if kind == "own" or os.geteuid() != 0 or runtime is None:
         return
@@ -196,7 +196,7 @@ def hugetlb_for_crun(isolated: None, pytestconfig: pytest.Config) -> Iterator[No
 
 @pytest.fixture(scope="session")
 def user_database(base: Path, isolated: None) -> Iterator[None]:
-    """The host knows the ordinary user of the tests, for this session."""
+    """Add the tests' ordinary user to the host's user database for this session."""
     place = base / "etc"
     place.mkdir()
     place.chmod(0o755)
@@ -221,7 +221,7 @@ def runtime(hugetlb_for_crun: None, state_root: Path, pytestconfig: pytest.Confi
 def nothing_left(
     runtime: Runtime, state_root: Path, work: Path, request: pytest.FixtureRequest
 ) -> Iterator[None]:
-    """Fail if the test leaves anything behind; clear it away in any case."""
+    """Fail if the test leaves anything behind; remove it in any case."""
     before = leaks.snapshot(state_root, TAG)
     yield
     processes.until(lambda: not processes.descendants() - before.processes, 3)
@@ -236,7 +236,7 @@ def nothing_left(
 
 
 class Canary:
-    """What the test has changed on the host up to now: ``changes()``, one line each."""
+    """The changes of the host by the test so far: ``changes()`` returns a line for each."""
 
     def __init__(self) -> None:
         self._before = canary.snapshot()
@@ -259,7 +259,7 @@ def _is_own(config: pytest.Config) -> bool:
 
 @pytest.fixture(autouse=True)
 def host_unchanged(request: pytest.FixtureRequest) -> Iterator[Canary | None]:
-    """Fail if the host is another one after a test with containers; see tests/support/canary.py."""
+    """Fail if a test with containers has changed the host; see tests/support/canary.py."""
     if not _uses_host(request.node):
         yield None
         return
@@ -279,7 +279,7 @@ def host_unchanged(request: pytest.FixtureRequest) -> Iterator[Canary | None]:
 
 @pytest.fixture(scope="session")
 def programs_unchanged() -> Iterator[None]:
-    """Hash the runtimes' programs at both ends of the session."""
+    """Hash the runtimes' programs at the start and the end of the session."""
     before = canary.program_hashes()
     yield
     found = canary.compare("program", before, canary.program_hashes())
@@ -300,7 +300,7 @@ def work(base: Path, isolated: None) -> Iterator[Path]:
 
 @pytest.fixture
 def bundle(work: Path, programs: dict[str, Path]) -> MakeBundle:
-    """Make a bundle: ``bundle("sleep", "100")``; its config is a dictionary to edit."""
+    """Create a bundle: ``bundle("sleep", "100")``; its config is a dictionary to edit."""
     count = 0
 
     def make(*args: str) -> Bundle:
@@ -315,7 +315,7 @@ def bundle(work: Path, programs: dict[str, Path]) -> MakeBundle:
 
 @pytest.fixture
 def container(runtime: Runtime, bundle: MakeBundle, nothing_left: None) -> Iterator[MakeContainer]:
-    """Make a container of a bundle, by default one that sleeps; deleted at the end."""
+    """Create a container of a bundle, by default one that sleeps; deleted after the test."""
     made: list[Container] = []
 
     def make(of: Bundle | None = None, name: str = "") -> Container:
@@ -336,7 +336,7 @@ def container(runtime: Runtime, bundle: MakeBundle, nothing_left: None) -> Itera
 
 @pytest.fixture
 def probe(container: MakeContainer, bundle: MakeBundle) -> Probe:
-    """Run /bin/probe in the foreground and return what it saw; see tests/probe/probe.c."""
+    """Run /bin/probe in the foreground and return its report; see tests/probe/probe.c."""
     import json
 
     def look(of: Bundle | None = None, *flags: str, **how: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -15,7 +15,7 @@ GROUP = "root:x:0:\nwww:x:34:\nextra:x:90:web\n"
 
 
 def busybox(work: Path, name: str = "busybox", **config: Any) -> str:  # noqa: ANN401
-    """A reference of busybox with a user ``web``, ``/data`` (mode 0750, its) and a link to it."""
+    """A reference of busybox with a user ``web``, their ``/data`` (mode 0750), and a link to it."""
     if not (work / name).exists():
         files: dict[str, Any] = {
             "data/": member(tarfile.DIRTYPE, mode=0o750, uid=33, gid=34),
@@ -29,13 +29,13 @@ def busybox(work: Path, name: str = "busybox", **config: Any) -> str:  # noqa: A
 
 
 def lines(result: PodResult, app: str = "busybox") -> list[str]:
-    """What the app has written in the foreground, without the marks before its lines."""
+    """Return the app's output in the foreground, without the prefixes of its lines."""
     found = re.findall(rf"^{app}\[\d+\]: (.*)$", result.out, re.MULTILINE)
     return [str(line) for line in found]
 
 
 def shell(*words: str) -> tuple[str, ...]:
-    """``--exec /bin/sh -- -c WORDS``."""
+    """Return the arguments ``--exec /bin/sh -- -c WORDS``."""
     return ("--exec=/bin/sh", "--", "-c", "; ".join(words))
 
 

@@ -12,7 +12,7 @@ PF_EXITING = 0x4
 
 
 def children(pid: int) -> list[int]:
-    """Return the children of the process's first thread; none if it is gone."""
+    """Return the children of the process's main thread; [] if it has exited."""
     try:
         text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     except OSError:
@@ -28,7 +28,7 @@ def command_line(pid: int) -> list[str]:
 
 
 def pid_namespace(pid: int) -> str:
-    """Return what identifies a process's pid namespace; empty if the process is gone."""
+    """Return the identity of a process's pid namespace; "" if it has exited."""
     try:
         return os.readlink(f"/proc/{pid}/ns/pid")
     except OSError:
@@ -36,7 +36,7 @@ def pid_namespace(pid: int) -> str:
 
 
 def living(uuid: str, namespace: str) -> list[int]:
-    """Processes of the pod, by its cgroups and its pid namespace, that have not ended."""
+    """Return the running processes of the pod, by its cgroups and its pid namespace."""
     found: set[int] = set()
     for top in cgroupfs.hierarchies().values():
         for place in (top / f"ocipod-{uuid}").rglob("cgroup.procs"):
@@ -51,7 +51,7 @@ def living(uuid: str, namespace: str) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether it can still run; one that the kernel is ending cannot."""
+    """Return whether the process can still run; one that the kernel is ending cannot."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
@@ -61,7 +61,7 @@ def is_alive(pid: int) -> bool:
 
 
 def is_free(path: Path, kind: int = fcntl.LOCK_SH) -> bool:
-    """Return whether a lock of that kind on the pod could be taken right now."""
+    """Return whether a lock of that kind on the pod could be acquired now."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(fd, kind | fcntl.LOCK_NB)

@@ -1,6 +1,6 @@
-"""Commands about stub pods, each a process of its own, forked: hundreds of them in a few seconds.
+"""Commands on stub pods, each in a forked process: hundreds of them in a few seconds.
 
-They do what the commands of ``ocipod`` do, without the interpreter's start.
+They do what the commands of ``ocipod`` do, without starting an interpreter.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Command:
         os.write(self._tells, text.encode())
 
     def wait_for_end(self) -> None:
-        """Until the test wants it to end."""
+        """Wait until the test ends the process."""
         os.read(self._ends, 1)
 
     # --- in the test ---
@@ -79,7 +79,7 @@ class Command:
         return self.status is not None
 
     def wait(self) -> int:
-        """Its exit status, negative a signal's number."""
+        """Return its exit status, negative for a signal."""
         if self.status is None:
             self._ended(os.waitpid(self.pid, 0)[1])
         assert self.status is not None
@@ -124,7 +124,7 @@ def prepare(directory: str, fault: str = "") -> Command:
 
 
 def run_prepared(directory: str, uuid: str, fault: str = "") -> Command:
-    """Say ``running``, then be the pod's monitor."""
+    """Send ``running``, then act as the pod's monitor."""
 
     def work(command: Command) -> int:
         with phases.open_pod(directory, uuid) as pod:
@@ -171,7 +171,7 @@ def status(directory: str, uuid: str) -> Command:
 
 
 def let_all_end(commands: list[Command], *, keep: Callable[[Command], bool]) -> None:
-    """Wait for those that neither stop themselves nor are kept, then continue the stopped ones."""
+    """Wait for the processes that neither stop themselves nor are kept; continue the others."""
     stopping = [one for one in commands if one.fault.endswith(":stop")]
     for one in commands:
         if one in stopping or not keep(one):
@@ -194,7 +194,7 @@ def _until_settled(one: Command, *, stops: bool) -> None:
 
 
 def end_all() -> None:
-    """End what a failed test has left."""
+    """Kill the processes that a failed test has left."""
     for one in list(Command.unfinished):
         os.kill(one.pid, signal.SIGKILL)
         one.wait()

@@ -1,4 +1,4 @@
-"""Privileges that a thread of the tests gives up for a moment."""
+"""Privileges that a thread of the tests drops temporarily."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def without(capability: int) -> Iterator[None]:
-    """This thread has it no more until the context ends."""
+    """Context manager: drop a capability in this thread."""
     header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
     before = _Sets()
     assert _libc.capget(header, before) == 0

@@ -1,4 +1,4 @@
-"""Descendants of the test process, and their end."""
+"""List and kill descendants of the test process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 
 def _stat_fields(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat after the command name, None if the process is gone."""
+    """Return the fields of /proc/PID/stat after the command name; None if it has exited."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()
@@ -26,21 +26,21 @@ def alive(pid: int) -> bool:
 
 
 def state(pid: int) -> str:
-    """Its letter in proc_pid_stat(5), empty if the process is gone."""
+    """Return the process's state letter (proc_pid_stat(5)); "" if it has exited."""
     fields = _stat_fields(pid)
     return fields[0] if fields else ""
 
 
 def parent(pid: int) -> int:
-    """Parent of a process, 0 if it is gone."""
+    """Return the parent's pid, 0 if the process has exited."""
     fields = _stat_fields(pid)
     return int(fields[1]) if fields else 0
 
 
 def ends_with_few_descriptors(act: Callable[[list[int]], object]) -> list[int]:
-    """Return how 40 processes end when ``act(pids)`` can open only a dozen more files.
+    """Return how 40 processes end if ``act(pids)`` can open only 12 more files.
 
-    Those that it leaves alive end by SIGUSR1.
+    The processes that it spares end by SIGUSR1.
     """
     sleeping = [subprocess.Popen(["sleep", "100"]) for _ in range(40)]
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -60,7 +60,7 @@ def ends_with_few_descriptors(act: Callable[[list[int]], object]) -> list[int]:
 
 
 def descendants(ancestor: int = 0) -> set[int]:
-    """Return the living processes below ``ancestor``, by default this process; no zombies."""
+    """Return the running processes below ``ancestor``, by default this process; no zombies."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit() and (fields := _stat_fields(int(name))) is not None:
@@ -79,12 +79,12 @@ awaited: set[int] = set()
 
 
 def _is_orphan(pid: int) -> bool:
-    """Return whether it is a zombie that we have adopted, and so not one that we have started."""
+    """Return whether it is a zombie that we have adopted, not one that we have started."""
     return pid not in awaited and state(pid) == "Z" and parent(pid) == os.getpid()
 
 
 def reap_orphans() -> None:
-    """Collect every dead child but those in ``awaited``."""
+    """Reap every exited child except those in ``awaited``."""
     if awaited:
         for name in os.listdir("/proc"):
             if name.isdigit() and _is_orphan(int(name)):
@@ -100,7 +100,7 @@ def reap_orphans() -> None:
 
 
 def describe(pid: int) -> str:
-    """Pid and command line, for messages."""
+    """Return pid and command line, for messages."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().replace(b"\0", b" ").decode(errors="replace").strip()
@@ -110,7 +110,7 @@ def describe(pid: int) -> str:
 
 
 def end(pids: set[int]) -> None:
-    """SIGKILL each and wait until it is gone."""
+    """Kill each process and wait until it has exited."""
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -120,7 +120,7 @@ def end(pids: set[int]) -> None:
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Poll until the condition holds; False if it never did."""
+    """Poll until the condition holds; return False on timeout."""
     deadline = time.monotonic() + seconds
     pause = 0.002
     while not condition():

@@ -1,4 +1,4 @@
-"""The project's own files, for the tests that look at the source instead of running it."""
+"""The project's own files, for tests that examine the sources instead of running them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRODUCT_SUFFIXES = {".bin", ".pyc", ".so", ".o", ".egg-info"}
 
 @cache
 def files() -> tuple[Path, ...]:
-    """All source files: what git knows or would add, or without git all that is no product."""
+    """Return all source files: those that git knows or would add; without git, all but products."""
     found = _known_to_git() or _walk()
     return tuple(sorted(path for path in found if path.is_file()))
 
@@ -66,7 +66,7 @@ def name_of(path: Path) -> str:
 
 
 def generator_of(path: Path) -> str:
-    """What the file's first lines name as its generator, or an empty string."""
+    """Return the generator that the file's first lines name, or ""."""
     with path.open(encoding="utf-8") as file:
         for _, line in zip(range(25), file, strict=False):
             if match := GENERATED.match(line):

@@ -11,7 +11,7 @@ _END = "\n@@\n"
 
 
 def as_printed(lines: list[str], home: Path) -> list[str]:
-    """With the same for what differs each time: numbers, times, widths, the reader's place."""
+    """Return the text with placeholders for what always differs: numbers, times, widths, paths."""
     text = "\n".join(lines).replace(str(home), "/root")
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text)
     text = re.sub(r"\d{4}-\d\d-\d\d [\d:]+ \+0000 UTC", "TIME", text)
@@ -25,7 +25,7 @@ def as_printed(lines: list[str], home: Path) -> list[str]:
 
 
 class Session:
-    """The sessions of root in one section, or in all sections but one, as a single one."""
+    """The root sessions in one section, or in all sections but one, as one session."""
 
     def __init__(self, *, section: str = "", without: str = "") -> None:
         page = (project.ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Having system calls refused, as an old kernel or the filter of an outer container does."""
+"""Refuse system calls, like an old kernel or the filter of an outer container."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _refused: set[str] = set()
 
 
 def is_refused(call: str) -> bool:
-    """Return whether the option ``--without`` has this system call refused."""
+    """Return whether the option ``--without`` refuses this system call."""
     return call in _refused
 
 
@@ -74,7 +74,7 @@ needs_joined_proc = pytest.mark.needs_call(
 
 
 def needs_mount_api(reason: str) -> pytest.MarkDecorator:
-    """Mark a test that cannot hold without the mount API; the runtime uses all of it or nothing."""
+    """Mark a test that needs the mount API; the runtime uses all of it or nothing."""
     return pytest.mark.needs_call(*GROUPS["mount-api"], reason=reason)
 
 
@@ -92,7 +92,7 @@ def lacking(runtime: Runtime, work: Path, lack: str) -> Runtime:
 
 
 def names_of(calls: Collection[str]) -> str:
-    """Return the names of calls, with that of a group in the place of all its calls."""
+    """Return the names of calls, with a group's name instead of all its calls."""
     names = list(calls)
     for group, members in GROUPS.items():
         if {*members} <= {*names}:
@@ -101,12 +101,12 @@ def names_of(calls: Collection[str]) -> str:
 
 
 def refuse(error: int, *calls: str) -> None:
-    """From now on this process and its children get ``error`` from these system calls."""
+    """Make these system calls fail with ``error`` in this process and its future children."""
     _load(_filter(error, calls))
 
 
 def refuse_as_kernel(error: int, calls: Sequence[str]) -> None:
-    """The same as ``refuse``, for root and without no_new_privs, which children can tell."""
+    """Do the same as ``refuse``, for root and without no_new_privs, which children can see."""
     _load(_filter(error, calls), no_new_privs=False)
     _refused.update(calls)
 
@@ -134,7 +134,7 @@ def _filter(error: int, calls: Sequence[str]) -> list[tuple[int, int, int, int]]
 
 
 def refuse_fsconfig(error: int, command: int) -> None:
-    """From now on this process and its children get ``error`` from that command of fsconfig(2)."""
+    """Make that command of fsconfig(2) fail with ``error`` in this process and its children."""
     _load(
         [
             *((0x20, 0, 0, 0), (0x15, 0, 3, CALLS["fsconfig"])),
@@ -145,7 +145,7 @@ def refuse_fsconfig(error: int, command: int) -> None:
 
 
 def refuse_memfd_flags(error: int, flags: int) -> None:
-    """From now on this process and its children get ``error`` from memfd_create with a flag."""
+    """Make memfd_create(2) with a flag fail with ``error`` in this process and its children."""
     _load(
         [
             *((0x20, 0, 0, 0), (0x15, 0, 3, NUMBERS["memfd_create"])),
@@ -156,7 +156,7 @@ def refuse_memfd_flags(error: int, flags: int) -> None:
 
 
 def refuse_prctl(error: int, option: int) -> None:
-    """From now on this process and its children get ``error`` from that option of prctl(2)."""
+    """Make that option of prctl(2) fail with ``error`` in this process and its children."""
     number = 157 if X86 else 167
     _load(
         [
@@ -168,7 +168,7 @@ def refuse_prctl(error: int, option: int) -> None:
 
 
 def kill_on_prctl(option: int, value: int) -> None:
-    """From now on this process and its children die of prctl(``option``, ``value``)."""
+    """Kill this process and its children for prctl(``option``, ``value``)."""
     number = 157 if X86 else 167
     _load(
         [

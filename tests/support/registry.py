@@ -27,7 +27,7 @@ _PATH = re.compile(r"/v2/(.+)/(manifests|blobs)/([^/]+)")
 
 
 class Asked:
-    """One request: ``path`` with its query, some of its headers, and the answer's status."""
+    """A request: ``path`` with its query, some of its headers, and the answer's status."""
 
     def __init__(self, method: str, path: str, headers: Message) -> None:
         self.method = method
@@ -42,7 +42,7 @@ class Asked:
 
 
 class Registry:
-    """What it does wrong is set by members, which a request looks up each time."""
+    """A registry on loopback; its faults are set by members, read at each request."""
 
     def __init__(
         self,
@@ -94,14 +94,14 @@ class Registry:
         return f"127.0.0.1:{self._server.server_address[1]}"
 
     def push(self, repository: str, tag: str, image: images.BuiltImage) -> str:
-        """An image for one platform; returns its digest."""
+        """Add an image for one platform; return its digest."""
         for digest, blob in image.blobs.items():
             self.blobs[repository, digest] = blob
         media_type = image.manifest_document["mediaType"]
         return self.push_manifest(repository, tag, image.manifest, media_type)
 
     def push_index(self, repository: str, tag: str, built: Sequence[images.BuiltImage]) -> str:
-        """An index with an image a platform; returns its digest."""
+        """Add an index with an image per platform; return its digest."""
         for image in built:
             self.push(repository, image.id, image)
         document = {
@@ -118,7 +118,7 @@ class Registry:
         return digest
 
     def asked(self, word: str = "") -> list[Asked]:
-        """Requests whose path has ``word``, those for tokens apart."""
+        """Return the requests whose path contains ``word``, except those for tokens."""
         return [one for one in self.log if word in one.path]
 
     def forget(self) -> None:
@@ -133,7 +133,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """A client that goes away is no news."""
+        """Ignore a client that has disconnected."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def log_message(self, format: str, *args: object) -> None:
-        """The registry's own log is enough."""
+        """Do nothing: the registry records the requests itself."""
 
     def do_HEAD(self) -> None:
         self._answer()
@@ -252,7 +252,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(
         self, status: int, body: bytes, headers: dict[str, str], sent: int | None = None
     ) -> None:
-        """``sent``: so many bytes of the body, then the connection ends."""
+        """Send the answer; with ``sent``, only that many bytes of the body before disconnecting."""
         self.asked.status = status
         self.send_response(status)
         for name, value in headers.items():

@@ -1,4 +1,4 @@
-"""A small root file system around Debian's static busybox."""
+"""A small root filesystem with Debian's static busybox."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ FILES = {
 
 
 def build(target: Path, programs: dict[str, Path]) -> None:
-    """Lay the tree out below ``target``; ``programs`` maps a path inside to a static program.
+    """Create the tree below ``target``; ``programs`` maps a path in it to a static program.
 
-    Programs are hard links where that is possible: a bundle costs no copy.
+    Programs are hard links where possible, so that a bundle needs no copy.
     """
     for name in DIRECTORIES:
         (target / name).mkdir(parents=True)

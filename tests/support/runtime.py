@@ -1,7 +1,7 @@
-"""The runtime under test, driven by its command line as an engine does it.
+"""The runtime under test, called by its command line, like an engine does.
 
-Standard output and error are files, never pipes: a container keeps them open, and a pipe's
-reader would wait for the container's end instead of the command's.
+Standard output and error are files, never pipes: a container keeps them open, and a pipe's reader
+would wait for the container's exit instead of the command's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import IO
 
 
 class Result:
-    """How a command ended: ``status`` (negative: the signal), ``out`` and ``err`` as text."""
+    """The result of a command: ``status`` (negative for a signal), ``out`` and ``err`` as text."""
 
     def __init__(self, command: Sequence[str], status: int, out: str, err: str) -> None:
         self.command = list(command)
@@ -30,7 +30,7 @@ class Result:
 
     @property
     def message(self) -> str:
-        """What the one line on standard error says, out of the log's quotes."""
+        """Return the only line on standard error, without the log's quotes."""
         assert self.err.count("\n") == 1, self
         text = self.err.rstrip("\n").partition(" msg=")[2] or self.err.rstrip("\n")
         message: str = json.loads(text) if text.startswith('"') else text
@@ -42,7 +42,7 @@ class Result:
         return self
 
     def silent(self) -> Result:
-        """Assert success without a word."""
+        """Assert success without output."""
         assert (self.status, self.out, self.err) == (0, "", ""), self
         return self
 
@@ -64,7 +64,7 @@ def execute(
     pass_fds: Sequence[int] = (),
     timeout: float = 60,
 ) -> Result:
-    """Run to the end, output in files; raises subprocess.TimeoutExpired after killing it."""
+    """Run to the end, with output in files; raises subprocess.TimeoutExpired after killing it."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
             command, cwd=cwd, env=env, stdin=stdin, stdout=out, stderr=err, pass_fds=pass_fds
@@ -79,12 +79,12 @@ def execute(
 
 
 def content(file: IO[bytes]) -> str:
-    """All text of a file whatever its offset, which a container may share."""
+    """Return all text of a file, without changing its offset, which a container may share."""
     return os.pread(file.fileno(), 1 << 24, 0).decode(errors="replace")
 
 
 class Runtime:
-    """One binary with one state root, and further global options."""
+    """A program with a state root and further global options."""
 
     def __init__(self, path: Path, root: Path, *options: str) -> None:
         self.path = path
@@ -96,7 +96,7 @@ class Runtime:
         return [str(self.path), "--root", str(self.root), *self.options, *args]
 
     def logging_to(self, log: Path, form: str = "json") -> Runtime:
-        """The same with a log file, as engines call it."""
+        """Return the same runtime with a log file, as engines call it."""
         return Runtime(self.path, self.root, "--log", str(log), "--log-format", form)
 
     def __call__(
@@ -121,7 +121,7 @@ class Runtime:
         stderr: int | IO[bytes] = subprocess.DEVNULL,
         start_new_session: bool = False,
     ) -> subprocess.Popen[bytes]:
-        """Start and do not wait."""
+        """Start a command and do not wait for it."""
         return subprocess.Popen(
             self.command(*args),
             stdin=stdin,
@@ -132,6 +132,6 @@ class Runtime:
 
 
 def kind_of(path: Path) -> str:
-    """First word of ``--version``: ociruntime, runc, crun, youki."""
+    """Return the first word of ``--version``: ociruntime, runc, crun, youki."""
     done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
     return done.stdout.split(" ", 1)[0].strip()

@@ -25,13 +25,12 @@ Judge = Callable[[int], int]  # system call number -> errno, 0: let it happen
 
 
 def lets_all(number: int) -> int:
-    """A judge that forbids nothing."""
+    """Allow every call."""
     return 0
 
 
 class Agent:
-    """An agent listening at ``path``; ``states`` and ``numbers`` collect the states and calls it
-    got."""
+    """An agent listening at ``path``; ``states`` and ``numbers`` collect states and calls."""
 
     def __init__(self, path: Path, judge: Judge = lets_all) -> None:
         self.path = path
@@ -59,7 +58,7 @@ class Agent:
         thread.start()
 
     def _ready(self, fd: int) -> bool:
-        """Wait for something to read; False at the agent's or the descriptor's end."""
+        """Wait for something to read; return False at the agent's or the descriptor's end."""
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         poll.register(self._wake, 0)

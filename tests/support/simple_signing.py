@@ -29,7 +29,7 @@ def payload(digest: str, name: str, kind: str = "atomic container signature") ->
 def cosign(
     registry: Registry, repository: str, digest: str, name: str, key: ec.EllipticCurvePrivateKey
 ) -> None:
-    """Pushes a signature as ``cosign sign`` does, without a transparency log."""
+    """Push a signature like ``cosign sign`` without a transparency log."""
     document = payload(digest, name, "cosign container image signature")
     config = b"{}"
     for blob in (document, config):
@@ -47,7 +47,7 @@ def cosign(
 
 
 def public_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """What a file of a policy's keys has."""
+    """Return the content of a key file for a policy."""
     return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 

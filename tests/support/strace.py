@@ -13,7 +13,7 @@ UNFINISHED = "<unfinished ...>"
 
 
 class Call:
-    """One call, at its place among those of all processes when it began."""
+    """A system call, at its position among those of all processes when it began."""
 
     def __init__(self, pid: int, text: str) -> None:
         self.pid = pid
@@ -33,12 +33,12 @@ class Call:
 
 
 def command(output: Path, *words: str) -> list[str]:
-    """Return the argv that runs ``words`` and writes its calls, descriptors with their paths."""
+    """Return the argv that runs ``words`` and logs its calls, with the paths of descriptors."""
     return [str(PROGRAM), "-f", "-yy", "-s", "64", "-o", str(output), *words]
 
 
 def read(output: Path) -> list[Call]:
-    """Return the calls; what was interrupted by another process's is put together again."""
+    """Return the calls; interrupted lines are joined."""
     calls: list[Call] = []
     open_calls: dict[int, Call] = {}
     for line in output.read_text(errors="replace").splitlines():

@@ -1,11 +1,11 @@
-"""Pods without containers: the same phases and locks, and nothing in them but a few files.
+"""Pods without containers: the same phases and locks, with only a few files.
 
     stub_pod.py DIRECTORY prepare                  prints the UUID
-    stub_pod.py DIRECTORY run [CODE]               prints the UUID, ends with standard input
+    stub_pod.py DIRECTORY run [CODE]               prints the UUID, exits with standard input
     stub_pod.py DIRECTORY run-prepared UUID [CODE] the same
-    stub_pod.py DIRECTORY exited COUNT             prints the UUIDs of so many that have run
+    stub_pod.py DIRECTORY exited COUNT             prints the UUIDs of that many exited pods
 
-A test of the states needs hundreds of pods, and no container.
+Tests of states need hundreds of pods, and no containers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IMAGE = "sha256:" + "5" * 64
 
 
 def fill(pod: Pod) -> None:
-    """What preparing writes."""
+    """Write the files of a prepared pod."""
     place = Path(pod.path())
     app = place / "apps" / APP
     app.mkdir(parents=True)
@@ -44,19 +44,19 @@ def fill(pod: Pod) -> None:
 
 
 def begin(pod: Pod) -> None:
-    """The first step of a pod's monitor; prints the UUID."""
+    """Take the first step of a pod's monitor; print the UUID."""
     started = datetime.now(UTC).isoformat()
     manifest_file.write_object(pod, "monitor.json", {"started": started})
     print(pod.uuid, flush=True)
 
 
 def end(pod: Pod, code: str) -> None:
-    """What is left when the pod has run."""
+    """Write the files of an exited pod."""
     Path(f"/proc/self/fd/{pod.fd}/apps/{APP}/status").write_text(code)
 
 
 def end_with_input(pod: Pod, code: str) -> None:
-    """A substitute for the monitor of a pod: runs until our standard input is closed."""
+    """Act as the monitor of a pod: run until standard input is closed."""
     begin(pod)
     sys.stdin.read()
     end(pod, code)

@@ -17,7 +17,7 @@ def booted() -> bool:
 
 
 def show_manager() -> None:
-    """Lead from the empty /run of the tests' mount namespace to systemd's own sockets."""
+    """Link the empty /run of the tests' mount namespace to systemd's own sockets."""
     for name in ("systemd", "dbus", "user"):
         place = Path("/run", name)
         if not place.exists() and not place.is_symlink():
@@ -25,12 +25,12 @@ def show_manager() -> None:
 
 
 def systemctl(*words: str) -> Result:
-    """``systemctl``, which succeeds."""
+    """Run ``systemctl``, which must succeed."""
     return execute(["systemctl", *words]).ok()
 
 
 def properties(unit: str, *names: str) -> dict[str, str]:
-    """Properties of a unit as systemctl(1) shows them; several values are joined by blanks."""
+    """Return properties of a unit from systemctl(1); several values are joined by blanks."""
     shown: dict[str, str] = {}
     for line in systemctl("show", unit, "--property", ",".join(names)).out.splitlines():
         name, _, value = line.partition("=")
@@ -39,7 +39,7 @@ def properties(unit: str, *names: str) -> dict[str, str]:
 
 
 def units(tag: str) -> list[str]:
-    """Names of the units that systemd knows and whose name has the tag in it, slices aside."""
+    """Return the names of systemd's units that contain the tag, except slices."""
     words = ("list-units", "--all", "--plain", "--no-legend", f"*{tag}*")
     names = [line.split()[0] for line in systemctl(*words).out.splitlines()]
     return [name for name in names if not name.endswith(".slice")]

@@ -18,7 +18,7 @@ from tests.support import processes
 
 
 class ConsoleSocket:
-    """Listens at ``path`` and takes the one message that a runtime sends."""
+    """A socket at ``path`` that receives the one message of a runtime."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -28,7 +28,7 @@ class ConsoleSocket:
         self._listener.settimeout(30)
 
     def receive(self) -> Terminal:
-        """Accept, take exactly one descriptor with a payload, and see the stream end."""
+        """Accept a connection, receive exactly one descriptor with a payload, and end of file."""
         connection, _ = self._listener.accept()
         with connection:
             connection.settimeout(30)
@@ -53,19 +53,22 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def read_until(self, text: str, seconds: float = 20) -> str:
-        """All that came so far, once the text is in it; AssertionError if it never comes."""
+        """Return all output so far once it contains the text.
+
+        Raises AssertionError on timeout.
+        """
         deadline = time.monotonic() + seconds
         while text.encode() not in self.seen:
             assert self._read(deadline), f"no {text!r} in {self.seen!r}"
         return self.seen.decode(errors="replace")
 
     def take(self) -> None:
-        """What can be read at once."""
+        """Return what can be read now."""
         while select.select([self.master], [], [], 0)[0] and self._read(time.monotonic() + 1):
             pass
 
     def read_all(self, seconds: float = 20) -> str:
-        """Everything until the other side is closed."""
+        """Return everything until the other end is closed."""
         deadline = time.monotonic() + seconds
         while self._read(deadline):
             pass
@@ -86,7 +89,7 @@ class Terminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def is_raw(self) -> bool:
-        """Return whether the line discipline passes bytes as they are."""
+        """Return whether the line discipline passes bytes unchanged."""
         return not termios.tcgetattr(self.master)[3] & (termios.ICANON | termios.ECHO)
 
     def close(self) -> None:
@@ -94,7 +97,7 @@ class Terminal:
 
 
 class PtyCommand:
-    """A command with a new controlling terminal, as a shell window starts it."""
+    """A command with a new controlling terminal, like one started by a terminal window."""
 
     def __init__(self, command: Sequence[str], rows: int = 24, columns: int = 80) -> None:
         ready, go = os.pipe()
@@ -110,7 +113,7 @@ class PtyCommand:
         os.close(ready)
 
     def wait(self) -> int:
-        """Exit status; a signal counts as 128 + n.  Reads what is left first."""
+        """Return the exit status, 128 + n for a signal; reads the remaining output first."""
         self.terminal.read_all()
         ended: list[int] = []
 
@@ -128,7 +131,7 @@ class PtyCommand:
 
 
 def pending_bytes(fd: int) -> int:
-    """How much can be read at once."""
+    """Return how many bytes can be read now."""
     count = array.array("i", [0])
     fcntl.ioctl(fd, termios.FIONREAD, count)
     return count[0]

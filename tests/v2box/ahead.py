@@ -1,4 +1,4 @@
-"""The session's side of the background process: started before the first test, read by the last."""
+"""The session's side of the background process, which starts before the first test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.v2box import background
 
 
 class Ahead:
-    """The test VM's run in parallel to this session."""
+    """The test VM's runs in parallel to this session."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -30,7 +30,7 @@ class Ahead:
         self._process.wait()  # what goes on is its orphan
 
     def outcome(self, word: str) -> dict[str, Any]:
-        """What came of it, once it has come; fails if it never will."""
+        """Wait for the result of a step and return it; fail if there will be none."""
         assert self._process.stdout is not None
         while word not in self.told:
             line = self._process.stdout.readline()
@@ -40,11 +40,11 @@ class Ahead:
         return found
 
     def report(self, name: str) -> Path:
-        """Where the run's JUnit report is."""
+        """Return the path of the run's JUnit report."""
         return self.place / "reports" / f"{name}.xml"
 
     def end(self) -> None:
-        """Stop it in any state and wait until it is gone; idempotent."""
+        """Stop it in any state and wait until it has exited; idempotent."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         if self._process.stdout.closed:

@@ -1,14 +1,11 @@
 """A background process that builds the test VM, installs the project in it and boots it.
 
-    background.py DIRECTORY [RUN...]
-
-The box is a machine of its own: what runs in it can run while the session is at other tests.
-Standard output tells how far it is, one word a line: ``tree``, then the name of each run.  What
-came of it is in ``DIRECTORY/WORD.json``.  Standard input is held open by the session.  When it
-ends, which it does however the session ends, so does whatever was begun here, and the directory
-goes.
-
-The process does not descend from the tests, because they end their own descendants.
+Usage: background.py DIRECTORY [RUN...].  The test VM is a separate machine: its tests can run while
+the session runs other tests.  Standard output reports the progress, one word a line: ``tree``, then
+the name of each run.  The result is in ``DIRECTORY/WORD.json``.  The session holds standard input
+open.  When the session ends, in whatever way, everything that was started here ends, and the
+directory is removed.  The process does not descend from the tests, because they kill their own
+descendants.
 """
 
 from __future__ import annotations
@@ -31,8 +28,8 @@ from tests.v2box import machine, runs
 NICE = 5  # what the session does meanwhile comes first
 
 
-def become_nobodys_child() -> None:
-    """Goes on as an orphan in a session of its own, which terminals and job control pass by."""
+def become_orphan() -> None:
+    """Continue as an orphan in a separate session, outside terminals and job control."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -73,7 +70,7 @@ def attend(place: Path, names: list[str]) -> None:
 
 
 def end_all() -> None:
-    """End everything that was begun, even if it waits for another session's VM."""
+    """End everything that was started, even while it waits for another session's VM."""
     while found := processes.descendants():
         processes.end(found)
     processes.reap_orphans()
@@ -81,7 +78,7 @@ def end_all() -> None:
 
 def main(directory: str, *names: str) -> None:
     place = Path(directory)
-    become_nobodys_child()
+    become_orphan()
     end_with_input()
     try:
         attend(place, list(names))

@@ -1,10 +1,10 @@
 """Run made-up bundles in the test VM: ``./dev bundles [--count N] [--minutes N]``.
 
 Each boot runs the test of tests/properties/test_create.py on other configurations than before.
-With ``--here`` this machine takes the test VM's place, if it is a virtual machine itself: it is
-some ten times as fast, and has another version of cgroups. How many were run is appended to
-build/bundles/runs.jsonl, from which ``./dev score`` takes the number; what a failed run prints is
-in build/bundles/failed.
+With ``--here``, this machine replaces the test VM, if it is a virtual machine itself: it is about
+ten times as fast, and has another cgroup version.  The number of bundles is appended to
+build/bundles/runs.jsonl, from which ``./dev score`` takes it; the output of failed runs is in
+build/bundles/failed.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def recorded() -> int:
-    """Return how many bundles were run so far."""
+    """Return the number of bundles run so far."""
     path = WORK / "runs.jsonl"
     found = path.read_text().splitlines() if path.exists() else []
     return sum(json.loads(line)["tried"] for line in found)
 
 
 def boot(box: Machine, each: int) -> bool:
-    """Boot once and record what was run; return whether all bundles behaved."""
+    """Boot once and record the runs; return whether all bundles behaved."""
     report = box.reports / "bundles.json"
     report.unlink(missing_ok=True)
     result = box.boot(
@@ -89,7 +89,7 @@ def pytest_words(each: int) -> list[str]:
 
 
 def note(report: Path, status: int, printed: str) -> bool:
-    """Record what was run and what a failed run printed; return whether all bundles behaved."""
+    """Record the runs and the output of a failed one; return whether all bundles behaved."""
     if status != 0:
         with (WORK / "failed").open("a") as file:
             file.write(f"{printed}\n")
@@ -102,7 +102,7 @@ def note(report: Path, status: int, printed: str) -> bool:
 
 
 def is_virtual_machine() -> bool:
-    """Return whether this machine's processor is a hypervisor's (a flag of x86-64)."""
+    """Return whether this machine has a hypervisor (a CPU flag on x86-64)."""
     words = Path("/proc/cpuinfo").read_text().partition("\nflags")[2].partition("\n")[0].split()
     return "hypervisor" in words
 

@@ -18,14 +18,14 @@ AHEAD = pytest.StashKey[Ahead]()
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Tests of cgroup v2 run in the test VM, and on machines that have cgroup v2 themselves."""
+    """Run tests of cgroup v2 in the test VM, and on machines that have cgroup v2."""
     if collection_path == UNITS and not systemd.booted():
         return True
     return True if collection_path in (INSIDE, UNITS) and not cgroupfs.is_v2() else None
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Start the runs that the selected tests need: they come last, and a run takes minutes."""
+    """Start the runs that the selected tests need: they are last, and take minutes."""
     wanting = [
         item
         for item in session.items
@@ -41,14 +41,14 @@ def _is_skipped(item: pytest.Item) -> bool:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """However the session ends; if it is killed, the background process sees it."""
+    """End the background process; if the session is killed, it notices by itself."""
     if AHEAD in session.config.stash:
         session.config.stash[AHEAD].end()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """After the test, when output is no longer captured, report its inner tests."""
+    """Report a test's inner tests after it, when output is no longer captured."""
     done = yield
     results.hand_over(item, item.stash.get(FOUND, []))
     return done

@@ -39,11 +39,11 @@ def box(*arguments: str, timeout: float = 900) -> Result:
 
 
 class NoBox(Exception):
-    """This machine cannot have one."""
+    """This machine cannot run a test VM."""
 
 
 def built() -> None:
-    """Make the tree if there is none or an old one; raises NoBox."""
+    """Build the tree if it is missing or outdated; raises NoBox."""
     if os.geteuid() != 0:
         raise NoBox("needs root")
     if shutil.which("nsenter") is None or shutil.which("flock") is None:
@@ -55,7 +55,7 @@ def built() -> None:
 
 
 def copy_sources(place: Path) -> str:
-    """Copy the project's files; returns the digest of what an installation depends on."""
+    """Copy the project's files; return the digest of what an installation depends on."""
     digest = hashlib.sha256()
     for path in project.files():
         name = path.relative_to(project.ROOT)
@@ -68,7 +68,7 @@ def copy_sources(place: Path) -> str:
 
 
 class Machine:
-    """A test VM with the project installed in it; ``boot`` runs a command there."""
+    """A test VM with the project installed; ``boot`` runs a command in it."""
 
     def __init__(self, source: Path, reports: Path, place: str) -> None:
         self.reports = reports  # on this machine
@@ -76,7 +76,7 @@ class Machine:
         self._binds = ["--bind", f"{source}:{SOURCE}", "--bind", f"{reports}:{REPORTS}"]
 
     def chroot(self, *words: str) -> Result:
-        """Run in the tree, on this machine's kernel."""
+        """Run a command in the tree, on this machine's kernel."""
         return box("chroot", *self._binds, "--", *words)
 
     def boot(self, *words: str, seconds: int, options: tuple[str, ...] = ()) -> Result:
@@ -96,7 +96,7 @@ def installed(place: Path) -> Machine:
 
 
 def debris(words: str) -> list[str]:
-    """Processes of this machine with these words in their command line."""
+    """Return the processes of this machine with these words in their command line."""
     with tempfile.TemporaryFile("w+") as file:
         subprocess.run(["ps", "-ww", "-eo", "pid,args"], stdout=file, check=True)
         file.seek(0)

@@ -14,12 +14,12 @@ Outcome = Literal["passed", "failed", "skipped"]
 
 
 def node_id(case: ET.Element) -> str:
-    """``v2box/tests/runtime/test_run.py::test_x``, which no file of this machine has."""
+    """Return ``v2box/tests/runtime/test_run.py::test_x``, which no file of this machine has."""
     return f"v2box/{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
 
 
 def reports(path: Path) -> list[pytest.TestReport]:
-    """One report for each inner test; two if it failed and broke down afterwards."""
+    """Return one report for each inner test; two if its teardown also failed."""
     return [report for case in ET.parse(path).iter("testcase") for report in _of_case(case)]
 
 
@@ -54,7 +54,7 @@ def _report(
 
 
 def hand_over(item: pytest.Item, found: list[pytest.TestReport]) -> None:
-    """Tell this session of them as if they had run in it, right after ``item``."""
+    """Report the inner tests to this session as if they had run in it, right after ``item``."""
     item.session.testscollected += len({report.nodeid for report in found})
     for report in found:
         item.ihook.pytest_runtest_logstart(nodeid=report.nodeid, location=report.location)
@@ -64,7 +64,7 @@ def hand_over(item: pytest.Item, found: list[pytest.TestReport]) -> None:
 
 
 def _phase(report: pytest.TestReport, when: str) -> pytest.TestReport:
-    """Reporters expect all three."""
+    """Return the reports of all three phases, which reporters expect."""
     if when == "call":
         return report
     return pytest.TestReport(

@@ -14,7 +14,7 @@ SECONDS = 1500
 
 @dataclass(frozen=True)
 class Run:
-    """One boot: the files or tests whose results it yields, and options of the VM."""
+    """One boot: the files or tests to run, and options of the VM."""
 
     files: tuple[str, ...]
     options: tuple[str, ...] = ()
@@ -93,9 +93,9 @@ LONG = {"long-integration"}  # runs of the long tests
 
 
 def boot(machine: Machine, name: str) -> Result:
-    """Boots for the run of that name, whose JUnit report is then ``reports / NAME.xml``.
+    """Boot for the run of that name, whose JUnit report is then ``reports / NAME.xml``.
 
-    Not in the directory of the sources: the installed package is the one to test.
+    The working directory is not that of the sources: the installed package is tested.
     """
     run = RUNS[name]
     return machine.boot(

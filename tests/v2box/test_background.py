@@ -1,4 +1,4 @@
-"""The background process: invisible to the session's tests, and ended with it."""
+"""The background process: invisible to the session's tests, and it exits with the session."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ time.sleep(100)
 
 @pytest.fixture
 def begin() -> Iterator[Callable[[list[str]], Ahead]]:
-    """Begin a background process, which ends with the test."""
+    """Start a background process, which exits with the test."""
     begun: list[Ahead] = []
 
     def make(names: list[str]) -> Ahead:
@@ -61,8 +61,8 @@ def attending(place: Path) -> bool:
     return bool(machine.debris(f"{background.__file__} {place}"))
 
 
-def test_it_is_nobodys_child() -> None:
-    """A session does not adopt orphans yet at its beginning."""
+def test_it_is_an_orphan() -> None:
+    """A session does not adopt orphans yet when it starts."""
     done = subprocess.run([sys.executable, "-c", AT_EASE], capture_output=True, text=True)
     place, _, children = done.stdout.partition(" ")
     assert children == "set()\n", done.stderr
@@ -79,7 +79,7 @@ def test_it_is_nobodys_child() -> None:
     ],
 )
 def test_it_ends_with_its_session(number: signal.Signals) -> None:
-    """While it boots, whose processes and mounts go as well."""
+    """While it boots: its processes and mounts are removed as well."""
     words = [sys.executable, "-c", BOOTING]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as session:
         assert session.stdout is not None

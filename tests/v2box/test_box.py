@@ -1,4 +1,4 @@
-"""The script that boots: statuses, words, and that nothing outlives it."""
+"""The script that boots the VM: exit statuses, arguments, and nothing left behind."""
 
 from __future__ import annotations
 

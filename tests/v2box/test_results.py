@@ -58,7 +58,7 @@ def test_reports(inner: Path) -> None:
 
 @pytest.mark.parametrize("flag", ["-q", "-v"])
 def test_a_session_with_them(inner: Path, flag: str) -> None:
-    """In another pytest, whose summary, report and status are looked at."""
+    """In another pytest, whose summary, report and status are checked."""
     place = inner.parent
     (place / "conftest.py").write_text(CONFTEST)
     (place / "test_outer.py").write_text("def test_outer(): print('captured')\n")

@@ -1,4 +1,4 @@
-"""Trees deeper than an interpreter calls functions, and than a path can be long."""
+"""Trees deeper than Python's recursion limit, with paths longer than PATH_MAX."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAME = "directory"
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """A directory in which trees may be too deep for other means of removal."""
+    """A directory whose trees may be too deep for other ways to remove them."""
     (tmp_path / "place").mkdir()
     yield tmp_path / "place"
     fd = open_directory(str(tmp_path))
@@ -40,7 +40,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(path: str, depth: int = DEPTH) -> None:
-    """Directories in each other, with a file at the top that is at the bottom as well."""
+    """Create nested directories, with the same file at the top and at the bottom."""
     Path(path, "top").write_text("text")
     os.chmod(f"{path}/top", 0o640)
     with TreeCursor(path) as deep:
@@ -55,7 +55,7 @@ def fill(path: str, depth: int = DEPTH) -> None:
 
 
 def layer(path: Path, **limits: int) -> bytes:
-    """A layer of the directory, without limits besides those given."""
+    """Return a layer of the directory, without limits besides those given."""
     budget = Budget.at("/", replace(Limits(depth=1 << 30), **limits))
     stream = LayerTar(of_directory(str(path), budget, upper=True))
     found = b""
@@ -94,8 +94,8 @@ def test_a_layer(place: Path) -> None:
     assert by_name["top"].linkname == f"{at_bottom}/bottom"
 
 
-def test_a_layer_of_a_tree_that_nobody_could_unpack(place: Path) -> None:
-    """Each name has all names above it: a deep tree would take the square of its size."""
+def test_a_layer_of_a_tree_that_cannot_be_unpacked(place: Path) -> None:
+    """Each name includes all names above: a deep tree would take the square of its size."""
     fill(str(place))
     with pytest.raises(ImageError, match=r'add "directory/directory.*4095 bytes'):
         layer(place)
@@ -112,7 +112,7 @@ def test_a_layer_of_a_sparse_file(place: Path) -> None:
 
 
 def test_attributes(place: Path) -> None:
-    """Names that are not UTF-8 do not fit into a tar; others are the host's or overlayfs' own."""
+    """Names that are not UTF-8 do not fit into a tar; others are the host's or overlayfs'."""
     (place / "file").touch()
     os.setxattr(place / "file", b"user.\xff", b"hidden")
     os.setxattr(place / "file", "trusted.host", b"hidden")
@@ -132,14 +132,14 @@ def test_what_an_overlay_has_removed(place: Path) -> None:
 
 
 def test_a_file_that_would_remove_another(place: Path) -> None:
-    """A container's program may choose such a name; unpacked, it would remove "passwd"."""
+    """A container's program may choose such a name: unpacked, it would remove "passwd"."""
     (place / ".wh.passwd").touch()
     with pytest.raises(ImageError, match=r'"\.wh\.passwd"'):
         layer(place)
 
 
 def test_a_directory_of_more_files_than_a_layer_may_have(place: Path) -> None:
-    """They are counted while they are listed, not when all are in memory."""
+    """They are counted while they are listed, not once all are in memory."""
     for number in range(20):
         (place / str(number)).touch()
     with pytest.raises(ImageError, match="more than 10 files"):
@@ -157,7 +157,7 @@ def test_a_pod_that_cannot_be_made(place: Path) -> None:
 
 
 def test_a_directory_that_is_moved_while_it_is_read(place: Path) -> None:
-    """Its ``..`` would lead out of the tree in the end: one step up too many for each move."""
+    """Its ``..`` would lead out of the tree: one level too far for each move."""
     tree = place / "tree"
     for path in (tree / "deep/one", tree / "outside", place / "outside"):
         path.mkdir(parents=True)
@@ -207,7 +207,7 @@ def test_disk_usage(place: Path) -> None:
 def test_a_device_in_the_place_of_a_file_is_not_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Opening one can make it act, even if it is closed at once."""
+    """Opening a device can have effects, even if it is closed at once."""
     (tmp_path / "file").touch()
     status = (tmp_path / "file").stat()
     opened: list[int] = []

@@ -1,4 +1,4 @@
-"""Small files on the host: atomic, and nothing left of an attempt that failed."""
+"""Small files on the host: written atomically, and nothing left of a failed attempt."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_interrupted_publication_leaves_nothing(
 
 
 def test_published_where_files_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some file systems know no O_TMPFILE."""
+    """Some filesystems do not support O_TMPFILE."""
     real = os.open
 
     def named(path: str, flags: int, *rest: int, dir_fd: int | None = None) -> int:

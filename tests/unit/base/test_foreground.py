@@ -23,7 +23,7 @@ def spawn(script: str) -> int:
 
 
 def ran(script: str) -> int:
-    """Run a process like ``run``: signals are caught before it exists, and ever after."""
+    """Run a process like ``run``: signals are caught before it exists, and until the end."""
     signals = CaughtSignals()
     return waited(spawn(script), signals)
 
@@ -37,7 +37,7 @@ def waited(pid: int, signals: CaughtSignals | None = None) -> int:
 
 
 class Child:
-    """``work`` in a session of its own; ``ready`` by a byte that it writes to a pipe."""
+    """A process that calls ``work`` in a separate session; ``ready`` waits for a byte from it."""
 
     def __init__(self, work: Callable[[int], int]) -> None:
         self._read, write = os.pipe()
@@ -279,7 +279,7 @@ def test_failed_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Terminal:
-    """A relay that records what it is told."""
+    """A relay that records its calls."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

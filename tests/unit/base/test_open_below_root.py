@@ -1,4 +1,4 @@
-"""Paths that are resolved below a root: links cannot lead out of it, nor for ever."""
+"""Paths resolved below a root: links can neither lead out of it, nor loop forever."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_inside(root: int, tmp_path: Path, path: str, found: str) -> None:
 
 
 def test_endless_walk(root: int) -> None:
-    """A path may go down and up again, but not without a limit."""
+    """A path may go down and up again, but only up to a limit."""
     assert place(open_inside(root, "a/../" * 511 + "a", os.O_PATH)).endswith("/a")
     with pytest.raises(OSError, match="Too many levels") as caught:
         open_inside(root, "a/../" * 513, os.O_PATH)
@@ -46,7 +46,7 @@ def test_endless_walk(root: int) -> None:
 
 
 def test_links_that_go_down_and_up(root: int, tmp_path: Path) -> None:
-    """Few links, each of which is a long way."""
+    """Few links, each with a long target."""
     (tmp_path / "long").symlink_to("a/../" * 600 + "a")
     with pytest.raises(OSError, match="Too many levels"):
         open_inside(root, "long/../long", os.O_PATH)

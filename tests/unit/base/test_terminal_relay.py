@@ -26,7 +26,7 @@ Attributes = list[object]
 
 
 class Host:
-    """A person's terminal with a runtime in front of it, and a program in a second terminal."""
+    """A user's terminal with a runtime in it, and a program in a second terminal."""
 
     def __init__(self, script: str, prepare: Callable[[], None] | None = None) -> None:
         self.pid, self.master = pty.fork()
@@ -41,7 +41,7 @@ class Host:
         self.seen = b""
 
     def until(self, text: bytes) -> None:
-        """Read what the person sees until ``text`` is there."""
+        """Read the output on the user's terminal until it contains ``text``."""
         while text not in self.seen:
             ready, _, _ = select.select([self.master], [], [], 20)
             assert ready, self.seen
@@ -58,7 +58,7 @@ class Host:
         return termios.tcgetattr(self.master)
 
     def status(self) -> int:
-        """Exit status; what is still shown is read, and the terminal may be gone."""
+        """Return the exit status; reads the remaining output, and the terminal may be gone."""
         while True:
             try:
                 if not (part := os.read(self.master, 65536)):
@@ -70,7 +70,7 @@ class Host:
 
 
 def foreground(script: str) -> int:
-    """What ``run`` does: a program in its own terminal, and the relay to it."""
+    """Do what ``run`` does: start a program in its own terminal, and relay to it."""
     found = find_terminal()
     master, slave = os.openpty()
     pid = os.fork()

@@ -29,7 +29,7 @@ def test_costs(spawn: Spawner) -> None:
 
 
 def test_our_own_memory_is_not_in_the_peak(spawn: Spawner) -> None:
-    """An interpreter, which would have started it, has 10 MiB and more."""
+    """An interpreter as the parent would count 10 MiB and more."""
     assert 0 < spawn(SHELL, "-c", ":").memory < 8192
 
 

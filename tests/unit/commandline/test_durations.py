@@ -1,4 +1,4 @@
-"""Durations on the command line, as Go has them."""
+"""Durations on the command line, in Go's syntax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands and options of every program are well formed, and their help can be read."""
+"""The commands and options of every program are well-formed, and their help is readable."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_every_option_is_read(program: Program) -> None:
 
 
 def test_the_socket_is_not_in_the_state_root() -> None:
-    """There it would be a container's directory: ``ocid.sock`` is a valid id."""
+    """It would be a container's directory there: ``ocid.sock`` is a valid id."""
     assert client_options.SOCKET == daemon_options.SOCKET
     assert not is_below(client_options.SOCKET, state_root("", {}, 0))
     unit = project.ROOT / "packaging" / "systemd" / "ocid.socket"

@@ -1,4 +1,4 @@
-"""Signals as callers name them."""
+"""Signals on the command line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_near_miss() -> None:
 
 
 def test_a_name_that_is_near_none_is_not_guessed_at() -> None:
-    """The SIG that all have in common makes them no more alike."""
+    """The common prefix SIG does not make names similar."""
     for text in ("FOO", "SIGFOO", "XYZ"):
         with pytest.raises(UsageError) as caught:
             signal_number(text)

@@ -1,4 +1,4 @@
-"""csrc/fast_path/, part by part, under the sanitizers: the same answer as Python, or none."""
+"""The files of csrc/fast_path/ under the sanitizers: the same answer as Python, or none."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(
     harness: Path, *arguments: str | bytes, stdin: bytes = b"", env: dict[str, str] | None = None
 ) -> str | None:
-    """What it printed, or None if it refused."""
+    """Return its output, or None if it has refused."""
     done = subprocess.run([harness, *arguments], input=stdin, capture_output=True, env=env)
     assert done.returncode in (0, 1), done.stderr.decode()
     assert done.stderr == b""
@@ -61,7 +61,7 @@ def run(
 
 
 def accepted(harness: Path, *records: bytes) -> list[bool]:
-    """Try the records in one process: to start one under the sanitizers takes long."""
+    """Try all records in one process: starting one under the sanitizers is slow."""
     stdin = b"".join(struct.pack("=I", len(one)) + one for one in records)
     printed = run(harness, "records", stdin=stdin)
     assert printed is not None
@@ -108,7 +108,7 @@ def test_truncated_records(harness: Path) -> None:
 @given(data=st.data())
 @IN_TENS
 def test_damaged_records(harness: Path, data: st.DataObject) -> None:
-    """The sanitizers see to it that nothing outside of the buffer is touched."""
+    """The sanitizers detect any access outside the buffer."""
     records = []
     for _ in range(10):
         damaged = bytearray(entry_text(FACTS, CGROUPS, 0, "root").encode())
@@ -135,7 +135,7 @@ def signal_spellings() -> Iterator[str]:
 
 
 def test_signals_mean_the_same(harness: Path) -> None:
-    """Python knows more of them; but one that is known here is the same."""
+    """Python knows more of them; those known here are the same."""
     names = [*signal_spellings()]
     numbers = signal_numbers(harness, *names)
     known = {name: number for name, number in zip(names, numbers, strict=True) if number >= 0}
@@ -200,7 +200,7 @@ WORDS = st.sampled_from(VOCABULARY.split())
 
 
 def python_reading(argv: list[str]) -> tuple[str, str, str, int, bool] | None:
-    """verb, root, id, signal, force, as runtime/cli/main.py and the commands do; None: error."""
+    """Return (verb, root, id, signal, force) as Python parses it; None for an error."""
     arguments = Arguments()
     try:
         at = parse(argv, (GLOBAL_OPTIONS,), arguments, mixed=False)

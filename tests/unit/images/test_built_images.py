@@ -1,4 +1,4 @@
-"""The images that tests build are images."""
+"""The images that tests build are valid images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names with a digest: the store's image of that name has to be the one."""
+"""Names with a digest: the stored image of that name must have the digest."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_pinned_name_is_taken_from_another_image(
 
 
 def test_an_index_is_pinned(store: Store, registry: Registry) -> None:
-    """Also when the image has come by another index since."""
+    """Also if the image was later fetched through another index."""
     image = images.build([images.pack({"a": "b"})])
     foreign = images.BuiltImage([images.pack({"x": "y"})], architecture="s390x")
     indexes = [registry.push_index("web", "1", every) for every in ([image], [foreign, image])]
@@ -84,7 +84,7 @@ def test_an_index_is_pinned(store: Store, registry: Registry) -> None:
 
 
 def test_a_name_goes_before_the_beginning_of_an_id(store: Store) -> None:
-    """An image whose id was made to begin with a word does not take the place of a name."""
+    """An image whose id begins with a word does not replace a name."""
     made, named = put(store, "made"), put(store, "named")
     digits = made.id.removeprefix("sha256:")
     length = next(at for at in range(2, 65) if any(letter.isdecimal() for letter in digits[:at]))

@@ -1,4 +1,4 @@
-"""Helpers for tests of unpacking: layers into a directory, and the content of a directory."""
+"""Unpack layers into a directory in tests, and describe the content of a directory."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def layer_of(plain: bytes, stored: bytes | None = None) -> Layer:
 
 
 def apply(root: Path, *layers: bytes, limits: Limits | None = None) -> list[str]:
-    """Unpacks plain tars into ``root``, made if need be; the warnings."""
+    """Unpack plain tars into ``root``, created if missing; return the warnings."""
     return apply_stored(root, [(layer, layer) for layer in layers], limits)
 
 
 def apply_stored(
     root: Path, layers: Sequence[tuple[bytes, bytes]], limits: Limits | None = None
 ) -> list[str]:
-    """The same for pairs: the plain tar, and what is stored of it."""
+    """Do the same for pairs of a plain tar and its stored form."""
     root.mkdir(exist_ok=True)
     budget, warnings = Budget(limits or Limits(), lambda: (FREE, FREE)), AttributeWarnings()
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)

@@ -64,7 +64,7 @@ class Tree:
         self.program.chmod(0o755)
 
     def interpreter(self, name: str = f"python{VERSION}") -> Tree:
-        """Make the interpreter of a virtual environment: a link to the real one."""
+        """Create the interpreter of a virtual environment: a link to the real one."""
         (self.program.parent / name).symlink_to(INTERPRETER)
         return self
 
@@ -189,7 +189,7 @@ def test_oldest_fitting_version_wins(tree: Tree) -> None:
 
 
 def test_not_set_user_id(tree: Tree) -> None:
-    """The launcher trusts its own place; a privileged copy could be made to lie about it."""
+    """The launcher trusts its own path; a setuid copy could be deceived about it."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     place = Path("/var/tmp") / f"ociruntime-launcher-{os.getpid()}"

@@ -1,4 +1,4 @@
-"""The view of cgroup v2 that a ``cgroup`` entry of ``mounts`` gives, as mountinfo inside has it."""
+"""The view of cgroup v2 that a mount of type ``cgroup`` gives, according to mountinfo inside."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ USUAL = ("nosuid", "noexec", "nodev", "relatime")
 
 @pytest.fixture(autouse=True)
 def _watch(nothing_left: None) -> None:
-    """Have the watch in each test."""
+    """Apply the leak check to each test."""
 
 
 def shown(bundle: Bundle, *options: str) -> Bundle:
-    """Says which mount it has there, and tries to make a cgroup in it."""
+    """Return a script that prints the mount, and tries to create a cgroup in it."""
     bundle.mount(TARGET, "cgroup", "cgroup", *USUAL, *options)
     return bundle.shell(
         f"grep ' {TARGET} ' /proc/self/mountinfo; cat /proc/self/cgroup;"
@@ -31,7 +31,7 @@ def shown(bundle: Bundle, *options: str) -> Bundle:
 
 
 class View:
-    """Return the container's output: the mount's root in its filesystem, its options, the rest."""
+    """The container's output: the mount's root in its filesystem, its options, the rest."""
 
     def __init__(self, output: str) -> None:
         mount, self.own, self.made = output.splitlines()
@@ -50,7 +50,7 @@ def view(one: Container, *flags: str) -> View:
 def test_own_namespace(
     container: MakeContainer, bundle: MakeBundle, access: str, user: bool
 ) -> None:
-    """The filesystem itself, whose root is the container's cgroup."""
+    """A new mount, whose root is the container's cgroup."""
     one = bundle().namespace("cgroup")
     if user:
         one.user_namespace()
@@ -65,7 +65,7 @@ def test_own_namespace(
 def test_host_s_namespace(
     container: MakeContainer, bundle: MakeBundle, access: str, user: bool
 ) -> None:
-    """All of it, but what is writable is its own directory; the paths are those of the host."""
+    """The whole hierarchy, of which only its own directory is writable, with the host's paths."""
     one = bundle().without_namespace("cgroup")
     if user:
         one.user_namespace()
@@ -81,7 +81,7 @@ def test_host_s_namespace(
 
 
 def test_privileged_in_the_host_s_namespace(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Engines and a systemd inside look for the path from /proc/self/cgroup below the mount."""
+    """Engines and systemd inside look for the path from /proc/self/cgroup."""
     host = mount_options()
     script = """
         cd /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)
@@ -113,7 +113,7 @@ def test_no_cgroup_of_its_own(container: MakeContainer, bundle: MakeBundle, own:
 
 
 def test_joined_namespace(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Its root is the other's cgroup; it is in one of its own beside that."""
+    """Its root is the other's cgroup; its own cgroup is next to that."""
     first = container(bundle().namespace("cgroup")).started()
     joining = bundle().namespace("cgroup", f"/proc/{first.pid}/ns/cgroup")
     second = container(shown(joining, "ro"))
@@ -124,7 +124,7 @@ def test_joined_namespace(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 def test_joined_namespace_below_the_other(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Where it can see itself."""
+    """Its own cgroup is visible."""
     first = container(bundle().namespace("cgroup")).started()
     joining = bundle().namespace("cgroup", f"/proc/{first.pid}/ns/cgroup")
     joining.linux["cgroupsPath"] = f"/{first.id}/second"

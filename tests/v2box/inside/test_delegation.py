@@ -18,7 +18,7 @@ DELEGATED = ("", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control")
 
 
 class InSession(OrdinaryUser):
-    """The user, put into a cgroup by root beforehand, as a login does it."""
+    """The user in a cgroup that root has prepared, as at a login."""
 
     session: Path
 
@@ -29,7 +29,7 @@ class InSession(OrdinaryUser):
 
 @pytest.fixture
 def delegated() -> Iterator[Path]:
-    """A cgroup that root has given away with pids, but without memory."""
+    """A cgroup that root has delegated with pids, but without memory."""
     outer = cgroupfs.hierarchies()[""] / f"{TAG}outer"
     place = outer / "delegated"
     (place / "session").mkdir(parents=True)
@@ -55,7 +55,7 @@ def user(
 
 
 def test_beside_the_session(user: OrdinaryUser, delegated: Path, bundle: MakeBundle) -> None:
-    """There the controllers are, and there it is born; nothing is left."""
+    """The controllers are there, and the container starts there; nothing is left."""
     one = user.own(bundle("sleep", "1000"))
     one.resources["pids"] = {"limit": 17}
     made = Container(user, f"{TAG}one", one)
@@ -71,7 +71,7 @@ def test_beside_the_session(user: OrdinaryUser, delegated: Path, bundle: MakeBun
 
 
 def test_exec(user: OrdinaryUser, delegated: Path, bundle: MakeBundle) -> None:
-    """It is born there from within what is delegated; from elsewhere it cannot come in."""
+    """It starts inside if the caller is in the delegated subtree; from elsewhere it is refused."""
     made = Container(user, f"{TAG}one", user.own(bundle("sleep", "1000")))
     try:
         made.started()

@@ -1,4 +1,4 @@
-"""Containers whose cgroup passes controllers on to children: v2 lets no process into it then."""
+"""Containers whose cgroup has enabled controllers for its children: it accepts no process then."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.plugin import MakeContainer
 
 @pytest.fixture
 def divided(container: MakeContainer, nothing_left: None) -> Iterator[Container]:
-    """Its init is in ``payload/first``, as with an init system in a container."""
+    """Its init is in ``payload/first``, as in a container with an init system."""
     one = container().started()
     place = cgroupfs.directory(one.pid, "")
     inner = place / "payload" / "first"
@@ -37,7 +37,7 @@ def test_exec_goes_to_its_first_process(divided: Container) -> None:
 
 
 def test_exec_with_an_initial_affinity(divided: Container) -> None:
-    """It is moved in, not born in."""
+    """The process is moved into the cgroup, not cloned into it."""
     cpu = str(min(os.sched_getaffinity(0)))
     document = divided.bundle.path / "process.json"
     process = {"args": ["sleep", "50"], "cwd": "/", "user": {"uid": 0, "gid": 0}}
@@ -57,7 +57,7 @@ def test_exec_into_a_cgroup_that_is_asked_for(divided: Container) -> None:
 
 
 def test_the_others_find_all_of_it(divided: Container) -> None:
-    """pause, ps, kill --all and delete reach into the children."""
+    """pause, ps, kill --all and delete include the children."""
     pid = divided.exec_detached("sleep", "50")
     divided.runtime("pause", divided.id).silent()
     assert divided.status == "paused"

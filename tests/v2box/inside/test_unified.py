@@ -1,4 +1,4 @@
-"""A container's life on cgroup v2: limits as the kernel has them, born inside, nothing left."""
+"""A container's life on cgroup v2: the kernel's limits, the start in the cgroup, nothing left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MKNOD = "CAP_MKNOD"
 
 @pytest.fixture(autouse=True)
 def _watch(nothing_left: None) -> None:
-    """Have the watch in each test."""
+    """Apply the leak check to each test."""
 
 
 def root_group() -> Path:
@@ -40,7 +40,10 @@ def limited(bundle: Bundle, **resources: Any) -> Bundle:  # noqa: ANN401
 
 @pytest.fixture
 def parent() -> Iterator[Path]:
-    """A cgroup of the administrator's.  Ask for it first: it goes last."""
+    """A cgroup of the administrator.
+
+    Request it first: it is removed last.
+    """
     place = root_group() / f"{TAG}parent"
     place.mkdir()
     yield place
@@ -98,13 +101,13 @@ def test_without_limits(container: MakeContainer) -> None:
 def test_shares(
     container: MakeContainer, bundle: MakeBundle, shares: int, least: int, most: int
 ) -> None:
-    """Both ends are each other's; between them runtimes have used two curves."""
+    """Both ends correspond; between them, runtimes have used two curves."""
     one = container(limited(bundle(), cpu={"shares": shares})).created()
     assert least <= int(value(cgroupfs.directory(one.pid, ""), "cpu.weight")) <= most
 
 
 def test_memory_is_enforced(parent: Path, container: MakeContainer, bundle: MakeBundle) -> None:
-    """The whole container is over: the greedy one is its init."""
+    """The program that exceeds the limit is the init, so the container exits."""
     greedy = below(bundle("tail", "-c", "90000000", "/dev/zero"), parent)
     one = container(limited(greedy, memory={"limit": 16 * MIB, "swap": 16 * MIB})).started()
     assert one.wait() == 137
@@ -114,7 +117,7 @@ def test_memory_is_enforced(parent: Path, container: MakeContainer, bundle: Make
 
 
 def test_born_in_its_cgroup(parent: Path, container: MakeContainer, bundle: MakeBundle) -> None:
-    """CLONE_INTO_CGROUP: a full pids cgroup refuses forks, but not processes that are moved in."""
+    """CLONE_INTO_CGROUP: a full pids cgroup refuses forks, but not moved processes."""
     (root_group() / "cgroup.subtree_control").write_text("+pids")
     (parent / "cgroup.subtree_control").write_text("+pids")
     (parent / "pids.max").write_text("0")
@@ -151,7 +154,7 @@ def test_it_sees_its_own_limits(container: MakeContainer, bundle: MakeBundle) ->
 
 
 def device_bundle(bundle: Bundle, *rules: dict[str, Any]) -> Bundle:
-    """Has /dev/kmsg as the host does, and may make devices."""
+    """A bundle with the host's /dev/kmsg that may create devices."""
     script = """
         (: </dev/kmsg) 2>/dev/null && echo kmsg || echo no kmsg
         (: >/dev/zero) 2>/dev/null && echo zero || echo no zero
@@ -165,7 +168,7 @@ def device_bundle(bundle: Bundle, *rules: dict[str, Any]) -> Bundle:
 
 
 def test_devices(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The eBPF program lets through what the rules say, and the devices that all have."""
+    """The eBPF program allows what the rules allow, and the default devices."""
     assert stat.S_ISCHR(os.stat("/dev/kmsg").st_mode)
     closed = container(device_bundle(bundle())).run().ok()
     assert closed.out.splitlines() == ["no kmsg", "zero", "node", "another", "no mem"]
@@ -176,7 +179,7 @@ def test_devices(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 def test_everybody_is_killed(container: MakeContainer, bundle: MakeBundle) -> None:
-    """cgroup.kill, also for those in cgroups that the container made for itself."""
+    """cgroup.kill, including processes in cgroups that the container has created."""
     many = bundle().shell("for i in 1 2 3; do setsid sleep 1000 & done; echo ready; sleep 1000")
     one = container(many.without_namespace("pid")).started()
     one.wait_output("ready")
@@ -202,7 +205,7 @@ def owners(place: Path) -> dict[str, int]:
 def test_a_container_that_may_write_owns_its_cgroup(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """LNX-CGOWN-03, -05 and -09: the directory and what the kernel lets delegate, no more."""
+    """LNX-CGOWN-03, -05 and -09: the directory and the delegatable files, no more."""
     one = container(with_cgroup_mount(bundle().user_namespace(100000))).created()
     place = cgroupfs.directory(one.pid, "")
     delegated = {place.name, *Path("/sys/kernel/cgroup/delegate").read_text().split()}
@@ -212,7 +215,7 @@ def test_a_container_that_may_write_owns_its_cgroup(
 
 
 def test_its_user_is_the_owner(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The user of the process as the host sees it."""
+    """The uid of the process as seen on the host."""
     one = with_cgroup_mount(bundle().user_namespace(100000))
     one.process["user"] = {"uid": 7, "gid": 8}
     facts = cgroupfs.directory(container(one).created().pid, "").stat()

@@ -25,7 +25,7 @@ def runtime(isolated: None, state_root: Path, pytestconfig: pytest.Config) -> Ru
 
 @pytest.fixture(autouse=True)
 def _watch(nothing_left: None) -> Iterator[None]:
-    """Neither processes, mounts, cgroups and files nor units stay."""
+    """Check that no processes, mounts, cgroups, files or units are left."""
     from tests.support.plugin import TAG
 
     yield

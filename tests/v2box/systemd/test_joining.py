@@ -1,4 +1,4 @@
-"""`exec` into containers that are units of systemd."""
+"""`exec` into containers that are systemd units."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def path(pid: int) -> str:
 def test_beside_the_first(
     container: MakeContainer, bundle: MakeBundle, subgroup: str, moved: bool
 ) -> None:
-    """A unit that is delegated has nothing against it, nor its limits lifted."""
+    """A delegated unit allows it, and keeps its limits."""
     wanted = bundle()
     wanted.linux["cgroupsPath"] = f":{TAG}:one"
     wanted.resources["pids"] = {"limit": 17}
@@ -80,7 +80,7 @@ def test_update_that_is_refused(
     resources: dict[str, object],
     words: str,
 ) -> None:
-    """By systemd or by the kernel: then both have the limits as they were."""
+    """By systemd or by the kernel: both then have the previous limits."""
     wanted = bundle()
     wanted.linux["cgroupsPath"] = f":{TAG}:one"
     wanted.resources["pids"] = {"limit": 17}

@@ -1,4 +1,4 @@
-"""The container manager below systemd: its units, as they are delivered."""
+"""The container manager under systemd, with the packaged units."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOCKET = systemd.HOST / "run/ocid/ocid.sock"
 
 
 class Service:
-    """``ocid.socket``, which is listened at, and ``ocid.service`` behind it."""
+    """``ocid.socket``, on which systemd listens, and ``ocid.service``."""
 
     def __init__(self, work: Path) -> None:
         self.pods = Ocipod(work / "data")
@@ -49,7 +49,7 @@ class Service:
 
 @pytest.fixture
 def service(work: Path) -> Iterator[Service]:
-    """The units with directories of the test's own, and the socket as systemd has opened it."""
+    """The units with directories of the test, and the socket as systemd has opened it."""
     one = Service(work)
     words = (OCID, f"--root={work}/m", f"--dir={one.pods.directory}", f"--runtime={RUNTIME}")
     started = " ".join(map(str, words))
@@ -73,7 +73,7 @@ def service(work: Path) -> Iterator[Service]:
 
 
 def test_a_container_outlives_its_daemon(service: Service, bundle: MakeBundle) -> None:
-    """The first request starts it; what systemd ends and starts again is the daemon alone."""
+    """The first request starts the daemon; systemd stops and restarts only the daemon."""
     assert service.state() == "inactive"
     assert f"{SOCKET.stat().st_mode:o}".endswith("660")
     rootfs = bundle().path / "rootfs"

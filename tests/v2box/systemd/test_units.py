@@ -1,4 +1,4 @@
-"""Containers as units of systemd: limits that both agree on, refusals, and nothing left."""
+"""Containers as systemd units: limits known to both, refusals, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_whole_life(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 def test_update_is_told_to_systemd(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Else its next look at the unit would bring the old limits back."""
+    """Otherwise its next reload would restore the old limits."""
     one = container(named(bundle(), memory={"limit": 64 * MIB}, pids={"limit": 17}))
     one.started()
     flags = ("--memory=96M", "--memory-swap=100M", "--pids-limit=18", "--cpu-quota=30000")
@@ -124,7 +124,7 @@ def test_update_is_told_to_systemd(container: MakeContainer, bundle: MakeBundle)
 def test_deleted_without_the_option(
     container: MakeContainer, bundle: MakeBundle, runtime: Runtime
 ) -> None:
-    """The clean-up command of containerd's shim does not give it."""
+    """The cleanup command of containerd's shim does not pass it."""
     one = container(named(bundle())).started()
     plain = Runtime(runtime.path, runtime.root)
     plain("delete", "--force", one.id).silent()
@@ -176,7 +176,7 @@ def test_places(
 
 
 def stop_slices() -> None:
-    """Stop the slices that systemd has made on the way."""
+    """Stop the slices that systemd has created."""
     words = ("list-units", "--all", "--plain", "--no-legend", f"*{TAG}*.slice")
     for line in systemd.systemctl(*words).out.splitlines():
         systemd.systemctl("stop", line.split()[0])
@@ -196,7 +196,7 @@ def test_a_slice(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 def test_a_subgroup(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The limits are the unit's, and those of the cgroup below it."""
+    """The unit has the limits, and so does the cgroup below it."""
     wanted = annotated(
         named(bundle(), memory={"limit": 64 * MIB}), run__oci__systemd__subgroup="container"
     )
@@ -256,7 +256,7 @@ def test_refused(
 
 
 def test_a_failing_hook(container: MakeContainer, bundle: MakeBundle) -> None:
-    """It comes when the unit is there and full."""
+    """The unit exists and has processes by then."""
     wanted = named(bundle())
     wanted.config["hooks"] = {"createRuntime": [{"path": "/bin/false"}]}
     container(wanted).create().failed("hooks.createRuntime[0]")
@@ -285,7 +285,7 @@ def test_a_failed_unit_makes_room(container: MakeContainer, bundle: MakeBundle) 
 def test_killed_in_the_middle(
     container: MakeContainer, bundle: MakeBundle, runtime: Runtime, work: Path, cleared_by: str
 ) -> None:
-    """What a killed `create` has recorded is cleared by the next command on that id."""
+    """The next command on that id cleans up what a killed `create` has recorded."""
     mark = work / "mark"
     wanted = named(bundle())
     hook = {"path": "/bin/sh", "args": ["sh", "-c", f"touch {mark}; sleep 60"]}
@@ -311,7 +311,7 @@ def test_killed_in_the_middle(
 
 
 def test_processes_that_outlive_the_first(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Without a pid namespace of its own the unit still has processes when it is deleted."""
+    """Without a pid namespace, the unit still has processes when it is deleted."""
     wanted = named(bundle("sh", "-c", "sleep 100 & sleep 100 & exit 3"))
     wanted.linux["namespaces"] = [
         each for each in wanted.linux["namespaces"] if each["type"] != "pid"
@@ -349,7 +349,7 @@ def test_many_at_once(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 def test_systemd_without_the_bus(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Early at boot there is none: systemd is then asked directly."""
+    """Early at boot there is no bus: systemd is called directly."""
     one = container(named(bundle()))
     nowhere = {**os.environ, "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent"}
     one.create(env=nowhere).silent()
@@ -360,7 +360,7 @@ def test_systemd_without_the_bus(container: MakeContainer, bundle: MakeBundle) -
 
 
 def test_stopped_by_systemd(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The host does so when it goes down."""
+    """The host does so at shutdown."""
     one = container(annotated(named(bundle()), org__systemd__property__TimeoutStopSec="1"))
     one.started()
     systemd.systemctl("stop", unit())

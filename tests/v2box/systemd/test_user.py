@@ -1,4 +1,4 @@
-"""An ordinary user's containers as units of his own systemd."""
+"""An ordinary user's containers as units of the user's own systemd."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def manager(runtime: Runtime) -> Iterator[None]:
 
 
 def as_user(*words: str) -> Result:
-    """Outside of the tests' mount namespace, whose /run leads only root to systemd."""
+    """Run outside the tests' mount namespace, whose /run leads only root to systemd."""
     ids = ("--reuid", str(UID), "--regid", str(UID), "--clear-groups")
     env = {
         "PATH": os.environ["PATH"],
@@ -43,7 +43,7 @@ def as_user(*words: str) -> Result:
 def test_a_whole_life(
     runtime: Runtime, bundle: MakeBundle, work: Path, namespace: tuple[str, ...]
 ) -> None:
-    """In a user namespace the uid in it says nothing to systemd."""
+    """In a user namespace, systemd does not know its uids."""
     place = bundle().path
     (place / "config.json").unlink(missing_ok=True)
     os.chmod(place, 0o777)

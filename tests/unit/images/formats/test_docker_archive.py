@@ -1,4 +1,4 @@
-"""Docker archives whose manifest.json or configuration is not as it should be."""
+"""Docker archives with an invalid manifest.json or configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits of an image, and the check of the free space on the file system."""
+"""The limits of an image, and the check of the filesystem's free space."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK = 4096
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A file system of 10 GiB with a million inodes."""
+    """A filesystem of 10 GiB with a million inodes."""
     found = SimpleNamespace(f_frsize=BLOCK, f_blocks=10 << 18, f_files=1_000_000)
     found.f_bfree, found.f_ffree = found.f_blocks, found.f_files
     monkeypatch.setattr(os, "statvfs", lambda place: found)

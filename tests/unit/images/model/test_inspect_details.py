@@ -1,4 +1,4 @@
-"""``image inspect`` and ``history``, of configurations as images may have them."""
+"""``image inspect`` and ``history`` for any configuration that an image may have."""
 
 from __future__ import annotations
 

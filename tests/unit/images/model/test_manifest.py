@@ -1,4 +1,4 @@
-"""Documents of images, good and bad."""
+"""Valid and invalid documents of images."""
 
 from __future__ import annotations
 

@@ -24,7 +24,10 @@ V3 = V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}
 
 
 def index(*platforms: str) -> bytes:
-    """Each is OS/ARCHITECTURE/VARIANT or empty; the size of a descriptor is its place."""
+    """Return an index of OS/ARCHITECTURE/VARIANT or "" entries.
+
+    Each descriptor's size is its index.
+    """
     entries: list[Any] = []
     for place, platform in enumerate(platforms):
         entry: dict[str, Any] = {

@@ -65,7 +65,7 @@ def test_retry_after() -> None:
 
 
 def test_errors_tell_no_queries(http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The queries that stores of blobs hand out are as good as a password for a while."""
+    """Blob stores' queries are valid as credentials for some time."""
 
     def fail(method: str, url: str, *rest: object) -> None:
         what = "Max retries exceeded with url: /blob?signature=secret (Caused by no route to host)"
@@ -156,7 +156,7 @@ def test_bodies_that_are_cut(registry: Registry, http: HttpClient) -> None:
 
 
 def test_compressed_bodies_are_not_wanted(registry: Registry, http: HttpClient) -> None:
-    """A thousand bytes of them may be a million, or without end."""
+    """A thousand bytes may expand to a million, or without end."""
     client = Client(registry.host, "web", http)
     client.manifest("v1")
     assert {one.encodings for one in registry.log} == {"identity"}
@@ -174,7 +174,7 @@ def test_requests_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Body(io.BytesIO):
-    """What urllib3 gives to read from."""
+    """The response body that urllib3 provides."""
 
     def read(self, size: int | None = -1, decode_content: bool = True) -> bytes:
         del decode_content
@@ -189,7 +189,7 @@ class Body(io.BytesIO):
     ],
 )
 def test_a_long_or_deep_refusal(body: bytes, expected: str) -> None:
-    """The words are the registry's: they go to a terminal, and through pipes line by line."""
+    """The registry chooses the message, which is printed on terminals and parsed by line."""
     answer = Response()
     answer.status_code, answer.reason, answer.url = 404, "Not Found", "http://host/v2/"
     answer.raw = Body(body)

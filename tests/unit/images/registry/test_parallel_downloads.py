@@ -1,4 +1,4 @@
-"""Several downloads at a time: what they share, and what a failure of one means for the others."""
+"""Concurrent downloads: their shared state, and the effect of one failure on the others."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_all_of_them(store: Store, http: HttpClient, registry: Registry) -> None
 
 
 def test_so_many_at_a_time(store: Store, http: HttpClient, registry: Registry) -> None:
-    """None can end before AT_ONCE of them have begun."""
+    """None can finish before AT_ONCE of them have started."""
     together = threading.Barrier(AT_ONCE)
     open_blob = Client.open_blob
 
@@ -96,7 +96,7 @@ def test_so_many_at_a_time(store: Store, http: HttpClient, registry: Registry) -
 
 
 def test_a_failure_ends_all(store: Store, http: HttpClient, registry: Registry) -> None:
-    """One blob is wrong; another never goes on, which must not delay the end."""
+    """One blob is wrong; another one hangs, which must not delay the failure."""
     first, stuck = WANTED[1][0].digest, WANTED[0][0].digest
     registry.blobs["web", first] = b"x" * len(BLOBS[first])
     registry.cut[stuck] = 0.5
@@ -127,7 +127,7 @@ def test_what_a_broken_connection_leaves_is_resumed(
 
 
 def test_the_limit_is_for_all_together(store: Store, http: HttpClient, registry: Registry) -> None:
-    """Announced sizes may be lies, so every byte is counted before it is written."""
+    """Declared sizes may be wrong, so every byte is counted before it is written."""
     budget = Budget.at(store.path, Limits(bytes=1_000_000))
     several = downloads(store, http, registry, registry)
     with Incoming(store, budget) as incoming, pytest.raises(ImageError, match="1000000 bytes"):
@@ -141,7 +141,7 @@ def test_the_limit_is_for_all_together(store: Store, http: HttpClient, registry:
 def test_a_mirror_with_wrong_blobs_is_given_up_once(
     store: Store, http: HttpClient, registry: Registry
 ) -> None:
-    """All downloads find the mirror wrong at once; none of them may drop the right source."""
+    """All downloads detect it at once; none may drop the right source."""
     with Registry() as mirror:
         for digest, data in BLOBS.items():
             mirror.blobs["web", digest] = b"x" * len(data)

@@ -1,4 +1,4 @@
-"""The client of registries against one that answers as badly as it may."""
+"""The registry client with a registry that answers as badly as possible."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_tokens_from_no_host(registry: Registry, http: HttpClient, realm: str) -
 
 @pytest.mark.parametrize("token", ["{}", '{"token": 1}', '{"token": "a\\nb"}', '{"token": "\xe9"}'])
 def test_no_token(registry: Registry, http: HttpClient, token: str) -> None:
-    """Nor what would be a header of its own."""
+    """A token that would add a header is not used either."""
     registry.push_manifest("tokens", "it", token.encode(), "application/json")
     registry.failures.append(
         (401, {"WWW-Authenticate": f'Bearer realm="http://{registry.host}/v2/tokens/manifests/it"'})
@@ -221,7 +221,7 @@ def test_challenges() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 with its key, signed by itself."""
+    """A self-signed certificate for 127.0.0.1 with its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tests")])
     now = datetime.now(tz=UTC)
@@ -250,7 +250,7 @@ def encrypted(certificate: Path) -> Iterator[Registry]:
 
 
 def test_certificates_are_checked(encrypted: Registry, pauses: list[float]) -> None:
-    """Also where plain HTTP would do: what is encrypted stays so."""
+    """Also where plain HTTP is allowed: a TLS connection stays protected."""
     for insecure in (frozenset[str](), frozenset({"http"})):
         http = HttpClient(insecure, pauses.append)
         with pytest.raises(RegistryError, match=r"certificate.*--insecure-options=tls"):

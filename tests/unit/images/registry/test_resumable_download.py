@@ -1,4 +1,4 @@
-"""Downloads beside the store: what others have of them stays as it is."""
+"""Downloads next to the store: files shared with it do not change."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def download(directory: Path, sources: Sources, size: int) -> Download:
 
 @pytest.mark.parametrize("size", [0, 100, len(CONTENT) + 5])
 def test_a_shared_file_is_not_changed(tmp_path: Path, sources: Sources, size: int) -> None:
-    """A manifest that gives the blob another size does not reach what the store has of it."""
+    """A manifest with another size for the blob does not change the store's file."""
     with download(tmp_path / "partial", sources, len(CONTENT)) as one:
         one.complete()
         os.link(one.path, tmp_path / "blob")
@@ -77,7 +77,7 @@ def test_a_size_that_the_registry_does_not_have(tmp_path: Path, sources: Sources
 
 @pytest.mark.parametrize("length", ["\xb2", "9" * 5000, "-1", ""])
 def test_a_size_that_is_no_number(tmp_path: Path, length: str) -> None:
-    """With chunks, the HTTP library does not look at the header."""
+    """For chunked responses, the HTTP library ignores the header."""
     response = Mock(headers={"Content-Length": length})
     response.raw.read.side_effect = [CONTENT, b""]
     others = Mock()
@@ -102,7 +102,7 @@ def test_no_place_for_it(tmp_path: Path, sources: Sources) -> None:
 
 @pytest.mark.timeout(20)
 def test_a_download_that_takes_too_long(tmp_path: Path, sources: Sources) -> None:
-    """Another registry drips, with the file locked: the blob is downloaded to another file."""
+    """A slow registry keeps the file locked: the blob is downloaded to another file."""
     shared = tmp_path / f"{DIGEST.replace(':', '-')}"
     shared.write_bytes(CONTENT[:5])
     with shared.open("rb") as dripping:

@@ -1,4 +1,4 @@
-"""The index of the store as a file: of other versions, damaged, or where none can be."""
+"""The index of the store as a file: of other versions, damaged, or where it cannot exist."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_images_of_the_first_version_keep_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their signers were not written down then."""
+    """It did not record their signers."""
     with monkeypatch.context() as context:
         context.setattr(database, "MIGRATIONS", database.MIGRATIONS[:1])
         (tmp_path / "cas").mkdir()

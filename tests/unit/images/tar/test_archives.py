@@ -73,7 +73,7 @@ def test_a_docker_archive_with_compressed_layers(tmp_path: Path, store: Store) -
 
 
 def test_headers_one_behind_the_other(tmp_path: Path) -> None:
-    """The standard library would read those of extended names by recursion."""
+    """The standard library would parse extended names recursively."""
     header = images.member(tarfile.GNUTYPE_LONGNAME, name="x")
     archive = header.tobuf(tarfile.GNU_FORMAT) * 5000
     with pytest.raises(ImageError, match=r"it.?: damaged tar archive: .*more than 16 "):
@@ -96,7 +96,7 @@ def test_headers_that_would_fill_the_memory(tmp_path: Path, type: bytes, size: i
 
 
 def negative(by: str) -> bytes:
-    """Two members, of which the second would end before the first."""
+    """Return two members, of which the second would end before the first."""
     first = images.member(tarfile.REGTYPE, name="a").tobuf(tarfile.GNU_FORMAT)
     second = images.member(tarfile.REGTYPE, name="b")
     if by == "header":
@@ -111,7 +111,7 @@ def negative(by: str) -> bytes:
 
 
 def confine() -> None:
-    """So that a reader that never ends takes neither the machine's time nor its memory."""
+    """Limit CPU time and memory, for a reader that never ends."""
     resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
     resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 
@@ -139,7 +139,7 @@ for read in (
 
 @pytest.mark.parametrize("by", ["header", "size", "GNU.sparse.realsize"])
 def test_members_of_negative_size(tmp_path: Path, by: str) -> None:
-    """After them the standard library would read the same headers in an endless loop."""
+    """The standard library would read the same headers in an endless loop."""
     archive = negative(by)
     (tmp_path / "a.tar").write_bytes(archive)
     (tmp_path / "a.tar.gz").write_bytes(gzip.compress(archive))
@@ -169,7 +169,7 @@ def test_a_file_that_becomes_shorter(tmp_path: Path) -> None:
 
 
 def test_directories_one_in_another(tmp_path: Path) -> None:
-    """There are as many as a layer may have, and far more."""
+    """A layer is read with as many directories as allowed, and refused with far more."""
     most = Limits().depth
     deep = tmp_path / "tree" / "/".join(["d"] * most)
     deep.mkdir(parents=True)
@@ -188,8 +188,8 @@ def test_an_archive_on_a_full_disk(store: Store) -> None:
         write_archive(store.blobs, image, full)
 
 
-def test_a_layout_that_somebody_else_writes_to(tmp_path: Path, store: Store) -> None:
-    """A link that is in the way is not followed."""
+def test_a_layout_that_another_process_writes_to(tmp_path: Path, store: Store) -> None:
+    """A link in its place is not followed."""
     image = put(store, BUILT)
     (tmp_path / "blobs").symlink_to("outside")
     (tmp_path / "outside").mkdir()

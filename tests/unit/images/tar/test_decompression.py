@@ -1,4 +1,4 @@
-"""Compressed layers, whole and damaged, and those that are bombs."""
+"""Compressed layers: valid, damaged, and decompression bombs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_all(stored: bytes, size: int = 100_000) -> bytes:
 
 
 class Trickle:
-    """Gives a byte at a time."""
+    """A stream that returns one byte at a time."""
 
     def __init__(self, data: bytes) -> None:
         self.stream = io.BytesIO(data)
@@ -95,7 +95,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: files get
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 @pytest.mark.parametrize("hidden", ["file", "padding"])
 def test_bombs(tmp_path: Path, kind: str, hidden: str) -> None:
-    """Zeros stand in a file or behind the archive's end."""
+    """The zeros are in a file or behind the archive's end."""
     zeros = bytes(20 << 20)
     plain = pack({"zeros": zeros}) if hidden == "file" else pack({"a": ""}) + zeros
     stored = compress(plain, kind)

@@ -45,7 +45,7 @@ def test_junk_behind_the_last_part_is_ignored(kind: str, behind: bytes) -> None:
 
 
 def test_a_magic_number_in_two_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next part begins at the end of what was read, with less than its magic number."""
+    """The input read so far ends within the next part's magic number."""
     first = lzma.compress(b"first")
     monkeypatch.setattr(decompression, "CHUNK", len(first) + 2)
     assert read_all(first + lzma.compress(DATA)) == b"first" + DATA

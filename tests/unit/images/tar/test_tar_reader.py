@@ -1,4 +1,4 @@
-"""Tar archives of all kinds, whole and damaged."""
+"""Tar archives of all formats, valid and damaged."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_global_records_are_for_all() -> None:
 
 
 def test_an_empty_record_revokes_the_global_one() -> None:
-    """pax(1): an empty value deletes what an earlier record or a global header says."""
+    """pax(1): an empty value deletes an earlier or global record."""
     everywhere = member(b"g", name="global"), b"11 uname=x\n8 uid=7\n"
     revoked = member(b"x", name="pax"), b"9 uname=\n7 uid=\n"
     own = member(b"0", name="f")

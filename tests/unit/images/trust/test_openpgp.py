@@ -1,4 +1,4 @@
-"""Files of OpenPGP keys that are none, and signatures where ``gpgv`` is of no help."""
+"""Invalid OpenPGP key files, and signatures that ``gpgv`` does not handle."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_gpgv_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_another_gpgv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that finds a signature good, and does not write down what it is about."""
+    """It reports a good signature, but not the signed content."""
     monkeypatch.setattr(openpgp, "find_program", lambda name: f"{tmp_path}/{name}")
     good = "[GNUPG:] GOODSIG 1\n[GNUPG:] VALIDSIG 12 34"
     (tmp_path / "gpgv").write_text(f"#!/bin/sh\necho '{good}' >&2\n")
@@ -77,7 +77,7 @@ def test_another_gpgv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_signature_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is unpacked before anybody looks at who signed: 3 KiB became 3 GB."""
+    """It is decompressed before the signer is known: 3 KiB became 3 GB."""
     monkeypatch.setattr(openpgp, "find_program", lambda name: f"{tmp_path}/{name}")
     (tmp_path / "gpgv").write_text("#!/bin/sh\nexec cat /dev/zero\n")
     (tmp_path / "gpgv").chmod(0o755)

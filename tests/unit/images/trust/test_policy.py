@@ -65,7 +65,7 @@ def test_the_longest_prefix_decides() -> None:
 
 
 def test_slashes_lead_around_no_rule() -> None:
-    """A path that begins with two of them is the same file, and covered by the same rule."""
+    """A path that begins with two slashes is covered by the same rule."""
     prefixes = {"oci:/srv": "reject", "dir://srv": "reject", "tar:": "reject"}
     policy = read_policy({"prefixes": prefixes}, "/x/p.json")
     for text in ("oci:/srv/web", "oci://srv/web:1", "oci:///srv//web", "dir:/srv", "dir://srv/web"):

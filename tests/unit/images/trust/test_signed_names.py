@@ -1,4 +1,4 @@
-"""Signed documents that are for another image, or no signed documents at all."""
+"""Signed documents for another image, or of another format."""
 
 from __future__ import annotations
 

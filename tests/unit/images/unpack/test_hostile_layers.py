@@ -30,7 +30,7 @@ UP = "/".join([".."] * 12)
 
 
 def canary(path: Path) -> dict[str, object]:
-    """Everything about the directory ``out`` that could change; made if it is not there."""
+    """Return all properties of the directory ``out`` that could change; create it if missing."""
     out = path / "out"
     if not out.exists():
         (out / "a").mkdir(parents=True)
@@ -77,7 +77,7 @@ def entries(draw: st.DrawFn) -> Entry:
 
 
 def packed(layer: list[Entry], out: Path) -> bytes:
-    """Several members of one name are what a dictionary would not hold: one archive after another.
+    """Return several archives, joined: a dictionary cannot hold members of the same name.
 
     ``OUT`` stands for the absolute path of the canary.
     """
@@ -90,7 +90,7 @@ def packed(layer: list[Entry], out: Path) -> bytes:
 
 
 def _end(archive: bytes) -> int:
-    """Where the content ends and the zeros begin that end the archive."""
+    """Return the offset of the zeros that end the archive."""
     end = len(archive)
     while end >= 512 and archive[end - 512 : end] == bytes(512):
         end -= 512
@@ -140,7 +140,7 @@ GOOD = pack(
 @SETTINGS
 @given(st.data())
 def test_damaged_archives_are_refused_or_read(data: st.DataObject) -> None:
-    """Never another exception than ours, never anything outside."""
+    """They raise only our own exceptions, and change nothing outside."""
     archive = bytearray(GOOD)
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(archive) - 1))
@@ -168,7 +168,7 @@ changes = st.lists(
 
 
 def model(lower: Tree, layer: list[tuple[str, str]]) -> Tree | None:
-    """What a layer without links makes of a tree; nothing if it must be refused."""
+    """Return what a layer without links makes of a tree; None if it must be refused."""
     mine: Tree = {}
     lower = dict(lower)
 

@@ -93,7 +93,7 @@ def test_second_layer(tmp_path: Path, layer: dict[str, Content], expected: dict[
 
 
 def test_what_whiteouts_leave(tmp_path: Path) -> None:
-    """Exactly: nothing of the lower layer, everything of its own."""
+    """Exactly: nothing of the lower layer, everything of their own layer."""
     apply(tmp_path / "r", pack(BASE), pack({"d/e/new": "n", "d/.wh..wh..opq": ""}))
     assert contents(tmp_path / "r") == {
         "d": "/",
@@ -149,7 +149,7 @@ def test_refused(tmp_path: Path, layer: dict[str, Content], message: str) -> Non
 
 
 def test_links_cannot_nest_directories_without_end(tmp_path: Path) -> None:
-    """Through a link a short name may lead to a deep directory."""
+    """Through a link, a short name may lead to a deep directory."""
     deep = "/".join("x" * 100)
     layer: dict[str, Content] = {f"{deep}/": ""}
     for number in range(3):
@@ -229,7 +229,7 @@ def test_depth_of_a_directory_with_its_own_header(tmp_path: Path) -> None:
 
 
 def test_directories_that_only_names_mention(tmp_path: Path) -> None:
-    """Each is one on the disk: a header of some hundred bytes would make as many of them."""
+    """Each is created: a header of some hundred bytes could create as many."""
     layer: dict[str, Content] = {f"{n}/{'a/' * 200}f": "" for n in range(20)}
     with pytest.raises(ImageError, match="more than 100 files"):
         apply(tmp_path / "r", pack(layer), limits=Limits(files=100))
@@ -239,7 +239,7 @@ def test_directories_that_only_names_mention(tmp_path: Path) -> None:
 
 
 def test_whiteouts_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each would look at every file: 4,000 of both took half a minute, and kilobytes to say."""
+    """Each would list every file: 4,000 of both took half a minute."""
     listed = []
     listdir = os.listdir
 
@@ -257,7 +257,7 @@ def test_whiteouts_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_attributes_of_a_global_header_are_paid_for(tmp_path: Path) -> None:
-    """A header of a kilobyte counts for each of the files behind it."""
+    """A header of a kilobyte applies to each file after it."""
     packed = io.BytesIO()
     headers = {"SCHILY.xattr.user.note": "x" * 1000}
     with tarfile.open(

@@ -1,4 +1,4 @@
-"""Trees: made once, found damaged, made again."""
+"""Trees: unpacked once, found damaged, unpacked again."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_trees_that_cannot_be_made(tmp_path: Path, trees: TreeStore, image: Imag
 def test_error_is_no_missing_tree(
     trees: TreeStore, image: Image, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tree that seemed missing was unpacked again, below the pods that had mounted it."""
+    """A tree that seemed missing was unpacked again under running pods."""
     tree = trees.render(image)
     before = os.stat(trees.rootfs(tree)).st_ino
 

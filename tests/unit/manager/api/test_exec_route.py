@@ -19,7 +19,7 @@ GUARD = 30.0  # seconds after which a test is given up
 
 
 class Client:
-    """Takes what is sent when ``gate`` is open, and ``says`` something itself."""
+    """A client that receives while ``gate`` is open, and sends the messages ``says``."""
 
     def __init__(self, *says: WSMessage) -> None:
         self._says = list(says)
@@ -44,7 +44,7 @@ class Client:
 
 
 def run(command: list[str], act: Callable[[exec_route._Execution, Client], Any]) -> tuple[int, int]:
-    """The exit code, and how many bytes a client got whom ``act`` goes along with."""
+    """Run a program; return its exit code, and the number of bytes that the client has received."""
 
     async def both() -> tuple[int, int]:
         client = Client()
@@ -79,7 +79,7 @@ SILENT = f"{sys.executable} -c 'import select; p = select.poll(); p.register(1, 
 
 @pytest.mark.parametrize("script", ["yes & exit 4", f"{SILENT} & exit 4"])
 def test_what_stays_behind_keeps_nobody(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds the pipe open, and writes without end or nothing."""
+    """A remaining process holds the pipe open, and writes without end or nothing."""
     monkeypatch.setattr(exec_route, "DRAIN_TIMEOUT", 0.05)
 
     async def nothing(execution: exec_route._Execution, client: Client) -> None:

@@ -17,7 +17,7 @@ ROWS = [{"id": "sha256:a", "name": "", "size": 1}, {"id": "sha256:b", "name": ""
 
 
 def test_an_image_that_gets_a_name_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ocipod, which holds the lock, looks once more."""
+    """Ocipod checks again while it holds the lock."""
 
     async def call(*args: str) -> str:
         if "list" in args:

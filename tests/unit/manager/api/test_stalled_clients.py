@@ -1,4 +1,4 @@
-"""Clients that send or read no more while a stopped container is locked for their copy."""
+"""Clients that stop sending or reading while a stopped container is locked for their copy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ociruntime.manager.containers.pod_calls import Programs
 
 
 class Content:
-    """A body: its parts, and then silence."""
+    """A request body: its parts, and then silence."""
 
     def __init__(self, *parts: bytes) -> None:
         self._parts = list(parts)
@@ -41,7 +41,7 @@ def test_one_that_sends_no_more() -> None:
 
 
 class Answer:
-    """An answer whose client reads nothing."""
+    """An answer whose client does not read."""
 
     content_type = ""
 
@@ -53,7 +53,7 @@ class Answer:
 
 
 class Request:
-    """A request that remembers that its connection was cut."""
+    """A request that records that its connection was aborted."""
 
     def __init__(self) -> None:
         self.transport = self
@@ -64,7 +64,7 @@ class Request:
 
 
 class Echo:
-    """Programs of which each prints a line and then waits."""
+    """Programs that each print a line and then wait."""
 
     process: asyncio.subprocess.Process
 
@@ -76,7 +76,7 @@ class Echo:
 
 
 def test_one_that_reads_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its connection is cut, and the program is ended."""
+    """Its connection is aborted, and the program is killed."""
     request, programs = Request(), Echo()
     monkeypatch.setattr(web, "StreamResponse", Answer)
 

@@ -15,7 +15,7 @@ from ociruntime.manager.api import routes
 
 
 def answer_to(error: Exception) -> tuple[int, str, str]:
-    """Return the status, the code and the message for a handler that raises ``error``."""
+    """Return status, code and message of the answer if a handler raises ``error``."""
 
     async def fail(request: web.Request) -> web.StreamResponse:
         raise error

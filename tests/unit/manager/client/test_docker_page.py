@@ -19,7 +19,7 @@ _BEGIN, _END = "<!-- the table -->\n\n", "\n<!-- end of the table -->"
 
 
 def test_the_table_is_that_of_the_commands() -> None:
-    """``DOCKER_PAGE=write`` writes it."""
+    """``DOCKER_PAGE=write`` updates it."""
     before, _, rest = PAGE.read_text().partition(_BEGIN)
     _, _, after = rest.partition(_END)
     page = f"{before}{_BEGIN}{docker_commands.table()}{_END}{after}"
@@ -40,7 +40,7 @@ def test_every_command_is_explained() -> None:
 
 @pytest.mark.parametrize("command", docker_commands.OPTIONS)
 def test_options_that_do_not_work_are_refused_with_a_reason(command: str) -> None:
-    """An option of docker's is never just unknown."""
+    """An unsupported option of docker's is refused with a reason, not as unknown."""
     _, lacking = docker_commands.known(command)
     name = docker_commands.ours(command)
     if not name:

@@ -58,7 +58,7 @@ def test_a_table_from_a_template() -> None:
 
 
 def test_a_key_that_one_of_them_lacks_is_empty() -> None:
-    """Keys of addresses and labels are free; a name that no row can have is refused."""
+    """Keys of labels are arbitrary; a field that no row can have is refused."""
     rows: list[dict[str, Any]] = [
         {"name": "a", "labels": {"tier": "front"}, "addresses": {"default": "10.1.0.2"}},
         {"name": "b", "labels": {}, "addresses": {}},

@@ -1,4 +1,4 @@
-"""From argv to an exit status and one line of error: ``ocictl``."""
+"""``ocictl``: from argv to an exit status and one line of error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def failing(argv: list[str], capfd: Capture, status: int = 1) -> str:
-    """The one line that a command fails with."""
+    """Return the error line of a failing command."""
     assert main(argv) == status
     out, err = capfd.readouterr()
     assert out == ""
@@ -256,7 +256,7 @@ def test_an_image_is_removed_by_its_path_here(
 
 
 def test_hints_name_our_options() -> None:
-    """The daemon passes on what ocipod says."""
+    """The daemon passes on the messages of ocipod."""
     for said, shown in (
         (
             "pull: refused (--insecure-options=http allows it)",

@@ -241,7 +241,7 @@ def test_what_cannot_be_understood(words: tuple[str, ...], told: str) -> None:
 
 
 def test_variables_of_exec(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bare name that is not set here is not set there either, as with docker."""
+    """A name without a value that is not set here is not set there, as with docker."""
     monkeypatch.setenv("SET", "here")
     monkeypatch.delenv("UNSET", raising=False)
     assert variable("A=1") == "A=1"

@@ -170,7 +170,7 @@ def test_columns_of_an_images_name(name: str, repository: str, tag: str) -> None
 
 
 class Samples:
-    """A connection that answers with the CPU seconds of a container."""
+    """A connection that answers with the CPU time of a container."""
 
     def __init__(self, *seconds: float | None) -> None:
         self.seconds = list(seconds)

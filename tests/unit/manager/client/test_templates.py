@@ -1,4 +1,4 @@
-"""Templates of ``--format``: each with its text, which docker's own client prints, too."""
+"""Templates of ``--format``, each with its output, which docker's own client prints, too."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ WRONG: dict[str, tuple[int, str]] = {
 
 
 def shaped(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return the document with the keys that a user has chosen marked as such."""
+    """Return the document with the keys that users have chosen marked as such."""
     if isinstance(value, list):
         return [shaped(one) for one in value]
     if not isinstance(value, dict):
@@ -250,7 +250,7 @@ def test_docker_refuses_the_same(docker: DockerClient) -> None:
 
 
 def test_text_of_a_container_is_escaped() -> None:
-    """A terminal must not obey what an image or a container has chosen."""
+    """Images and containers must not control the terminal."""
     hostile = {"Name": "a\x1b[2J\nb", "Labels": Keys({"x\x1b": "\x9b1m"}), "Args": ["\x1bc"]}
     for text, printed in {
         "{{.Name}}": "a\\x1b[2J\\nb",

@@ -1,4 +1,4 @@
-"""The client's WebSocket against frames as they stand in RFC 6455."""
+"""The client's WebSocket, with the frames of RFC 6455."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def frame(first: int, data: bytes) -> bytes:
 
 
 def unmasked(sent: bytes) -> tuple[int, bytes]:
-    """First byte and data of one frame of a client."""
+    """Return the first byte and the data of a client's frame."""
     size, at = sent[1] & 0x7F, 2
     assert sent[1] & 0x80, "a client masks what it sends"
     if size == 126:
@@ -80,7 +80,7 @@ def test_to_send_never_waits(pair: Pair) -> None:
 
 
 def test_to_send_in_the_middle_of_sending() -> None:
-    """A handler of signals does so."""
+    """A signal handler may do that."""
     sent: list[bytes] = []
 
     class Peer:

@@ -22,7 +22,7 @@ def in_use() -> container_names.Names:
     [("web", ONE), (ONE, ONE), ("ab", ONE), ("aca", OTHER), (OTHER, OTHER), ("ac", ONE)],
 )
 def test_references(ref: str, found: str) -> None:
-    """A name wins over the beginning of an id."""
+    """A name takes precedence over an id's prefix."""
     assert in_use().resolve(ref, [ONE, OTHER]) == found
 
 

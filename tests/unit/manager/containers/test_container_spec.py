@@ -222,7 +222,7 @@ IMAGE = {"image": "busybox"}
 
 
 def requests(**spec: Any) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ANN401 - JSON
-    """Return the documents for the pod and its app; ``ocipod`` accepts them."""
+    """Return the requests for the pod and its app; ``ocipod`` accepts them."""
     given = check_spec(IMAGE | spec)
     document = document_of(pod_request(given, ID, "sha256:1", lambda name: f"/volumes/{name}"))
     assert document_of(sandbox_from_document(document)) == document

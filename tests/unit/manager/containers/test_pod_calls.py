@@ -38,7 +38,7 @@ def run(request: AppRequest | None) -> tuple[list[str], str]:
 
 
 def test_a_request_is_read_from_standard_input() -> None:
-    """Variables may be secret, and everybody can read arguments; and they may be long."""
+    """Variables may be long or secret, and every user can read arguments."""
     request = AppRequest(image="i", environment={"SECRET": "x" * (1 << 20)})
     arguments, text = run(request)
     assert json.loads(text) == {"image": "i", "environment": request.environment}

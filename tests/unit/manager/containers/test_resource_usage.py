@@ -1,4 +1,4 @@
-"""What is read of a container's processes."""
+"""Values read from a container's processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support import processes
 
 
 def command_of(argv: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the command that is reported for a process with these arguments."""
+    """Return the command shown for a process with these arguments."""
     with subprocess.Popen(argv, stdin=subprocess.PIPE) as process:
         # The kernel closes Popen's pipe a moment before it sets the arguments.
         assert processes.until(lambda: bool(Path(f"/proc/{process.pid}/cmdline").read_bytes()))
@@ -30,7 +30,7 @@ def test_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_command_line_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process can make it gigabytes long, by PR_SET_MM_MAP."""
+    """A process can make it gigabytes long with PR_SET_MM_MAP."""
     command = command_of(["/bin/sh", "-c", "read x", *["" for _ in range(100_000)]], monkeypatch)
     assert command == "/bin/sh -c read x"
     command = command_of(["/bin/sh", "-c", "read x", "y" * 100_000], monkeypatch)

@@ -1,4 +1,4 @@
-"""What a container's daemon does by ``ocipod``."""
+"""Calls of ``ocipod`` for a container."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ociruntime.manager.containers.stored_image import StoredImage
 
 
 class Programs:
-    """``ocipod`` with the images of ``stored``; it records what is called, and in which queue."""
+    """A stub of ``ocipod`` with the images of ``stored``; records each call and its queue."""
 
     def __init__(self, *stored: str) -> None:
         self.stored = stored

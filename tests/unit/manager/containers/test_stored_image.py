@@ -1,4 +1,4 @@
-"""Which images the daemon finds in the store without a process of its own."""
+"""Images that the daemon finds in the store without a separate process."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_ocipod_says_what_is_wrong(settings: Settings, spec: dict[str, str]) -> 
 def test_the_daemon_opens_no_files_of_others(
     settings: Settings, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An archive may have millions of members, or be on a file system that never answers."""
+    """An archive may have millions of members, or be on a dead network disk."""
     path = tmp_path / "archive"
     path.touch()
     opened: list[object] = []
@@ -75,7 +75,7 @@ def test_the_daemon_opens_no_files_of_others(
 
 
 def test_an_image_that_must_be_signed(settings: Settings, tmp_path: Path) -> None:
-    """The policy holds here as in ocipod: an unsigned image is not used."""
+    """The policy applies like in ocipod: an unsigned image is not used."""
     put(settings)
     (tmp_path / "local").mkdir()
     policy = {"default": {"signedBy": {"openpgp": True}}}

@@ -1,4 +1,4 @@
-"""Entries of the daemon's log, which nothing in them can end; its child processes."""
+"""Lines of the daemon's log, which untrusted text cannot end; its child processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ESCAPED = "x\\n2026-01-01 INFO forged\\r\\x1b[2J\\u0085\\u2028\\u202e\\udcff"
 
 @pytest.fixture
 def log() -> Iterator[tuple[logging.Logger, io.StringIO]]:
-    """A logger with the daemon's format, and what it has written."""
+    """A logger with the daemon's format, and its output."""
     out = io.StringIO()
     handler = logging.StreamHandler(out)
     handler.setFormatter(Lines("%(levelname)s %(message)s"))
@@ -53,7 +53,7 @@ def test_lines_of_a_traceback_are_indented(log: tuple[logging.Logger, io.StringI
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # asyncio's own
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python watches children by itself")
 def test_child_that_cannot_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is killed: it went on while the daemon removed what it made."""
+    """It is killed: it used to continue while the daemon removed its files."""
     started: list[int] = []
 
     def refuse(pid: int, flags: int = 0) -> int:

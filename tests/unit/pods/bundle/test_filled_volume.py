@@ -1,4 +1,4 @@
-"""Volumes that get an image's files: of hostile images, beside hostile programs, and killed."""
+"""Volumes filled with an image's files: hostile images, hostile programs, and killed processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """An image's root."""
+    """An image's root filesystem."""
     top = tmp_path / "tree"
     data = top / "data"
     data.mkdir(parents=True)
@@ -46,7 +46,7 @@ def volume(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Iterator[Path]:
-    """A directory of the host that must stay as it is."""
+    """A directory of the host that must not change."""
     place = tmp_path / "outside"
     place.mkdir(mode=0o700)
     (place / "secret").write_text("the host's")
@@ -57,7 +57,7 @@ def outside(tmp_path: Path) -> Iterator[Path]:
 
 
 def left(volume: Path) -> list[str]:
-    """What is beside the volume."""
+    """Return the files next to the volume."""
     return sorted(name for name in os.listdir(volume.parent) if name != volume.name)
 
 
@@ -158,7 +158,7 @@ def test_a_link_or_a_directory_of_another_user(tree: Path, volume: Path, outside
 def test_files_of_a_program_are_not_replaced(
     tree: Path, volume: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A container that has mounted the empty volume makes links in it while it is filled."""
+    """A container with the empty volume creates links in it while it is filled."""
 
     def meanwhile(point: str) -> None:
         if point == "volume.after-complete":

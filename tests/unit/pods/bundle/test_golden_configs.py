@@ -1,6 +1,6 @@
-"""Whole configurations of apps, as they were when last reviewed.
+"""Complete configurations of apps, compared with reviewed ones.
 
-``OCIPOD_GOLDEN=write`` writes them anew; the difference is to be read.
+``OCIPOD_GOLDEN=write`` updates them; review the difference.
 """
 
 from __future__ import annotations

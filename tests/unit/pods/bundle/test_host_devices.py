@@ -1,4 +1,4 @@
-"""Devices of the host by path: single ones, directories, and what is neither."""
+"""Devices of the host by path: single devices, directories, and other files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_what_is_no_device(tmp_path: Path, name: str) -> None:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_directory(tmp_path: Path) -> None:
-    """Its devices, but not what a link in it shows."""
+    """Its devices, but not those behind a link in it."""
     (tmp_path / "a").mkdir()
     os.mknod(tmp_path / "a" / "one", stat.S_IFCHR | 0o600, os.makedev(1, 3))
     os.mknod(tmp_path / "two", stat.S_IFBLK | 0o600, os.makedev(7, 200))

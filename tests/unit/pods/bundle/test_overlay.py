@@ -1,4 +1,4 @@
-"""Overlays that cannot be had: why."""
+"""Reasons why an overlay is not possible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it mounts
 
 @pytest.fixture
 def home(tmp_path: Path) -> str:
-    """A directory with all that an app's overlay needs."""
+    """A directory with everything that an app's overlay needs."""
     for name in ("upper", "work", "bundle/rootfs"):
         (tmp_path / name).mkdir(parents=True)
     return str(tmp_path)

@@ -1,4 +1,4 @@
-"""Users are looked up in the image, and nowhere else."""
+"""Users are looked up only in the image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From argv to an exit status and one line of error: ``ocipod``."""
+"""``ocipod``: from argv to an exit status and one line of error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def failing(argv: list[str], capfd: Capture) -> str:
-    """The one line that a command fails with."""
+    """Return the error line of a failing command."""
     assert main(argv) == 254
     out, err = capfd.readouterr()
     assert out == ""

@@ -43,7 +43,7 @@ def test_what_is_there(tmp_path: Path) -> None:
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    """In a volume it may be a container's, and lead to a directory of the host."""
+    """A container may have created it in a volume, leading to a directory of the host."""
     data = tmp_path / "data"
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").touch()
@@ -55,7 +55,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_what_was_replaced_meanwhile_does_not_take_the_place(tmp_path: Path) -> None:
-    """By a program that writes to the same directory."""
+    """A program writes to the same directory."""
     (tmp_path / "outside").mkdir()
 
     def replace(new: int) -> None:
@@ -84,7 +84,7 @@ def test_a_link_on_the_way_that_was_no_link_before(tmp_path: Path) -> None:
 
 
 def test_a_deep_directory_is_replaced(tmp_path: Path) -> None:
-    """Deeper than functions call each other."""
+    """Deeper than Python's recursion limit."""
     with TreeCursor(str(tmp_path)) as deep:
         for _ in range(1200):
             os.mkdir("deep", dir_fd=deep.fd)

@@ -1,4 +1,4 @@
-"""Which mounts are a pod's, and what is removed first."""
+"""The mounts of a pod, and the order in which its resources are removed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_attempt_that_fails_leaves_a_pod(
 
 
 def test_an_app_named_like_another_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its container stays, with its state, when that other pod is removed."""
+    """Its container and state stay when that other pod is removed."""
     uuid, other = "6d52b7a4-0000-4000-8000-000000000001", "0aa3c1de-0000-4000-8000-000000000002"
     program = tmp_path / "runtime"
     program.write_text(f"#!/bin/sh\necho $5 >>{tmp_path}/deleted\n")
@@ -88,8 +88,8 @@ def test_an_app_named_like_another_pod(tmp_path: Path, monkeypatch: pytest.Monke
     assert sorted(deleted) == [f"{uuid}-a", f"{uuid}-b", f"{uuid}-c"]
 
 
-def test_unreadable_state_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It counted as "nothing has run": the containers stayed for ever, and no one was told."""
+def test_unreadable_state_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was treated as "nothing has run", and the containers stayed forever."""
     (tmp_path / "state").write_text("not a directory")
     monkeypatch.setattr(clean_up, "STATE_ROOT", str(tmp_path / "state"))
     with pytest.raises(HostError, match="not a directory"):
@@ -99,7 +99,7 @@ def test_unreadable_state_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_networks_that_cannot_be_left_keep_the_pod_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failure that passes leaves no address behind; one that stays does not keep the pod."""
+    """A temporary failure leaves no address; a permanent one does not keep the pod."""
     monkeypatch.setattr(clean_up, "STATE_ROOT", str(tmp_path / "state"))
     with phases.new_pod(str(tmp_path)) as pod:
         (Path(pod.path()) / "net-info.json").write_text("{}")

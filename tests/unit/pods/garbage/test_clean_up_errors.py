@@ -1,4 +1,4 @@
-"""What cannot be cleaned up after a pod: the message, and what stays for the next attempt."""
+"""Resources of a pod that cannot be cleaned up: the message, and the state for the next attempt."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fail(*_: object) -> None:
 
 
 def test_a_cgroup_with_processes_keeps_the_pod(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each attempt ends like this: the pod is never removed while its processes run."""
+    """Every attempt fails: the pod is never removed while its processes run."""
     monkeypatch.setattr(clean_up, "remove_cgroups", lambda _paths: ["/cgroup/of/pod"])
     for _ in range(2):
         with pytest.raises(PodError, match='remove the cgroup "/cgroup/of/pod": killed processes'):
@@ -63,7 +63,7 @@ def test_a_failed_attempt_that_cannot_be_recorded(
 def test_a_damaged_runtime_config(
     pod: Pod, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The containers are deleted with the runtime whose name their state directory has."""
+    """The containers are deleted with the runtime that their state directory names."""
     program = tmp_path / "bin" / "other"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\necho $5 >>{tmp_path}/deleted\n")
@@ -87,7 +87,7 @@ def test_a_damaged_runtime_config(
 def test_a_runtime_that_does_not_delete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, expected: str
 ) -> None:
-    """Its state of the container is removed all the same: the cgroups decide what still runs."""
+    """Its state of the container is removed nevertheless: cgroups show what runs."""
     program = tmp_path / "runtime"
     program.write_text(script)
     program.chmod(0o755)
@@ -142,7 +142,7 @@ def test_mounts_and_cgroups_that_cannot_be_listed(
 
 
 def test_a_directory_that_cannot_be_listed(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names the pod's directory, not a descriptor of ocipod, and not nothing."""
+    """The message names the pod's directory, not a descriptor of ocipod."""
     phases.to_run(pod)
     assert pod.move(EXITED_GARBAGE)
     with monkeypatch.context() as patch:
@@ -203,7 +203,7 @@ def test_processes_of_a_frozen_cgroup(tmp_path: Path, sleeper: subprocess.Popen[
 def test_a_process_that_leaves_the_cgroup_is_not_killed(
     tmp_path: Path, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its pid may by now be that of a process that has nothing to do with the pod."""
+    """Its pid may now be that of an unrelated process."""
     group = tmp_path / "ocipod-uuid"
     group.mkdir()
     (group / "cgroup.procs").write_text(f"{sleeper.pid}\n")
@@ -231,7 +231,7 @@ def test_a_process_that_has_just_exited(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_cgroup_that_refuses(tmp_path: Path) -> None:
-    """An error, such as ENOENT of a cgroup that was just removed, does not end the clean-up."""
+    """An error, such as ENOENT of a removed cgroup, does not end the cleanup."""
     before = os.listdir("/proc/self/fd")
     clean_up._write(str(tmp_path / "none"), b"1")
     clean_up._write("/dev/full", b"1")

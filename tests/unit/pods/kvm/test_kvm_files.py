@@ -19,7 +19,7 @@ from ociruntime.pods.kvm.prepare_machine import archive
 
 
 def entries(data: bytes) -> dict[str, tuple[int, bytes]]:
-    """Mode and contents by name, of an archive as cpio(5) describes it."""
+    """Return {name: (mode, content)} of an archive in the format of cpio(5)."""
     found: dict[str, tuple[int, bytes]] = {}
     at = 0
     while True:

@@ -1,4 +1,4 @@
-"""The network settings that the guest gets."""
+"""The network settings for the guest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def network(kind: str, **result: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
 
 
 def test_lines() -> None:
-    """Behind a ptp there is only the gateway."""
+    """On a ptp network, there is only the gateway."""
     ips = [{"address": "10.1.2.3/24", "gateway": "10.1.2.1"}, {"address": "fd00::2/64"}]
     everything = {"dst": "0.0.0.0/0"}
     assert lines(

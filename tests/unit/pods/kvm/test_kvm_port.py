@@ -22,7 +22,7 @@ ENDED = os.WEXITED | os.WNOWAIT
 
 
 def answered(path: Path, say: Callable[[socket.socket], None]) -> threading.Thread:
-    """Takes one connection at ``path``, as qemu does, and answers for the guest."""
+    """Accept a connection at ``path``, like qemu, and answer for the guest."""
     listener = listen(str(path), socket.SOCK_STREAM, 2)
 
     def serve() -> None:
@@ -98,7 +98,7 @@ def test_an_app_without_what_stands_for_it(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_guest_that_sends_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Output of the app is not the answer: all of it together has the same time."""
+    """The app's output is not an answer: all of it counts towards the timeout."""
     monkeypatch.setattr(virtio_port, "END_TIMEOUT", 0.2)
     monkeypatch.setattr(virtio_port, "BOOT_TIMEOUT", 0.2)
 
@@ -122,7 +122,7 @@ def test_a_guest_that_sends_without_end(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP, signal.SIGCONT, signal.SIGCHLD])
 def test_a_guest_that_names_a_signal_that_ends_nothing(tmp_path: Path, number: int) -> None:
-    """The proxy exits nevertheless; stopped, it could only be killed."""
+    """The proxy exits nevertheless; if it stopped, it could only be killed."""
     ours, theirs = socket.socketpair()
     pid = os.posix_spawn(
         virtio_port.PROGRAM,

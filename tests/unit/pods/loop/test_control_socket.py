@@ -59,7 +59,7 @@ def test_a_request_that_its_handler_cannot_take(loop: Loop, tmp_path: Path) -> N
 def test_a_client_without_a_descriptor_for_it(
     loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits, and so do we: looking at it again and again would take a whole processor."""
+    """Both wait: accepting repeatedly would use a whole CPU."""
     attempts = []
     accept = ControlSocket._accept
 
@@ -110,7 +110,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def connected(loop: Loop, end: socket.socket) -> tuple[Connection, list[Connection], list[str]]:
-    """A connection, the list of all connections, and what it calls when it is closed."""
+    """A connection, the list of all connections, and the calls at its close."""
     every: list[Connection] = []
     closed: list[str] = []
     one = Connection(loop, end, answer, every)
@@ -120,7 +120,7 @@ def connected(loop: Loop, end: socket.socket) -> tuple[Connection, list[Connecti
 
 
 def test_a_client_that_disconnects(loop: Loop, pair: tuple[socket.socket, socket.socket]) -> None:
-    """It is noticed while nothing is read, and a second close does nothing."""
+    """It is detected while nothing is read, and a second close does nothing."""
     one, every, closed = connected(loop, pair[0])
     one.pause(True)
     pair[1].close()
@@ -141,7 +141,7 @@ def test_a_client_that_disconnects_before_an_answer(
 
 
 def test_nothing_to_receive(loop: Loop, pair: tuple[socket.socket, socket.socket]) -> None:
-    """poll(2) may report a message that is gone by the time it is read."""
+    """poll(2) may report a message that no longer exists when it is read."""
     one, every, closed = connected(loop, pair[0])
     one._receive()
     assert (every, closed) == ([one], [])

@@ -1,4 +1,4 @@
-"""The loop: descriptors, times, children."""
+"""The event loop: descriptors, timers, children."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_work_that_the_kernel_refuses(loop: Loop) -> None:
 
 
 def test_result_that_cannot_be_read(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exception in the loop would end the pod, and forget the app that waits."""
+    """An exception in the loop would end the pod, and lose the waiting app."""
 
     def refuse(*arguments: object) -> bytes:
         raise OSError(errno.EIO, "Input/output error")
@@ -136,7 +136,7 @@ def test_work_that_is_killed(loop: Loop) -> None:
 
 
 def test_an_error_loses_no_end_and_no_time(loop: Loop) -> None:
-    """All have come at once, and each call fails: the others are made nevertheless."""
+    """All events are due, and each callback fails: the others still run."""
     told: list[int] = []
 
     def fail(number: int) -> None:
@@ -159,7 +159,7 @@ def test_an_error_loses_no_end_and_no_time(loop: Loop) -> None:
 
 
 def test_a_child_is_there_until_its_end_is_told(loop: Loop) -> None:
-    """So no other process has its pid when it gets a signal."""
+    """A child is reaped after its end is told, so no other process can have its pid yet."""
     one, two = (os.spawnv(os.P_NOWAIT, "/bin/true", ["true"]) for _ in range(2))
     for pid in (one, two):
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)

@@ -1,4 +1,4 @@
-"""From a command line and images to a manifest."""
+"""Build a manifest from a command line and images."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_ports() -> None:
 
 
 def test_a_port_of_several_apps() -> None:
-    """They have one network: what is one name for one number is one port."""
+    """They share a network: one name with one number is one port."""
     image = Image(Cmd=["x"], ExposedPorts={"80/tcp": {}})
     made = draft("--port=80-tcp:8080 i --name a i --name b", image, image)
     [port] = forwarded_ports(made.manifest)

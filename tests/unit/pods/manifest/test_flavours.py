@@ -1,4 +1,4 @@
-"""Flavours by the names that they have, and those that rkt's stages had."""
+"""Flavours by their names, and by the names of rkt's stages."""
 
 from __future__ import annotations
 

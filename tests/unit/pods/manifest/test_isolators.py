@@ -74,8 +74,8 @@ def test_a_manifest_with_both_of_two_that_exclude_each_other() -> None:
         isolators.check(both, "it")
 
 
-def test_values_that_are_told_by_the_way() -> None:
-    """What an error proposes is accepted."""
+def test_suggested_values_are_accepted() -> None:
+    """The values suggested by error messages are accepted."""
     import json
 
     for name, form in isolators._FORMS.items():

@@ -1,4 +1,4 @@
-"""Requests: options and JSON give the same values, and wrong ones are refused by their name."""
+"""Requests: options and JSON give the same values; invalid ones are refused by their name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of apps on a disk that does not take them at once."""
+"""Records of apps on a disk that is temporarily full."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def written() -> str:
 
 
 def is_late(file: RecordFile) -> bool:
-    """Looked at anew each time, which a type checker does not expect of an attribute."""
+    """Return the present value; a type checker expects an attribute not to change."""
     return file.is_late
 
 
@@ -61,7 +61,7 @@ def test_an_end(loop: Loop, name: str) -> None:
 
 
 def test_a_start(loop: Loop) -> None:
-    """It is refused; the status of the run before is not written after it has begun."""
+    """It is refused; the exit of the previous run is not written after the new one has begun."""
     record = new_record()
     file = RecordFile(loop, ".", record)
     in_the_way = Path("status.new")

@@ -24,7 +24,7 @@ KILLED = 9  # wait status of a process that SIGKILL has ended
 
 
 class Runtime:
-    """The runtime's calls that are not answered yet: (what is attempted, what is called then)."""
+    """The runtime's pending calls: (what is attempted, the callback)."""
 
     def __init__(self) -> None:
         self.pending: list[tuple[str, Callable[[worker.Outcome], None]]] = []
@@ -34,14 +34,14 @@ class Runtime:
         self.pending.append((action, done))
 
     def answer(self, status: int = 0, error: str = "", action: str = "") -> None:
-        """Let the oldest call end."""
+        """Complete the oldest call."""
         attempted, done = self.pending.pop(0)
         assert action in attempted
         done(worker.Outcome(attempted, status, {"error": error} if error else {}))
 
 
 class Pod:
-    """An app ``a``, and what its callbacks were called with."""
+    """An app ``a``, and the calls of its callbacks."""
 
     def __init__(self, runtime: Runtime, kinds: dict[str, str]) -> None:
         self.loop = Loop()
@@ -66,7 +66,7 @@ class Pod:
         self.app.start(self.done.append)
 
     def run(self) -> subprocess.Popen[bytes]:
-        """Start the app, to its end."""
+        """Run the app until it exits."""
         self.start()
         init = self.init()
         self.runtime.answer(action="create")
@@ -74,7 +74,7 @@ class Pod:
         return init
 
     def exit(self, status: int = KILLED) -> None:
-        """Let the monitor learn that the app's init has exited."""
+        """Report the exit of the app's init to the monitor."""
         self.app._exited(status)
 
     def is_active(self) -> bool:
@@ -127,7 +127,7 @@ def test_start_and_exit(pod: Pod) -> None:
 def test_the_runtime_cannot_create_a_container_with_a_terminal(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has sent the terminal before it failed: the monitor closes its end."""
+    """It has already sent the terminal: the monitor closes it."""
     pod = Pod(runtime, {"stdin": "tty"})
     reader, master = os.pipe()
     original = ConsoleListener.take
@@ -150,7 +150,7 @@ def test_the_runtime_cannot_create_a_container_with_a_terminal(
 
 
 def test_the_runtime_does_not_start_the_container(pod: Pod) -> None:
-    """The init waits at its gate for ever: it is killed, and then its container is deleted."""
+    """The init would wait forever: it is killed, and the container deleted."""
     pod.start()
     init = pod.init()
     pod.runtime.answer(action="create")
@@ -190,7 +190,7 @@ def test_an_init_that_exits_before_the_runtime_has_started_it(pod: Pod) -> None:
 
 
 def test_a_stop_while_the_container_is_created(pod: Pod) -> None:
-    """Its program never runs; and the stop is complete only when the container is deleted."""
+    """Its program never runs; the stop completes once the container is deleted."""
     stopped: list[str] = []
     pod.start()
     pod.app.halt("stop", 10, lambda: stopped.append("first"))
@@ -210,7 +210,7 @@ def test_a_stop_while_the_container_is_created(pod: Pod) -> None:
 
 
 def test_a_stop_while_the_container_is_started(pod: Pod) -> None:
-    """The stop signal is sent once the program runs: before, it would kill the runtime's init."""
+    """The signal is sent once the program runs: earlier, it would kill the init."""
     pod.start()
     init = pod.init()
     pod.runtime.answer(action="create")
@@ -259,7 +259,7 @@ def test_a_root_filesystem_that_cannot_be_unmounted(pod: Pod) -> None:
 
 
 def test_streams_that_cannot_be_made(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The third of four pipes fails, say: those that were made are closed."""
+    """For example, the third of four pipes fails: the others are closed."""
     before = os.listdir("/proc/self/fd")
     pipes = [os.pipe2]
 

@@ -1,4 +1,4 @@
-"""An app's output, and when waiting for more of it ends."""
+"""An app's output, and when the wait for more of it ends."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_what_is_left(streams: AppStreams) -> None:
     assert came == [("stdout", b"out"), ("stderr", b"err")]
 
 
-def test_somebody_writes_for_ever(streams: AppStreams) -> None:
-    """Another process of the app, that has not been killed yet: each of its pipes is left."""
+def test_a_process_that_writes_forever(streams: AppStreams) -> None:
+    """A remaining process of the app writes: each of its pipes is closed after a while."""
     taken = {"stdout": 0, "stderr": 0}
 
     def write_again(stream: str, data: bytes) -> None:

@@ -23,7 +23,7 @@ from ociruntime.pods.monitor.monitor import Monitor
 
 
 class Client:
-    """A connection that keeps what it would send."""
+    """A connection that records what it would send."""
 
     def __init__(self) -> None:
         self.answers: list[dict[str, Any]] = []
@@ -63,7 +63,7 @@ def app_with(loop: Loop, **kinds: str) -> AppRun:
 
 @pytest.fixture
 def app(loop: Loop) -> Iterator[AppRun]:
-    """An app that runs, and whose stdin and stdout are streams."""
+    """A running app whose stdin and stdout are streams."""
     one = app_with(loop, stdin="stream", stdout="stream", stderr="null")
     one.streams = AppStreams(loop)
     one.streams.make(one.kinds, terminal=False)
@@ -80,7 +80,7 @@ def attach(app: AppRun, **request: object) -> Client:
 
 
 def is_paused(client: Client) -> bool:
-    """Looked at anew each time, which a type checker does not expect of an attribute."""
+    """Return the present value; a type checker expects an attribute not to change."""
     return client.paused
 
 

@@ -1,4 +1,4 @@
-"""The socket at which a runtime hands over a terminal."""
+"""The socket at which a runtime passes a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.descriptors import open_descriptors
 
 
 def test_nothing_stays_open_where_it_cannot_listen(tmp_path: Path) -> None:
-    """A reference to the failure, and through it to the listener, is still held."""
+    """The exception, and through it the listener, is still referenced."""
     before = open_descriptors()
     with pytest.raises(HostError, match=r"listen on .*[Nn]o such file or directory") as raised:
         ConsoleListener(str(tmp_path / "missing" / "console"))

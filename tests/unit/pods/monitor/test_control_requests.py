@@ -18,7 +18,7 @@ from ociruntime.pods.monitor.monitor import Monitor
 
 
 class Client:
-    """A connection that keeps what it would send."""
+    """A connection that records what it would send."""
 
     def __init__(self) -> None:
         self.answers: list[dict[str, Any]] = []
@@ -28,7 +28,7 @@ class Client:
 
 
 def say(text: str) -> None:
-    """Fail like a disk that is full."""
+    """Fail like a full disk."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), text)
 
 
@@ -45,7 +45,7 @@ def monitor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Monitor
 
 @pytest.mark.parametrize("error", [HostError("fork", OSError(11, "")), OSError(28, "full")])
 def test_halting_fails(monitor: Monitor, error: Exception) -> None:
-    """The answer was given: so it is to end, if not in order, then at once."""
+    """The request was confirmed: the monitor exits at once, even without cleanup."""
 
     def fail(by: str, seconds: float) -> None:
         del by, seconds

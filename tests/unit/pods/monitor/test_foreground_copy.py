@@ -1,4 +1,4 @@
-"""Output with names in front, on a pipe or socket that may be full."""
+"""Output with names as prefixes, on a pipe or socket that may be full."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def loop() -> Iterator[Loop]:
 
 
 def is_empty(copy: ForegroundCopy) -> bool:
-    """Looked at anew each time, which a type checker does not expect of an attribute."""
+    """Return the present value; a type checker expects an attribute not to change."""
     return copy.is_empty
 
 
@@ -65,8 +65,8 @@ def test_nobody_listens(loop: Loop) -> None:
     os.close(writer)
 
 
-def test_a_socket_blocks_nobody(loop: Loop) -> None:
-    """Ssh and systemd give a socket; O_NONBLOCK would be its other users' as well."""
+def test_a_full_socket_does_not_block(loop: Loop) -> None:
+    """Ssh and systemd pass a socket; O_NONBLOCK would affect its other users."""
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     copy = ForegroundCopy(loop, ours.fileno())

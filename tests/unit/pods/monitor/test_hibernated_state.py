@@ -1,4 +1,4 @@
-"""An app as another monitor has it after a sleep."""
+"""An app after hibernation, in the restored monitor."""
 
 from __future__ import annotations
 
@@ -103,5 +103,5 @@ def test_one_that_is_not_written_down(context: PodContext) -> None:
 
 
 def is_quiet(app: AppRun) -> bool:
-    """Looked at anew each time, which a type checker does not expect of an attribute."""
+    """Return the present value; a type checker expects an attribute not to change."""
     return app.is_quiet

@@ -30,7 +30,7 @@ def loop() -> Iterator[Loop]:
 
 
 def is_quiet(one: Loop | AppStreams) -> bool:
-    """Looked at anew each time, which a type checker does not expect of an attribute."""
+    """Return the present value; a type checker expects an attribute not to change."""
     return one.is_quiet
 
 
@@ -47,7 +47,7 @@ def test_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_quiet(loop: Loop) -> None:
-    """An event puts it off, and so does a time that is to come."""
+    """An event postpones it, and so does a pending timer."""
     reader, writer = os.pipe()
     calls: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The program that waits in a monitor's place."""
+"""The hibernation stub, which waits instead of the monitor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ print(json.dumps([os.getpid(), sys.argv, os.environ.get("WORD"), sorted(signal.s
 
 
 class Sleeper:
-    """``event`` wakes it; what it becomes prints its pid, arguments, WORD and pending signals."""
+    """A stub that ``event`` wakes; it then prints its pid, arguments, WORD and pending signals."""
 
     def __init__(self, file: Path) -> None:
         self.reader, self.event = os.pipe()
@@ -42,7 +42,7 @@ class Sleeper:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def waits(self) -> bool:
-        """Return whether it does, under its own name."""
+        """Return whether it waits, under its own name."""
         place = Path(f"/proc/{self.process.pid}")
         title = (place / "cmdline").read_text() == "a title\0"
         return title and (place / "comm").read_text() == "ocipod-monitor\n"
@@ -76,7 +76,7 @@ def test_an_event(sleeper: Sleeper) -> None:
 
 
 def test_signals_stay(sleeper: Sleeper) -> None:
-    """Also one that would kill it, and one that is ignored by default."""
+    """Including one that would kill it, and one that is ignored by default."""
     os.kill(sleeper.process.pid, signal.SIGSTOP)
     os.kill(sleeper.process.pid, signal.SIGTERM)
     os.kill(sleeper.process.pid, signal.SIGCHLD)
@@ -105,7 +105,7 @@ def test_wrong_use(words: list[str]) -> None:
 
 
 def test_the_interpreter_tries_again(tmp_path: Path) -> None:
-    """When it wakes while the package is being replaced."""
+    """It wakes while the package is being replaced."""
     package = project.PACKAGE
     packages = ("", "startup/", "pods/", "pods/cli/")
     files = [f"{one}__init__.py" for one in packages]

@@ -26,7 +26,7 @@ def loop() -> Iterator[Loop]:
 
 @pytest.fixture
 def user() -> Iterator[int]:
-    """The user's end of the terminal that is our stdin; pytest keeps stdout for itself."""
+    """The user's end of the terminal that is our stdin; pytest keeps stdout."""
     master, terminal = pty.openpty()
     saved = os.dup(0)
     os.dup2(terminal, 0)
@@ -79,7 +79,7 @@ def test_input_output_and_size(loop: Loop, user: int, app: tuple[AppStreams, int
 
 
 def test_signals(loop: Loop, user: int, app: tuple[AppStreams, int]) -> None:
-    """After SIGCONT, the shell has set its own mode; only these two signals change anything."""
+    """After SIGCONT, the shell has set its own mode; other signals change nothing."""
     streams, inside = app
     terminal = LocalTerminal(loop)
     terminal.connect(streams)
@@ -99,7 +99,7 @@ def test_signals(loop: Loop, user: int, app: tuple[AppStreams, int]) -> None:
 
 
 def test_a_terminal_that_hangs_up(loop: Loop, user: int, app: tuple[AppStreams, int]) -> None:
-    """Reading fails with EIO, again and again: it is not watched any more."""
+    """Reading always fails with EIO: it is no longer watched."""
     streams, _ = app
     terminal = LocalTerminal(loop)
     terminal.connect(streams)
@@ -117,7 +117,7 @@ def test_a_terminal_that_hangs_up(loop: Loop, user: int, app: tuple[AppStreams, 
 
 
 def test_output_that_is_not_read(loop: Loop) -> None:
-    """Beyond the limit it is dropped, and counted; after the reader has gone, all of it."""
+    """Output beyond the limit is dropped and counted; all of it once the reader is gone."""
     reader, writer = os.pipe()
     copy = ForegroundCopy(loop, writer)
     copy.write_bare(bytes(BUFFER_LIMIT + (1 << 20)))

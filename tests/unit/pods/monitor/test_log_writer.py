@@ -1,4 +1,4 @@
-"""Log files: their lines, and how they are set aside and read."""
+"""Log files: their lines, rotation and reading."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_setting_aside(tmp_path: Path) -> None:
 def test_an_app_that_writes_faster_than_its_log_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rotated: bool
 ) -> None:
-    """Reading ends where the log ended when it began, in batches."""
+    """Reading ends at the log's end when it began, in batches."""
     log = AppLog(str(tmp_path / "a.log"), limit=4 * log_reader.CHUNK if rotated else 1 << 40)
     text = b"x" * 999 + b"\n"
     log.write("stdout", text * 3000)
@@ -111,7 +111,7 @@ def test_an_app_that_writes_faster_than_its_log_is_read(
 
 
 def test_a_line_that_never_ends() -> None:
-    """It is passed on in parts, and joining costs no more than its length."""
+    """It is passed on in parts, and joining them takes linear time."""
     assembler = Assembler("a")
     lines = list(assembler.add(f"{i}Z stdout P {'x' * 1024}".encode() for i in range(65536)))
     assert len(lines) == 64
@@ -128,7 +128,7 @@ def test_what_cannot_be_written_is_counted(tmp_path: Path) -> None:
 
 
 def test_no_new_file_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The old one is written on, under whatever name, until a new one can be had."""
+    """The old file, already renamed, is used until a new one can be opened."""
     path = tmp_path / "a.log"
     log = AppLog(str(path), limit=100)
     for number in range(3):

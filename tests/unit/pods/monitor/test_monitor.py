@@ -1,4 +1,4 @@
-"""The end of a pod whose clean-up goes wrong."""
+"""The end of a pod whose cleanup fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def warnings() -> list[str]:
 def monitor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
 ) -> Iterator[Monitor]:
-    """A monitor that has started nothing."""
+    """A monitor that has not started anything."""
     monkeypatch.chdir(tmp_path)
     Path("runtime-config").write_text('{"runtime": "/bin/true"}')
     one = Monitor(str(tmp_path), "uuid", os.open("/dev/null", os.O_RDONLY), warnings.append)
@@ -59,7 +59,7 @@ def test_networks_that_are_left(monitor: Monitor, warnings: list[str]) -> None:
 def test_networks_that_are_not_left(
     monitor: Monitor, warnings: list[str], outcome: Outcome, expected: list[str]
 ) -> None:
-    """The next run of a sandbox would otherwise not repeat the clean-up."""
+    """Otherwise the next run of a sandbox would not repeat the cleanup."""
     monitor._network_down(outcome)
     assert not exit_record()["clean"]
     assert len(warnings) == len(expected)
@@ -79,7 +79,7 @@ def test_a_cgroup_that_is_not_empty(
 def test_a_record_of_an_app_that_cannot_be_written(
     monitor: Monitor, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk is full, say: the other records are written all the same."""
+    """For example, the disk is full: the other records are written."""
     for name in ("a", "b"):
         os.makedirs(f"apps/{name}")
         monitor.add_app({"name": name})

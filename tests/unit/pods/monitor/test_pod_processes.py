@@ -25,14 +25,14 @@ def pod() -> Iterator[PodProcesses]:
 
 @pytest.fixture
 def init() -> Iterator[subprocess.Popen[bytes]]:
-    """A process in the place of the pod's init."""
+    """A process in place of the pod's init."""
     with subprocess.Popen(["/bin/sleep", "600"]) as process:
         yield process
         process.kill()
 
 
 def holder_that_reports(monkeypatch: pytest.MonkeyPatch, report: bytes) -> None:
-    """Replace the start of the lock holder: it has written ``report``, and exited."""
+    """Replace the start of the lock holder: it writes ``report``, and exits."""
 
     def spawn(pod: PodProcesses, arguments: list[str], descriptors: tuple[int, ...]) -> None:
         assert arguments[0] == "pod"
@@ -64,7 +64,7 @@ def test_an_init_that_is_not_there(
 def test_a_system_call_of_the_init_that_fails(
     pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, init: subprocess.Popen[bytes]
 ) -> None:
-    """The init is known by then, and ends with the pod."""
+    """The init is known by then, and exits with the pod."""
     holder_that_reports(monkeypatch, b"%d\nset the hostname: sethostname(2) 13\n" % init.pid)
     message = r"start the .* init: set the hostname: sethostname\(2\): permission denied"
     with pytest.raises(HostError, match=message):
@@ -84,7 +84,7 @@ def test_a_system_call_of_the_init_that_fails(
 def test_id_maps_that_are_refused(
     pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, init: subprocess.Popen[bytes]
 ) -> None:
-    """The process has no user namespace of its own, whose map we could write."""
+    """The process has no user namespace of its own whose map could be written."""
     holder_that_reports(monkeypatch, b"%d\n" % init.pid)
     path = f"/proc/{init.pid}/uid_map"
     with pytest.raises(HostError, match=f'write "{path}" .*: operation not perm'):
@@ -116,7 +116,7 @@ def test_a_lock_holder_that_cannot_be_started(
 def test_a_lock_holder_that_was_killed(
     pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, init: subprocess.Popen[bytes]
 ) -> None:
-    """Another takes its place while the init runs; without an init, the pod has ended."""
+    """Another one replaces it while the init runs; without an init, the pod has exited."""
     holder_that_reports(monkeypatch, b"%d\n" % init.pid)
     pod.start((), "", "")
     started: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""The signal of an image: a number that may be sent, whatever is written there."""
+"""The stop signal of an image: a valid signal number, whatever the image declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses as numbers, compared with the standard library's."""
+"""Addresses as numbers, compared with the standard library."""
 
 from __future__ import annotations
 

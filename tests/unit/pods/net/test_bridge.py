@@ -1,4 +1,4 @@
-"""The built-in bridge: several pods on it, and its end with the last of them."""
+"""The built-in bridge: several pods on it, and its removal with the last one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_ports(host: NetworkHost) -> None:
 
 
 def reaches(client: NetworkNamespace, server: NetworkNamespace, address: str, port: int) -> bool:
-    """Return whether a connection can be made; a packet that is dropped is not answered."""
+    """Return whether a connection succeeds; dropped packets get no answer."""
     with server.listen(port):
         with client.entered():
             one = socket.socket()
@@ -81,7 +81,7 @@ def isolated(host: NetworkHost, number: int, **more: bool) -> None:
 
 @pytest.mark.usefixtures("tool")
 def test_isolated(host: NetworkHost) -> None:
-    """Pods of one network do not reach those of another one, but their forwarded ports."""
+    """Pods of one network reach only the forwarded ports of another one's pods."""
     for number in (0, 1):
         isolated(host, number, isDefaultGateway=True, ipMasq=True, hairpinMode=True)
     one, other, third, usual = (host.pod() for _ in range(4))
@@ -105,7 +105,7 @@ def test_isolated(host: NetworkHost) -> None:
 
 @pytest.mark.usefixtures("tool")
 def test_internal(host: NetworkHost) -> None:
-    """Even a pod that adds a route has none to elsewhere."""
+    """A pod that adds a route still cannot reach other networks."""
     isolated(host, 0, internal=True)
     one, other, usual = (host.pod() for _ in range(3))
     host.join(one, "lan0")

@@ -1,4 +1,4 @@
-"""The built-in networks: addresses, ways, rules, and nothing left."""
+"""The built-in networks: addresses, routes, rules, and nothing left behind."""
 
 from __future__ import annotations
 

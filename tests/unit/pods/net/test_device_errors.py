@@ -1,4 +1,4 @@
-"""Interfaces, sysctls and flows whose requests the kernel refuses."""
+"""Interfaces, sysctls and flows whose changes the kernel refuses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def call(kind: str, namespace: str = "/none", state: str = "/none", **more: obje
 
 
 class RefusingLinks:
-    """A netlink socket all of whose requests fail with EIO."""
+    """A netlink socket whose requests all fail with EIO."""
 
     closed = 0
 
@@ -55,7 +55,7 @@ def test_a_namespace_that_is_none(tmp_path: Path) -> None:
 
 
 def test_loopback_at_the_end_of_a_chain(namespaces: Namespaces) -> None:
-    """It has no settings, and hands on the result of the plugin before it."""
+    """It has no settings, and returns the result of the previous plugin."""
     path = namespaces().path
     loopback.validate(call("loopback"))
     made = loopback.add(call("loopback", path))
@@ -76,7 +76,7 @@ def test_a_sysctl_that_the_kernel_lacks() -> None:
 
 
 def test_requests_that_succeed_at_the_second_time(namespaces: Namespaces) -> None:
-    """What exists already, or is gone already, is no error; anything else is."""
+    """Existing or missing objects are no errors; anything else is."""
     with namespaces().entered():
         socket = Rtnetlink()
         try:
@@ -243,7 +243,7 @@ def test_forwarding_rules_are_checked(monkeypatch: pytest.MonkeyPatch, present: 
 
 
 def test_tools_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tool was found when the pod was connected, and has been uninstalled since."""
+    """The tool has been uninstalled since the pod was connected."""
     programs: set[str] = set()
     monkeypatch.setattr(firewall, "find_program", lambda name: name if name in programs else "")
     assert firewall.find_tool() == ""
@@ -263,7 +263,7 @@ def test_tools_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Tracking:
-    """The kernel's table of connections: answers to a dump, and the entries deleted."""
+    """The kernel's connection table: answers to a dump, and the deleted entries."""
 
     def __init__(self, flows: Sequence[bytes], error: type[OSError] | None = None) -> None:
         self.flows = flows
@@ -285,7 +285,7 @@ class Tracking:
 
 
 def flow(protocol: int, address: str, port: int) -> bytes:
-    """An entry of the table, as the kernel sends it."""
+    """Return an entry of the table, as the kernel sends it."""
     ip = attribute(2, parse_address(address).packed)
     proto = attribute(conntrack.CTA_PROTO_NUM, bytes([protocol]))
     proto += attribute(conntrack.CTA_PROTO_DST_PORT, pack(">H", port))

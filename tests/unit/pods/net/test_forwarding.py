@@ -1,4 +1,4 @@
-"""Ports of the host that lead to pods; pods behind the host's address: with nft and iptables."""
+"""Published ports of pods, and pods behind the host's address: with nft and iptables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 @pytest.fixture
 def outside(namespaces: Callable[[], NetworkNamespace], host: NetworkHost) -> NetworkNamespace:
-    """Another machine, 192.0.2.2, beside the host, 192.0.2.1; it knows no way to pods."""
+    """Another machine, 192.0.2.2, next to the host, 192.0.2.1; it has no route to pods."""
     other = namespaces()
     host.run("ip", "link", "add", "out0", "type", "veth", "peer", "eth0", "netns", str(other.pid))
     host.run("ip", "addr", "add", "192.0.2.1/24", "dev", "out0")
@@ -120,7 +120,7 @@ def test_udp(tool: str, host: NetworkHost) -> None:
 
 
 def test_udp_clients_that_do_not_pause(tool: str, host: NetworkHost) -> None:
-    """The kernel knows where their packets have gone so far, and has to forget it."""
+    """The kernel still tracks their packets' old destination, and must forget it."""
     if not os.path.exists(FLOWS):
         pytest.skip(f"there is no {FLOWS}")
     first, second, other = host.pod(), host.pod(), host.pod()
@@ -159,8 +159,7 @@ def flows(host: NetworkHost) -> str:
 
 
 def test_the_hosts_loopback_is_closed_to_pods(tool: str, host: NetworkHost) -> None:
-    """Forwarding makes 127.0.0.0/8 routable on the pod's link; nothing else may become
-    reachable."""
+    """Forwarding makes 127.0.0.0/8 routable on the pod's link; nothing else is opened."""
     pod = host.pod()
     host.join(pod, ports=[mapping(8080, 80)])
     (link,) = [name for name in host.links() if name.startswith("veth")]
@@ -229,7 +228,7 @@ def without_comments(text: str) -> list[str]:
 def test_ipv6(
     tool: str, host: NetworkHost, outside: NetworkNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pod's own families are what ports and masquerade are made for."""
+    """Ports and masquerade are set up for the pod's own IP families."""
     monkeypatch.setattr("ociruntime.pods.net.network_configs.PLUGIN_DIRECTORIES", ())
     for namespace, device, address in (
         (host.namespace, "out0", "2001:db8::1/64"),
@@ -270,7 +269,7 @@ def test_a_port_leads_to_one_pod(host: NetworkHost) -> None:
 def test_a_port_leads_to_the_newest_pod(
     tool: str, host: NetworkHost, outside: NetworkNamespace
 ) -> None:
-    """The rules of a dead pod that are not swept yet do not take precedence over it."""
+    """Stale rules of an exited pod do not take precedence."""
     dead, living = host.pod(), host.pod()
     made = [forwarding(host.join(pod), pod.uuid) for pod in (dead, living)]
     with host.namespace.entered():
@@ -305,7 +304,7 @@ def test_a_port_that_a_program_has(host: NetworkHost) -> None:
 
 
 def test_pods_at_once(tool: str, host: NetworkHost) -> None:
-    """Each makes and removes its rules in one transaction, whatever others do meanwhile."""
+    """Each adds and removes its rules in one transaction, concurrently with others."""
     pods = [host.pod() for _ in range(6)]
     requests = [
         host.request(pod, "default", ports=[mapping(8000 + i, 80)]) for i, pod in enumerate(pods)
@@ -331,7 +330,7 @@ def test_neither_tool(host: NetworkHost, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_flows_of_the_pod_that_has_the_port(
     host: NetworkHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They stay when a pod is cleaned up that was refused because of the port."""
+    """They stay when a pod that was refused the port is cleaned up."""
     pod, other = host.pod(), host.pod()
     ports = [mapping(5353, 53, protocol="udp")]
     host.join(pod, ports=ports)
@@ -349,7 +348,7 @@ def test_flows_of_the_pod_that_has_the_port(
 
 
 def test_pods_whose_uuids_start_alike(tool: str, host: NetworkHost) -> None:
-    """Names of devices and chains have no room for more, so the second pod is refused."""
+    """Names of devices and chains have no room for more: the second pod is refused."""
     pod, other = host.pod(), host.pod()
     other.uuid = pod.uuid[:8] + other.uuid[8:]
     host.join(pod, ports=[mapping(8080, 80)])
@@ -373,5 +372,5 @@ def test_a_failing_tool_is_quoted(tool: str, host: NetworkHost) -> None:
 
 
 def firewall_rules() -> Rules:
-    """What no tool accepts."""
+    """Return rules that no tool accepts."""
     return Rules("ocipod-x", 4, "no address", "no network")

@@ -1,4 +1,4 @@
-"""The hosts file of a pod's apps from options."""
+"""The hosts file of a pod's apps, from options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process killed while it sets up networks leaves a document from which all is removed."""
+"""A process killed during network setup leaves a document by which everything is removed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_half_made(
 
 
 def test_after_a_reboot(host: NetworkHost, tmp_path: Path) -> None:
-    """Links and rules went with the machine; what is left are files."""
+    """Links and rules are gone; only files are left."""
     pod = host.pod()
     host.join(pod, ports=PORTS)
     pod.info["boot"] = "another"

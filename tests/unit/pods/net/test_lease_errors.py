@@ -1,4 +1,4 @@
-"""Files of addresses that cannot be read or written: no address stays assigned."""
+"""Address files that cannot be read or written: no address stays assigned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def leases(state: Path) -> set[str]:
 
 
 def test_the_last_address_cannot_be_recorded(tmp_path: Path) -> None:
-    """The file of the address exists by then: it is removed."""
+    """The address file already exists: it is removed."""
     (tmp_path / "n" / "last_reserved_ip.0").mkdir(parents=True)
     with pytest.raises(NetworkError, match=r'network "n": assign address 10\.0\.0\.2: write '):
         host_local.add(call(tmp_path, subnet=SUBNET))
@@ -94,7 +94,7 @@ def test_a_damaged_record_counts_as_running(tmp_path: Path) -> None:
 
 
 def test_files_beside_the_records(tmp_path: Path) -> None:
-    """The temporary file of a record that is just being replaced takes no port."""
+    """The temporary file of a record being replaced occupies no port."""
     port = {"hostPort": 80, "containerPort": 80, "protocol": "tcp", "hostIP": ""}
     living(tmp_path, "a")
     record = (tmp_path / ".pods" / "a").read_text()

@@ -1,4 +1,4 @@
-"""Addresses: never twice, also at once; those of dead pods come back."""
+"""Addresses: never assigned twice, even concurrently; those of exited pods are reused."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_ten_pods_at_once(host: NetworkHost, namespaces: Callable[[], NetworkNam
 
 
 def test_in_turn(tmp_path: Path) -> None:
-    """An address that has been given back is not given again at once."""
+    """A released address is not assigned again at once."""
     living(tmp_path, "a", "b", "c")
     subnet = "10.0.0.0/29"
     assert address(host_local.add(call(tmp_path, "a", subnet=subnet))) == "10.0.0.2/29"
@@ -125,7 +125,7 @@ def test_exhausted(tmp_path: Path) -> None:
 
 
 def test_addresses_of_dead_pods(tmp_path: Path, namespaces: Callable[[], NetworkNamespace]) -> None:
-    """One whose record is of another boot, one whose namespace is gone, one without a record."""
+    """A record of another boot, a namespace that is gone, and no record."""
     dying = namespaces()
     living(tmp_path, "alive", "rebooted")
     pod_records.write_record(
@@ -145,7 +145,7 @@ def test_addresses_of_dead_pods(tmp_path: Path, namespaces: Callable[[], Network
 
 
 def test_others_leases_are_not_judged(tmp_path: Path) -> None:
-    """In a directory that is not ours, a container that is not known here may well be alive."""
+    """In another directory, an unknown container may well be running."""
     theirs = str(tmp_path / "theirs")
     host_local.add(call(tmp_path, "a", subnet="10.0.0.0/30", dataDir=theirs))
     with pytest.raises(NetworkError, match="no free address"):

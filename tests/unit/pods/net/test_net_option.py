@@ -1,4 +1,4 @@
-"""The words of --net, and which configurations they mean."""
+"""The values of --net, and the configurations that they select."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_chosen(words: str, names: list[str]) -> None:
 
 
 def test_a_network_with_names_needs_no_other() -> None:
-    """``default-restricted`` would connect its pods with those of other networks."""
+    """``default-restricted`` would connect its pods to those of other networks."""
     named = Configuration("lan", "1.0.0", ({"type": "bridge"},), "lan.conf", {"names": True})
     assert [one.name for one, _ in select(parse(["lan"]), [named, *KNOWN])] == ["lan"]
     both = [one.name for one, _ in select(parse(["lan,a"]), [named, *KNOWN])]

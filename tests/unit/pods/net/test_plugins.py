@@ -1,4 +1,4 @@
-"""Plugins that are programs: their input, their answers, and what they leave behind."""
+"""Installed plugins: their input, their results, and the processes that they leave."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RESULT = {
 
 
 class Noted:
-    """One call of a plugin."""
+    """A call of a plugin."""
 
     def __init__(self, directory: Path) -> None:
         self.plugin, self.command, _ = directory.name.split(".")
@@ -152,7 +152,7 @@ def test_a_failure_undoes_what_was_made(host: NetworkHost, fakes: Fakes) -> None
 
 
 def test_what_lingers_is_not_waited_for(host: NetworkHost, fakes: Fakes, tmp_path: Path) -> None:
-    """It keeps the pipes, but nothing else of ours."""
+    """It keeps the pipes, but no other descriptor of ours."""
     pids = tmp_path / "pids"
     fakes.make("lingers", RESULT, f"sleep 60 & echo $! >> {pids}")
     host.configure("10.conf", {"name": "lan", "type": "lingers"})

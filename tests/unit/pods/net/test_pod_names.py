@@ -35,7 +35,7 @@ class Pods:
         return self.hosts(name).read_text()
 
     def lines(self, name: str) -> list[str]:
-        """The lines of the pod's block."""
+        """Return the lines of the pod's block."""
         inside = self.text(name).partition(update_hosts_files.BEGIN.decode())[2]
         return inside.partition(update_hosts_files.END.decode())[0].splitlines()
 
@@ -131,7 +131,7 @@ def test_edits_of_the_app_stay(pods: Pods) -> None:
 
 @pytest.mark.parametrize("end", ["", update_hosts_files.END.decode()])
 def test_forged_blocks(pods: Pods, end: str) -> None:
-    """An app that writes markers of its own changes nothing but its own file."""
+    """An app that writes its own markers only changes its own file."""
     pods.add("web", "10.9.0.2")
     pods.hosts("web").write_text(update_hosts_files.BEGIN.decode() * 3 + "6.6.6.6 db\n" + end)
     pods.add("db", "10.9.0.3")
@@ -198,7 +198,7 @@ def test_an_immutable_file(pods: Pods) -> None:
         subprocess.run(["chattr", "-i", str(pods.hosts("bad"))], check=True)
 
 
-def test_a_lease_keeps_nobody_waiting(pods: Pods) -> None:
+def test_a_lease_delays_no_other_pod(pods: Pods) -> None:
     """The owner of a file may hold a lease, for which open(2) waits up to 45 seconds."""
     pods.add("bad", "10.9.0.2")
     fd = os.open(pods.hosts("bad"), os.O_RDWR)
@@ -231,7 +231,7 @@ def test_ones_own_file_must_be_written(pods: Pods) -> None:
 
 
 def test_without_a_hosts_file(pods: Pods) -> None:
-    """A pod with the host's /etc/hosts is found, but finds nobody."""
+    """A pod with the host's /etc/hosts is found, but cannot find others."""
     pods.add("web", "10.9.0.2")
     path = "/proc/self/ns/net"
     pod_records.write_record(pods.state, "11111111", path, pod_records.namespace_identity(path))
@@ -280,7 +280,7 @@ def _is_mixture(text: str, states: list[str]) -> bool:
 
 @pytest.mark.parametrize("rounds", [20, pytest.param(200, marks=LONG)])
 def test_what_readers_see_while_others_come_and_go(pods: Pods, rounds: int) -> None:
-    """A write in place is not atomic, but no byte is ever one of neither state."""
+    """A write in place is not atomic, but every byte belongs to a state."""
     pods.add("web", "10.9.0.2")
     states = [pods.text("web")]
     script = (
@@ -324,7 +324,7 @@ def test_many_pods(pods: Pods, count: int) -> None:
 
 
 def _helpers(pods: Pods) -> set[int]:
-    """The processes that have the lock of a hosts file open."""
+    """Return the processes that have the lock of a hosts file open."""
     found = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -341,7 +341,7 @@ def _helpers(pods: Pods) -> set[int]:
 def test_a_write_without_end_stops_no_other_pod(
     pods: Pods, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only one helper waits for the file, and it keeps nothing open but that file's lock."""
+    """Only one helper waits for the file, and it holds only that file's lock."""
     pods.add("bad", "10.9.0.2")
     bad, update = str(pods.hosts("bad")), update_hosts_files.update
 

@@ -17,7 +17,7 @@ def link(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call(pod_addresses: list[str], *host_addresses: str) -> PluginCall:
-    """One that wants port 8080 of each of the host's addresses for a pod with those of its own."""
+    """Return a call that publishes port 8080 of all the host's addresses, for a pod with these."""
     mappings: list[dict[str, Any]] = [
         {"hostPort": 8080, "containerPort": 80, "protocol": "tcp", "hostIP": address}
         for address in host_addresses
@@ -52,7 +52,7 @@ def test_an_address_of_a_family_that_the_pod_lacks(
 
 @pytest.mark.parametrize("anywhere", ["", "0.0.0.0", "::"])
 def test_any_address_of_the_host(anywhere: str) -> None:
-    """Means those of the families that the pod has."""
+    """It means those of the IP families that the pod has."""
     one = call(["10.5.0.7"], anywhere)
     portmap.add(one)
     assert [(rules.family, rules.address) for rules in one.rules] == [(4, "10.5.0.7")]

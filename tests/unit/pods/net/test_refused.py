@@ -1,4 +1,4 @@
-"""Settings of names and results of plugins that mean nothing."""
+"""Invalid settings of names, and invalid results of plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""resolv.conf from options and results of networks."""
+"""resolv.conf from options and from results of networks."""
 
 from __future__ import annotations
 

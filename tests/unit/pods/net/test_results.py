@@ -1,4 +1,4 @@
-"""Results of plugins and settings of ``host-local`` that mean nothing."""
+"""Invalid results of plugins, and invalid settings of ``host-local``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_addresses_that_are_none(result: dict[str, Any]) -> None:
     ],
 )
 def test_addresses_that_forge_lines(address: str) -> None:
-    """They are shown, recorded, and written into /etc/hosts."""
+    """They are displayed, recorded, and written to /etc/hosts."""
     with pytest.raises(
         NetworkError, match=r"plugin x: invalid address '.*' in its result"
     ) as caught:

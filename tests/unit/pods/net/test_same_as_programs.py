@@ -55,7 +55,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
 
 
 def outcome(host: NetworkHost, pod: Pod, *networks: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
-    """What can be seen of a network, without what is different each time."""
+    """Return the visible result of a network, without values that always differ."""
     info = host.join(pod, *networks, **more)
     names: dict[str, str] = {}
 
@@ -124,7 +124,7 @@ def test_same(host: NetworkHost, monkeypatch: pytest.MonkeyPatch, name: str, ver
 def test_either_goes_on_where_the_other_was(
     host: NetworkHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Leases are the same files: no address is given twice, and each returns the other's."""
+    """They share the lease files: no address is assigned twice."""
     host.configure("n.conf", {"name": "n", **CONFIGURATIONS["ptp"]})
     pods = [host.pod() for _ in range(4)]
     for i, pod in enumerate(pods):
@@ -154,7 +154,7 @@ def test_theirs_after_the_pod_has_died(host: NetworkHost) -> None:
 
 
 def test_theirs_are_removed_while_a_pod_runs(host: NetworkHost) -> None:
-    """Pods that they joined can still leave."""
+    """Pods that they have connected can still leave."""
     host.configure("n.conf", {"name": "n", **CONFIGURATIONS["ptp-routes"]})
     for kind in ("ptp", "host-local"):
         shutil.copy(f"{PROGRAMS}/{kind}", host.net_d / kind)

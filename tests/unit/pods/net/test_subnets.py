@@ -1,4 +1,4 @@
-"""The subnets that are in use, and the choice of one that is free."""
+"""The subnets in use, and the choice of a free one."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_ranges_of_all_forms() -> None:
     ],
 )
 def test_a_range_of_another_plugin_that_we_cannot_read(ipam: dict[str, Any]) -> None:
-    """The file may be of a plugin with settings of its own: its other ranges count."""
+    """Its other ranges still count."""
     assert ranges(ipam, {"subnet": "10.9.0.0/24"})[-1] == ("10.9.0.0/24", "10.9.0.1")
     assert len(ranges(ipam)) == 0
 

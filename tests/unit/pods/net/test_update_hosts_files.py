@@ -30,7 +30,7 @@ def written(path: str) -> bytes:
 
 
 def test_a_text_without_a_line_feed_at_its_end() -> None:
-    """An app may write such a file; our first line must not become part of its last one."""
+    """Our first line must not become part of an app's last line."""
     made = update_hosts_files.with_block(b"127.0.0.1 localhost", BLOCK)
     assert made == b"127.0.0.1 localhost\n" + BEGIN + BLOCK + END
     assert update_hosts_files.with_block(made, b"") == b"127.0.0.1 localhost\n" + BEGIN + END
@@ -40,7 +40,7 @@ def test_a_text_without_a_line_feed_at_its_end() -> None:
 def test_a_disk_that_fills_up_during_a_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A part of the lines would be worse than none: the text before them stays as it is."""
+    """Partial lines would be worse than none: the previous text stays."""
     path = hosts(tmp_path)
     original = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda fd, data, at: original(fd, data[:4], at))
@@ -81,7 +81,7 @@ def test_a_caller_that_ignores_sigchld(tmp_path: Path) -> None:
 
 
 def test_files_without_lines_or_locks(tmp_path: Path) -> None:
-    """The pod has just ended, or another helper writes the file: it is left as it is."""
+    """The pod has just exited, or another helper writes the file: it is not changed."""
     path = hosts(tmp_path)
     update_hosts_files._write_newest(path, "uuid", lambda _: None)
     held = os.open(path + update_hosts_files.LOCK_SUFFIX, os.O_RDWR)
@@ -95,7 +95,7 @@ def test_files_without_lines_or_locks(tmp_path: Path) -> None:
 
 
 def test_lines_that_change_while_they_are_written(tmp_path: Path) -> None:
-    """A helper with the newer lines found the file locked: this one writes them as well."""
+    """A helper with newer lines found the file locked: this one writes them, too."""
     path = hosts(tmp_path)
     versions = [b"10.0.0.2 old\n", BLOCK, BLOCK, BLOCK]
     update_hosts_files._write_newest(path, "uuid", lambda _: versions.pop(0))

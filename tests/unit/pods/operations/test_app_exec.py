@@ -1,4 +1,4 @@
-"""The process of a command in an app, where the runtime is given the whole of it."""
+"""The process object of `app exec`, which the runtime gets as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of ``attach``: modes and detach keys."""
+"""Arguments of ``attach``: modes and detach keys."""
 
 from __future__ import annotations
 

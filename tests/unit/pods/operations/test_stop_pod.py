@@ -18,7 +18,7 @@ from ociruntime.pods.store.pod import Pod
 
 @pytest.fixture
 def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pod]:
-    """A pod that runs, without a monitor: its lock is ours."""
+    """A running pod without a monitor: its lock is ours."""
     monkeypatch.setattr(stop_pod, "START_TIMEOUT", 0.2)
     with phases.new_pod(str(tmp_path)) as one:
         phases.to_run(one)
@@ -27,7 +27,7 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pod]:
 
 @pytest.fixture
 def monitor(pod: Pod) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that the pod's file monitor.json calls its monitor."""
+    """A process that monitor.json names as the pod's monitor."""
     with subprocess.Popen(["/bin/sleep", "600"]) as process:
         record(pod, {"pid": process.pid, "start_time": start_time(process.pid)})
         yield process
@@ -55,7 +55,7 @@ def test_with_force_it_is_killed(pod: Pod, monitor: subprocess.Popen[bytes]) -> 
 
 @pytest.mark.parametrize("content", [{}, {"pid": 1, "start_time": 1}])
 def test_a_monitor_that_cannot_be_killed(pod: Pod, content: dict[str, int]) -> None:
-    """It is not known, or has exited: the error is that of the request."""
+    """It is unknown, or has exited: the error is that of the request."""
     record(pod, content)
     with pytest.raises(PodError, match="not ready yet"):
         stop(pod, force=True)
@@ -110,7 +110,7 @@ def test_a_monitor_that_is_not_ready_at_first(pod: Pod, monkeypatch: pytest.Monk
 
 
 def test_a_sandbox_that_is_run_again_at_once(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wait ends although the pod still, or again, is running: another run is not ours."""
+    """The wait ends although the pod is running: another run does not count."""
     record(pod, {"pid": 5, "start_time": 1})
     monkeypatch.setattr(stop_pod, "ask", lambda *_: None)
     pauses: list[float] = []

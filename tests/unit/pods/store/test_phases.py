@@ -1,4 +1,4 @@
-"""Pods move forward through their phases; of several concurrent attempts one succeeds."""
+"""Pods move forward through their phases; of several concurrent attempts, one succeeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of a whole pod, written to directories that look like cgroups."""
+"""Limits of a whole pod, written to fake cgroup directories."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def group(place: Path, *files: str) -> Path:
 
 
 def test_divided_hierarchies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each controller has a directory of its own; the unified one beside them has none."""
+    """Each controller has a separate directory; the unified one next to them has none."""
     names = ("cpu.cfs_period_us", "cpu.cfs_quota_us", "cpu.shares")
     cpu = group(tmp_path / "cpu", *names)
     memory = group(tmp_path / "memory", "memory.use_hierarchy", "memory.limit_in_bytes")

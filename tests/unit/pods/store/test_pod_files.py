@@ -171,7 +171,7 @@ def test_a_monitor_that_cannot_be_found_to_be_killed(pod: Pod, record: str) -> N
 
 
 def test_waiting_for_the_end_of_one_run_only(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pod may be run again before the command has looked at it again."""
+    """The pod may be run again before the command checks it again."""
     monitor = Path(pod.path(), "monitor.json")
     monitor.write_text('{"pid": 1, "start_time": 2}')
     phases.to_run(pod)

@@ -1,4 +1,4 @@
-"""Trees are removed as programs have left them, and nothing else."""
+"""Trees are removed in any state that programs have left, and nothing else is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions about running pods that need none."""
+"""Decisions about running pods that need no running pod."""
 
 from __future__ import annotations
 
