@@ -123,7 +123,7 @@ def kernel_mounts(rootfs: str) -> tuple[str, ...]:
 
 
 def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
-    """Return the mount points of proc and sysfs outside ``rootfs``, latest first; pure.
+    """Return the mount points of proc and sysfs outside ``rootfs``, latest first.
 
     ``mountinfo`` is the text of a mountinfo file.
     """

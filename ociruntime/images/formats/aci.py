@@ -176,7 +176,7 @@ def _lower(
     return layers
 
 
-# The rest of this file converts an appc manifest to an OCI image configuration; pure.
+# The rest of this file converts an appc manifest to an OCI image configuration.
 #
 # Kept: exec, user, group, working directory, environment, ports, mount points, labels, annotations.
 # Refused, because the app would behave differently: event handlers.  Dropped, because an OCI

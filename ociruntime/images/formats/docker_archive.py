@@ -89,7 +89,7 @@ def chosen(entries: list[Json], tag: str, what: str) -> Json:
     if not tag:
         if len(entries) == 1:
             return entries[0]
-        hint = f"append :NAME, one of: {', '.join(available)}"
+        hint = f"append :NAME to the path, one of: {', '.join(available)}"
         raise ImageError(f"{what} has several images", hint)
     requested = {tag, full_name(tag)}
     for entry in entries:

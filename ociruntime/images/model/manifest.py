@@ -1,4 +1,4 @@
-"""Parse and validate an image's manifest and configuration; pure.
+"""Parse and validate an image's manifest and configuration.
 
 Every function raises ImageError for a malformed or unsupported document.  ``what`` names the
 document in the error message, for example "manifest sha256:...".

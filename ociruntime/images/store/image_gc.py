@@ -1,4 +1,4 @@
-"""Decide which images and trees (unpacked root filesystems) ``image gc`` removes; pure."""
+"""Decide which images and trees (unpacked root filesystems) ``image gc`` removes."""
 
 from __future__ import annotations
 

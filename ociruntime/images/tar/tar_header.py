@@ -1,4 +1,4 @@
-"""Parse tar headers and pax records; pure.
+"""Parse tar headers and pax records.
 
 Names are bytes, as in the archive.  Every function raises ImageError for damaged input; its caller
 adds the name of the archive to the message.

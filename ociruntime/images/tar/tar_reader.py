@@ -279,7 +279,7 @@ def _number(digits: bytes) -> int:
 
 
 def _check(pieces: list[Piece], size: int, header: Header) -> None:
-    """Raise ImageError if the pieces overlap, exceed the file or do not add up to its stored size.
+    """Raise ImageError if pieces overlap, exceed the end or do not add up to the stored size.
 
     Pieces that are not in order count as overlapping.
     """

@@ -65,7 +65,7 @@ def read_keys(data: bytes, what: str) -> list[Key]:
 
 
 def dearmored(data: bytes, what: str) -> bytes:
-    """Return the decoded and joined ASCII-armored blocks in OpenPGP data.
+    """Return the content of the ASCII-armored blocks in OpenPGP data, decoded and joined.
 
     Raises ImageError if there is no complete block, or if its base64 is invalid.
     """

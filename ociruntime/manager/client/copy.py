@@ -30,9 +30,9 @@ _PERMISSIONS = (
 
 
 def run_cp(connection: Connection, arguments: Arguments) -> int:
-    """Copy a file or directory between host and container; print nothing.
+    """Copy a file or directory between the host and a container; print nothing.
 
-    Raises UsageError for an invalid option.
+    Raises UsageError unless exactly one of SOURCE and TARGET is CONTAINER:PATH.
     """
     source, target = arguments.positional
     from_name, from_path = _split(source)

@@ -1,4 +1,4 @@
-"""Convert the daemon's answers to the JSON that ``docker inspect`` prints; pure.
+"""Convert the daemon's answers to the JSON that ``docker inspect`` prints.
 
 In templates of ``--format``, both docker's names and the daemon's names (``Shape.own``) can be
 used.  Members of docker's JSON that ocid does not support have docker's default value.

@@ -99,7 +99,7 @@ def local_time(text: str) -> str:
         moment = datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError, OSError):
         return text
-    return moment.isoformat(" ", "milliseconds").partition("+")[0]
+    return moment.replace(tzinfo=None).isoformat(" ", "milliseconds")
 
 
 def formatted_event(event: dict[str, Any], form: str) -> str:

@@ -1,4 +1,4 @@
-"""The option ``--format``: ``json``, ``table ...`` or a template (``templates.py``); pure.
+"""The option ``--format``: ``json``, ``table ...`` or a template (``templates.py``).
 
 ``table`` is followed by column names, as in ``table Name,Status``, or by a template with tabs
 between the columns.  Field names ignore case and underscores: ``ExitCode``, ``exit_code`` and

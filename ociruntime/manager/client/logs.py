@@ -1,6 +1,6 @@
 """``ocictl logs``: print a container's log.
 
-The daemon filters the log lines (manager/api/logs_and_events.py).
+The daemon filters the log lines (manager/api/logs.py).
 """
 
 from __future__ import annotations

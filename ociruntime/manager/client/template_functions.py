@@ -1,4 +1,4 @@
-"""The functions that templates (``templates.py``) call, and the types of their data; pure.
+"""The functions that templates (``templates.py``) call, and the types of their data.
 
 The functions are those of Go's text/template and of docker's ``--format``.  They print values as Go
 does: a list as ``[a b]``, an object whose keys users choose as ``map[key:value]``.

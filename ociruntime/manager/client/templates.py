@@ -1,4 +1,4 @@
-"""Templates of ``--format``: parse and render a subset of Go's text/template; pure.
+"""Templates of ``--format``: parse and render a subset of Go's text/template.
 
     render(parse("{{range .Mounts}}{{.Source}} {{end}}"), document)
 

@@ -51,7 +51,7 @@ from ociruntime.manager.containers.pod_status import (
     LastRun,
     PodStatus,
 )
-from ociruntime.manager.containers.restart_backoff import Restarts
+from ociruntime.manager.containers.restarts import Restarts, should_restart
 from ociruntime.manager.containers.shared_services import SharedServices, log
 from ociruntime.pods.store import pod as pods
 from ociruntime.pods.store.pod import Pod
@@ -277,7 +277,7 @@ class Container:
             runs = self._status(pod_status) in ACTIVE and not pod_status.is_ending
             spec = changed_spec(self.record.spec, changes)
             await update_limits.apply(self._services, self.record, spec, self.pod.open(), runs=runs)
-            if self._restarts.pending and not self.record.should_restart():
+            if self._restarts.pending and not should_restart(self.record):
                 self._restarts.cancel()
                 self._notify("not-running")
             self._publish("update")
@@ -535,7 +535,7 @@ class Container:
         record = self.record
         if record.auto_remove:
             self._begin("remove", self._remove_exited())
-        elif not record.should_restart(at_reload=at_reload):
+        elif not should_restart(record, at_reload=at_reload):
             return
         elif at_reload:
             self._restarts.at_reload()
@@ -576,7 +576,7 @@ class Container:
             if self._restarts.in_task():
                 # The app did not start, so no exit of it will schedule the next attempt.
                 self._restarts.cancel()
-                if record.should_restart():
+                if should_restart(record):
                     self._restarts.after_run(0)
 
     # --- events and notifications ---

@@ -40,7 +40,6 @@ from ociruntime.manager.containers import container_spec as specs
 from ociruntime.manager.containers.pod_status import (
     CORRUPT,
     RESTARTING,
-    RUNNING,
     STOPPED,
     LastRun,
     PodStatus,
@@ -94,25 +93,6 @@ class Record:
         """The name of the restart policy, and the maximum number of restarts (0: unlimited)."""
         policy = specs.setting(self.spec, "restart_policy")
         return str(policy["name"]), int(policy.get("maximum") or 0)
-
-    def should_restart(self, *, at_reload: bool = False) -> bool:
-        """Return whether the restart policy restarts this container, which has exited.
-
-        An unknown exit status counts as a failure.  A container that a client has stopped is not
-        restarted.  The exception, as in docker, is the policy ``always`` when the daemon starts
-        (``at_reload``).
-        """
-        name, maximum = self.restart_policy
-        if not self.ever_started:
-            return False
-        if name == specs.ALWAYS:
-            return self.wanted == RUNNING or at_reload
-        if self.wanted != RUNNING:
-            return False
-        if name == specs.UNLESS_STOPPED:
-            return True
-        failed = self.last.exit_code != 0
-        return name == specs.ON_FAILURE and failed and (not maximum or self.restart_count < maximum)
 
 
 def to_text(record: Record) -> bytes:

@@ -168,14 +168,11 @@ def check_spec(spec: object) -> Spec:
 def _check_limits(spec: Spec) -> None:
     """Raise BadRequest if memory or CPU limits of a spec contradict each other."""
     swap, memory = spec.get("memory_swap"), spec.get("memory")
+    together = "it limits memory and swap together"
     if swap is not None and memory is None:
-        raise BadRequest("memory_swap", "requires memory", "it limits memory and swap together")
+        raise BadRequest("memory_swap", "requires a memory limit", together)
     if swap is not None and 0 <= swap < memory:
-        raise BadRequest(
-            "memory_swap",
-            "must not be less than memory",
-            "it limits memory and swap together",
-        )
+        raise BadRequest("memory_swap", "must not be less than the memory limit", together)
     if "cpus" in spec and ("cpu_quota" in spec or "cpu_period" in spec):
         raise BadRequest("cpus", "cannot be combined with cpu_quota and cpu_period")
 

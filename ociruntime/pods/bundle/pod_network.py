@@ -45,8 +45,8 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
     cannot be written.
     """
     from ociruntime.pods.net import connect_pod
+    from ociruntime.pods.net.cni_port_mappings import forwarded
     from ociruntime.pods.net.network_configs import net_directories
-    from ociruntime.pods.net.port_mappings import forwarded
 
     manifest = json_files.read(f"{path}/pod")
     request = connect_pod.NetworkRequest(

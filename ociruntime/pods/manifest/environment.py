@@ -43,7 +43,7 @@ def read_file(path: str) -> dict[str, str]:
         reason = (error.strerror or "").lower()
         raise UsageError(f'--set-env-file: read "{path}": {reason}') from error
     except UnicodeDecodeError as error:
-        raise UsageError(f'--set-env-file: read "{path}": must be UTF-8 text') from error
+        raise UsageError(f'--set-env-file: "{path}" is not valid UTF-8') from error
     return parse_file(text, path)
 
 

@@ -24,7 +24,10 @@ class LocalTerminal:
     __slots__ = ("_input", "_loop", "_output", "_streams", "_terminal")
 
     def __init__(self, loop: Loop) -> None:
-        """Open standard input, which must be a terminal; raise OSError if this fails."""
+        """Reopen standard input, a terminal, in non-blocking mode.
+
+        Raises OSError if it is not a terminal or cannot be opened.
+        """
         self._loop = loop
         self._terminal = Terminal(0, owned=False)
         self._output = ForegroundCopy(loop, 1)

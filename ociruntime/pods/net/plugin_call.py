@@ -85,7 +85,7 @@ class PluginCall:
         return ""
 
 
-# Validate and convert results of CNI plugins; pure.
+# Validate and convert results of CNI plugins.
 #
 # Internally, results have the form of CNI 1.0.0.  In versions 0.3.1 and 0.4.0, each address has a
 # further member "version", its IP family.

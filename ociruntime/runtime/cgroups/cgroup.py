@@ -64,7 +64,7 @@ class Cgroup:
 
     @classmethod
     def plan(cls, layout: Layout, cgroups_path: str | None, container_id: str) -> Self:
-        """Return the cgroup for a new container, without creating it; pure.
+        """Return the cgroup for a new container, without creating it.
 
         ``layout`` describes the host's hierarchies.  Raises ConfigError for an invalid
         ``cgroups_path``.
@@ -84,7 +84,7 @@ class Cgroup:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the cgroup that :meth:`record` has converted to JSON; pure."""
+        """Return the cgroup that :meth:`record` has converted to JSON."""
         path = record["path"]
         return cls(path, [Placement.from_record(each, path) for each in record["placements"]])
 
@@ -132,7 +132,7 @@ class Cgroup:
     def settings(
         self, resources: Mapping[str, Any] | None, where: str = "linux.resources"
     ) -> list[Setting]:
-        """Return the settings that :meth:`create` and :meth:`apply` write for ``resources``; pure.
+        """Return the settings that :meth:`create` and :meth:`apply` write for ``resources``.
 
         The result does not include device rules.  ``where`` is the JSON path of ``resources``.
         Raises ConfigError for a resource that the host's cgroups cannot limit.

@@ -210,7 +210,7 @@ def _refusal(where: str, hint: str = "") -> ConfigError:
 
 
 def visible_directories(layout: Layout, membership: str) -> tuple[tuple[str, str], ...]:
-    """Return (v1 mount option, the caller's cgroup directory) for each hierarchy; pure.
+    """Return (v1 mount option, the caller's cgroup directory) for each hierarchy.
 
     ``membership`` is the text of the caller's /proc/PID/cgroup.
     """

@@ -94,7 +94,7 @@ class SystemdCgroup(Cgroup):
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the cgroup that :meth:`record` has converted to JSON; pure."""
+        """Return the cgroup that :meth:`record` has converted to JSON."""
         path = record["path"]
         placements = [Placement.from_record(each, path) for each in record["placements"]]
         return cls(path, placements, record["unit"], record["user"], record["subgroup"])

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 from ociruntime.base.checks import check_object
 from ociruntime.base.errors import BadRequest, ConfigError
 from ociruntime.base.json_text import parse
-from ociruntime.manager.api import exec_route, images, logs_and_events, parse_requests
+from ociruntime.manager.api import exec_route, images, logs, parse_requests
 from ociruntime.manager.containers import (
     container_filters,
     container_records,
@@ -26,6 +26,7 @@ from ociruntime.manager.containers import (
 )
 from ociruntime.manager.containers.list_filters import check_filters, passes
 from ociruntime.manager.containers.pod_status import PodStatus
+from ociruntime.manager.containers.restarts import should_restart
 from ociruntime.pods.manifest.request import document_of, sandbox_from_document
 from tests.fuzz.mutation import change_lines, json_mutator
 from tests.fuzz.target import Target, refusals
@@ -60,7 +61,7 @@ def _create(document: object) -> None:
     )
     again = container_records.from_text(container_records.to_text(record))
     assert again == record, "a record is not read as it was written"
-    record.should_restart()
+    should_restart(record)
     answer = container_records.answer(record, PodStatus())
     json.dumps(answer)
     _filter(answer, container_filters.FILTERS)
@@ -107,7 +108,7 @@ def _query(data: bytes) -> None:
     query = dict(parse_qsl(data.decode("latin-1"), keep_blank_values=True))
     request: Any = mock.Mock(query=query)
     for ask in (
-        lambda: logs_and_events.parse_query(query),
+        lambda: logs.parse_query(query),
         lambda: parse_requests.moment(query, "since"),
         lambda: parse_requests.flag(query, "force"),
         lambda: check_filters(

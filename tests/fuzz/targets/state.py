@@ -15,6 +15,7 @@ from pathlib import Path
 from ociruntime.base import json_files
 from ociruntime.manager.containers import container_records, events
 from ociruntime.manager.containers.pod_status import PodStatus
+from ociruntime.manager.containers.restarts import should_restart
 from ociruntime.pods.store.log_reader import Assembler
 from ociruntime.runtime.lifecycle import container, mounts_add_remove, root_mount
 from ociruntime.runtime.lifecycle.fast_path_record import entry_text
@@ -60,7 +61,7 @@ def _cgroup(directory: Path) -> None:
 def _manager(data: bytes) -> None:
     record = container_records.from_text(data)
     json.dumps(container_records.answer(record, PodStatus()))
-    record.should_restart()
+    should_restart(record)
     assert container_records.from_text(container_records.to_text(record)) == record
 
 

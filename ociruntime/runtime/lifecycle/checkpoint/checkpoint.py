@@ -211,7 +211,8 @@ def joined_namespaces(config: Config) -> dict[str, str]:
         if kind == "mount":
             raise ContainerError(
                 f'checkpoint the container: it joins the mount namespace "{path}"',
-                "CRIU needs a mount namespace of the container's own: see linux.namespaces",
+                "CRIU needs a container with its own mount namespace: remove the path in"
+                " linux.namespaces and create it again",
             )
         joined[kind] = path
     return joined

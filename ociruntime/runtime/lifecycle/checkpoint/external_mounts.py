@@ -30,7 +30,7 @@ NULL = "/dev/null"
 
 
 def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: bool) -> list[str]:
-    """Return the targets of mounts from the host, which CRIU cannot recreate; pure.
+    """Return the targets of mounts from the host, which CRIU cannot recreate.
 
     A mount is from the host if its device is in ``host_devices``, the devices that are mounted on
     the host.  Exceptions are bind mounts from the container's own root and, with

@@ -401,7 +401,7 @@ FILTERED = "2"  # SECCOMP_MODE_FILTER
 
 
 def excess(status: str, config: Config) -> str:
-    """Describe the privileges of a process that config.json does not grant; "" if none; pure.
+    """Describe the privileges of a process that config.json does not grant; "" if none.
 
     ``status`` is the text of the process's /proc/PID/status.
     """

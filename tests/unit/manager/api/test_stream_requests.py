@@ -12,7 +12,7 @@ from ociruntime.base.errors import BadRequest
 from ociruntime.manager.api.attach import control, window_size
 from ociruntime.manager.api.exec_route import MEMBERS, check, exec_args
 from ociruntime.manager.api.images import _PULL
-from ociruntime.manager.api.logs_and_events import LogFilter, parse_query
+from ociruntime.manager.api.logs import LogFilter, parse_query
 from ociruntime.pods.store.log_reader import Line
 from tests.support import project
 

@@ -87,7 +87,7 @@ def test_options_of_docker_are_never_abbreviations_of_others(capfd: Capture) -> 
         (["stop", "-t", "-1", "web"], "--time: "),
         (["kill", "-s", "0", "web"], '--signal: "0"'),
         (["kill", "-s", "TREM", "web"], 'unknown signal "TREM" (did you mean SIGTERM?)'),
-        (["start", "-a", "web", "db"], "--attach: only one"),
+        (["start", "-a", "web", "db"], "only one container"),
         (["ps", "-n", "0"], "--last: must be 1 or more"),
         (["ps", "-f", "name"], '--filter: the filter "name" has no value'),
         (["ps", "-f", "nmae=x"], '--filter: unknown filter "nmae" (supported: id, name,'),

@@ -12,7 +12,7 @@ from ociruntime.base.errors import HostError
 from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.container_records import Record
 from ociruntime.manager.containers.pod_status import LastRun, PodStatus
-from ociruntime.manager.containers.restart_backoff import next_delay
+from ociruntime.manager.containers.restarts import next_delay, should_restart
 
 
 class ExitedPod:
@@ -109,7 +109,7 @@ def test_restart_policies(
     record = Record("1", "web", "", "", [], "", "", spec, wanted, ever_started=True)
     record.restart_count = count
     record.last = LastRun("then", "later", code)
-    assert record.should_restart() == restarts
-    assert record.should_restart(at_reload=True) == at_reload
+    assert should_restart(record) == restarts
+    assert should_restart(record, at_reload=True) == at_reload
     record.ever_started = False
-    assert not record.should_restart(at_reload=True)
+    assert not should_restart(record, at_reload=True)

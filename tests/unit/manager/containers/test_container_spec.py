@@ -169,7 +169,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
         {"volumes": [{"name": "a", "target": "/x"}], "tmpfs": [{"target": "/./x"}]},
         "tmpfs[0].target: a volume",
     ),
-    ({"memory_swap": -1}, "memory_swap: requires memory"),
+    ({"memory_swap": -1}, "memory_swap: requires"),
     ({"memory": 8192, "memory_swap": 4096}, "memory_swap: must not"),
     ({"cpus": 1, "cpu_quota": 5000}, "cpus: cannot be"),
     ({"cpuset_cpus": "all"}, 'nodes "all"'),

@@ -1,4 +1,4 @@
-"""Restart a container with a backoff; container_records.py evaluates the restart policy."""
+"""Restart a container: the restart policy, and the backoff between two restarts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,35 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from ociruntime.manager.containers import container_spec as specs
+from ociruntime.manager.containers.container_records import Record
+from ociruntime.manager.containers.pod_status import RUNNING
+
 FIRST_DELAY = 0.1  # seconds, the first backoff between two restarts
 LONGEST_DELAY = 60.0
 STABLE = 10.0  # seconds of uptime that reset the backoff
 
 Begin = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+
+
+def should_restart(record: Record, *, at_reload: bool = False) -> bool:
+    """Return whether the restart policy restarts a container, which has exited.
+
+    An unknown exit status counts as a failure.  A container that a client has stopped is not
+    restarted.  The exception, as in docker, is the policy ``always`` when the daemon starts
+    (``at_reload``).
+    """
+    name, maximum = record.restart_policy
+    if not record.ever_started:
+        return False
+    if name == specs.ALWAYS:
+        return record.wanted == RUNNING or at_reload
+    if record.wanted != RUNNING:
+        return False
+    if name == specs.UNLESS_STOPPED:
+        return True
+    failed = record.last.exit_code != 0
+    return name == specs.ON_FAILURE and failed and (not maximum or record.restart_count < maximum)
 
 
 class Restarts:
