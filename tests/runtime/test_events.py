@@ -47,6 +47,7 @@ def test_stats(container: MakeContainer, bundle: MakeBundle) -> None:
 
 @judge_by("ociruntime")
 @pytest.mark.needs_call("keyctl", reason="runc has to join a keyring", error="EPERM")
+@pytest.mark.needs_call("openat2", reason="runc warns without it", error="EPERM")
 def test_members_are_those_of_runc(container: MakeContainer, tmp_path: Path) -> None:
     """Both report the same cgroups of one host, with the same names and types."""
     theirs = Path("/usr/sbin/runc")
