@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ociruntime.runtime.plan import operation_constructors as o
 from ociruntime.runtime.plan.operation_table import OPERATIONS
-from ociruntime.runtime.plan.plan import Operation, Plan, encode
+from ociruntime.runtime.plan.plan import ENCODERS, Operation, Plan, encode
 from tests.support import golden, project
 from tests.support.executor import NO_STEP, plan_of, run
 
@@ -222,6 +222,23 @@ def test_executor_refuses(name: str) -> None:
     outcome = run(MALFORMED[name])
     assert outcome.fact == (NO_STEP, "read", 74, "plan")
     assert (outcome.status, outcome.output) == (1, "")
+
+
+VALUES: dict[str, Value] = {
+    "u32": 1, "u64": 1, "str": "a", "bytes": b"a", "strs": ["a"], "u32s": [1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", range(1, len(OPERATIONS) + 1), ids=lambda n: OPERATIONS[n - 1][0])
+def test_executor_refuses_an_incomplete_operation(code: int) -> None:
+    """An operation is refused without its last fields, and with four bytes more."""
+    kinds = [kind for _, kind, _ in OPERATIONS[code - 1][2]]
+    whole = encode(plan_of(Operation(code, tuple(VALUES[kind] for kind in kinds), "")))
+    pieces = [ENCODERS[kind](VALUES[kind]) for kind in kinds]
+    for fields in [*(pieces[:count] for count in range(len(pieces))), [*pieces, bytes(4)]]:
+        body = b"".join(fields)
+        plan = whole[:BODY] + struct.pack("=I", len(body)) + body
+        assert run(resized(plan)).fact == (NO_STEP, "read", 74, "plan"), fields
 
 
 def test_nothing_of_a_damaged_plan_is_carried_out(tmp_path: Path) -> None:
