@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -196,6 +197,51 @@ def test_unreadable_entry(
     for verb in ("state", "start", "kill", "delete"):
         alone(verb, one.id).failed(LEFT_TO_PYTHON)
     assert one.state() == before
+
+
+WRONG_VALUES = {
+    "pid": ("0", "4294967295"),
+    "started": ("0",),
+    "owner": ("4294967295",),
+    "cgroup": ("\ncgroup ".join(["/a"] * 40), "a"),
+    "parent": ("\nparent ".join(["/a"] * 200), "a"),
+}
+
+
+def damaged_lines(entry: bytes) -> dict[str, bytes]:
+    """Return damaged versions of an entry by description: lines missing or with other values."""
+    facts, blank, rest = entry.partition(b"\n\n")
+    lines = facts.decode().split("\n")
+    found = {}
+    for number, line in enumerate(lines[1:], 1):
+        name = line.split(" ")[0]
+        values = ("x", "1x", "9" * 30, "\0", *WRONG_VALUES.get(name, ()))
+        for change in ([], [name], *([f"{name} {value}"] for value in values)):
+            damaged = "\n".join([*lines[:number], *change, *lines[number + 1 :]])
+            found[f"{line} -> {change}"] = damaged.encode() + blank + rest
+    for count in range(len(lines)):
+        found[f"{count} lines"] = "\n".join(lines[:count]).encode()
+    pieces = rest.split(b"\0")
+    for count in range(len(pieces)):
+        found[f"{count} pieces"] = facts + blank + b"\0".join(pieces[:count])
+    found["one piece more"] = entry + b"\0"
+    return found
+
+
+def test_damaged_lines(container: MakeContainer, runtime: Runtime, alone: Alone) -> None:
+    """Whatever the entry contains, the answer is that of Python, or none without Python."""
+    one = container().created()
+    entry = runtime.root / one.id / "entry"
+    before, whole = one.state(), entry.read_bytes()
+    for damage, data in damaged_lines(whole).items():
+        entry.write_bytes(data)
+        result = alone("state", one.id)
+        if result.status:
+            result.failed(LEFT_TO_PYTHON)
+        else:
+            assert json.loads(result.out) == before, damage
+    entry.write_bytes(whole)
+    assert json.loads(alone("state", one.id).ok().out) == before
 
 
 def test_entry_of_an_older_version(container: MakeContainer, runtime: Runtime) -> None:
