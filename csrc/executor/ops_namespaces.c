@@ -104,21 +104,12 @@ int run_become_root(struct executor *x, struct op_become_root *op)
 	return 0;
 }
 
-int run_clone_init(struct executor *x, struct op_clone_init *op)
+/* Tell the runtime the init's pid, which only the init can find out. */
+static int introduce_init(struct executor *x)
 {
-	/*
-	 * CLONE_PARENT makes it a child of the runtime; it then ignores the exit signal passed
-	 * here.
-	 */
-	struct clone_args arguments = { .flags = (uint64_t)op->flags | CLONE_PARENT };
-	long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
 	char self[16] = "";
 	uint32_t host_pid;
 
-	if (pid < 0)
-		return fail(x, "clone3", "");
-	if (pid > 0)
-		_exit(0);
 	if (setsid() < 0)
 		return fail(x, "setsid", "");
 	/* The host's procfs shows the pid that the host needs. */
@@ -131,6 +122,22 @@ int run_clone_init(struct executor *x, struct op_clone_init *op)
 	if (send_short(x, x->sync_fd, MESSAGE_INIT_PID, 0, -1) < 0)
 		return fail(x, "sendmsg", "sync");
 	return 0;
+}
+
+int run_clone_init(struct executor *x, struct op_clone_init *op)
+{
+	/*
+	 * CLONE_PARENT makes it a child of the runtime; it then ignores the exit signal passed
+	 * here.
+	 */
+	struct clone_args arguments = { .flags = (uint64_t)op->flags | CLONE_PARENT };
+	long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
+
+	if (pid < 0)
+		return fail(x, "clone3", "");
+	if (pid > 0)
+		_exit(0);
+	return introduce_init(x);
 }
 
 /* Open the root directory of process `pid` (as in the host's procfs).  Records no failure. */

@@ -437,8 +437,17 @@ static void read_arguments(char **at)
 		exit(124);
 }
 
+/* The command's descriptors: who waits for their end waits for the command, not for this process. */
+static void close_inherited(void)
+{
+	for (int fd = 3; fd < 1024; fd++)
+		if (fd != fileno(out))
+			close(fd);
+}
+
 int main(int argc, char *argv[])
 {
+	pid_t command;
 	int first = 0;
 
 	for (int i = 1; i < argc && !first; i++)
@@ -453,7 +462,9 @@ int main(int argc, char *argv[])
 		die(argv[1]);
 	follow = strcmp(argv[2], "follow") == 0;
 	read_arguments(argv + (follow ? 3 : 2));
-	trace(start_command(argv + first));
+	command = start_command(argv + first);
+	close_inherited();
+	trace(command);
 	fclose(out);
 	return 0;
 }

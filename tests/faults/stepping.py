@@ -163,17 +163,20 @@ def step(
         ends = [at for at, line in enumerate(lines) if line.startswith("end")]
         if finished and not ends:
             raise RuntimeError(f"the stepper failed: {content(err)}")
-        calls = _boundaries(line for line in lines if not line.startswith("end"))
+        calls = boundaries(lines)
         if follow and action.kind == LIST:
             calls = calls[ends[0] :]
         status = os.waitstatus_to_exitcode(int(lines[ends[0]].split("\t")[1])) if ends else None
         return Outcome(calls, status if finished else None, content(out), content(err))
 
 
-def _boundaries(lines: Iterable[str]) -> list[Boundary]:
+def boundaries(lines: Iterable[str]) -> list[Boundary]:
+    """Return the calls in lines of the stepper's log, in which those of ends are left out."""
     found = []
     seen: Counter[tuple[str, int]] = Counter()
     for line in lines:
+        if line.startswith("end"):
+            continue
         _, process, index, word, path = line.split("\t", 4)
         number = int(word)
         seen[process, number] += 1

@@ -10,8 +10,9 @@ import errno
 import os
 import socket
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from ociruntime.base.linux import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWUTS, MS_REC, MS_SLAVE
@@ -20,6 +21,7 @@ from ociruntime.runtime.executor.spawn import PROGRAM
 from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.plan.plan import Operation, Plan, encode
+from tests.support import processes
 from tests.support.refusal import is_refused, refuse
 
 SECONDS = 30
@@ -116,11 +118,13 @@ def run(
     prepare: Callable[[], None] | None = None,
     pass_fds: Iterable[int] = (),
     stdin: int = subprocess.DEVNULL,
+    wrapper: Sequence[str] = (),
 ) -> Outcome:
     """Carry out a plan with ``program``, from its start to the exit of its program.
 
     ``answer`` is called with each message except the failure, and sends GO itself; ``prepare`` runs
-    in the child before the executor.
+    in the child before the executor.  ``wrapper`` is a command that runs the executor: the outcome
+    has the status of that command.
     """
     data = plan if isinstance(plan, bytes) else encode(plan)
     with ExitStack() as held:
@@ -135,7 +139,7 @@ def run(
             file.write(data)
             fds = [file.fileno(), theirs.fileno(), gate.fileno()]
             process = subprocess.Popen(
-                [program, *map(str, fds)],
+                [*wrapper, program, *map(str, fds)],
                 pass_fds=[*fds, *pass_fds],
                 stdin=stdin,
                 stdout=output.fileno(),
@@ -146,6 +150,9 @@ def run(
             messages = converse(channel, gate, answer or _go)
             status = process.wait(SECONDS)
             for born in (one.pid for one in messages if one.kind == ops.MESSAGE_INIT_PID):
+                if wrapper:
+                    processes.until(partial(_is_over, born))
+                    continue
                 status = os.waitstatus_to_exitcode(os.waitpid(born, 0)[1])
         finally:
             process.kill()
@@ -184,6 +191,10 @@ def begin(gate: socket.socket) -> list[Message]:
             messages.append(message)
             _go(message, starter)
     return messages
+
+
+def _is_over(pid: int) -> bool:
+    return not processes.alive(pid)
 
 
 def _go(message: Message, channel: socket.socket) -> None:
