@@ -118,7 +118,13 @@ def counting(profiles: str) -> list[str]:
     ]
 
 
-def compile_small(directory: str, flags: list[str]) -> None:
+def saving_counts(profiles: str) -> list[str]:
+    """Return what is linked to the guest program, so that the counts of a machine are kept."""
+    place = f'-DCOUNTS="{os.path.abspath(profiles)}"'
+    return [place, "-Wl,--wrap=reboot", "tools/save_guest_counts.c"]
+
+
+def compile_small(directory: str, flags: list[str], guest_flags: list[str]) -> None:
     """Compile what stays with containers and pods: outside of virtual machines without libc."""
     small = (
         (EXECUTOR, EXECUTOR_SOURCES),
@@ -127,7 +133,7 @@ def compile_small(directory: str, flags: list[str]) -> None:
     )
     for name, sources in small:
         compile_with_own_libc(sources, os.path.join(directory, name), flags)
-    compile_program(GUEST_SOURCES, os.path.join(directory, GUEST), flags)
+    compile_program(GUEST_SOURCES, os.path.join(directory, GUEST), [*flags, *guest_flags])
 
 
 def compile_launchers(directory: str, flags: list[str]) -> None:
@@ -176,7 +182,7 @@ class BuildPackage(build_py):
         self.mkpath(os.path.join(self.build_lib, "ociruntime", "schemas"))
         for schema in SCHEMAS:
             self.copy_file(schema, os.path.join(self.build_lib, "ociruntime", schema))
-        compile_small(self.build_lib, RELEASE)
+        compile_small(self.build_lib, RELEASE, [])
         if PORTABLE:
             self._bundle()
         package = os.path.join(self.build_lib, "ociruntime")
@@ -294,7 +300,7 @@ class BuildNative(setuptools.Command):
             compile_program(EXECUTOR_SOURCES, output, SANITIZE + STRICT)
             return
         flags = counting(self.counting) if self.counting else RELEASE + STRICT
-        compile_small("", flags)
+        compile_small("", flags, saving_counts(self.counting) if self.counting else [])
         if self.prefix:
             prefix = os.path.abspath(self.prefix)
             known = [f'-DINSTALLED_PREFIX="{prefix}"']

@@ -7,6 +7,7 @@ programs start without ``site``, which would load the coverage tool, and end wit
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import posix
 import sys
@@ -18,7 +19,10 @@ SETTINGS = TREE / ".coveragerc"
 
 
 def start() -> None:
-    """Start counting; the counts are saved before this process exits or executes a program."""
+    """Start counting.
+
+    The counts are saved before this process exits, executes a program or changes its root.
+    """
     library = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     sys.path.append(f"{TREE}/.venv/lib/{library}/site-packages")
     import coverage
@@ -26,10 +30,18 @@ def start() -> None:
     counter = coverage.Coverage(config_file=str(SETTINGS))
     counter.start()
     exit_at_once, execute, execute_with = posix._exit, posix.execv, posix.execve
+    change_root = posix.chroot
 
     def save() -> None:
         counter.stop()
-        counter.save()
+        # The file is out of reach once the root has been changed.
+        with contextlib.suppress(coverage.CoverageException):
+            counter.save()
+
+    def counted_chroot(path: str) -> None:
+        save()
+        counter.start()
+        change_root(path)
 
     def counted_exit(status: int) -> None:
         save()
@@ -45,6 +57,7 @@ def start() -> None:
     atexit.register(save)  # a test session ends like any program
     for module in (posix, os):
         vars(module)["_exit"] = counted_exit
+        vars(module)["chroot"] = counted_chroot
         vars(module)["execv"] = vars(module)["execve"] = counted_execution
 
 

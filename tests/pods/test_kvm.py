@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import processes
+from tests.support import processes, project
 from tests.support.netns import NetworkNamespace
 from tests.support.network_host import NetworkHost, namespaces
 from tests.support.ocipod import Ocipod
@@ -23,7 +23,13 @@ from tests.support.terminal import PtyCommand
 CONFIG = Path(os.environ.get("OCIRUNTIME_KVM_DIR", "/var/tmp/ociruntime-kvm")) / "config"
 __all__ = ("namespaces",)
 
-FLAVOUR = ("--flavor=kvm", "--net=none")
+# The directory in which a machine saves its counts (tools/measure_coverage.py).
+COUNTS = (
+    f"--volume=counts,kind=host,source={project.PROFILES}",
+    "--mount=volume=counts,target=/counts",
+)
+KVM = ("--flavor=kvm", *(COUNTS if project.COUNTING else ()))
+FLAVOUR = (*KVM, "--net=none")
 
 pytestmark = [
     pytest.mark.skipif(
@@ -108,7 +114,7 @@ def test_two_apps(vm: Ocipod, work: Path) -> None:
 def test_network(host: NetworkHost, vm: Ocipod, work: Path) -> None:
     """An app answers on the pod's address, and nothing is left after the machine's exit."""
     web = ("--name=web", "--exec=/bin/busybox", "--", "httpd", "-f", "-p", "80", "-h", "/data")
-    done = vm("run", "--detach", "--flavor=kvm", "--net=default", busybox(work), *web).ok()
+    done = vm("run", "--detach", *KVM, "--net=default", busybox(work), *web).ok()
     uuid = done.out.strip()
     info = json.loads((vm.path(uuid) / "net-info.json").read_text())
     said = b""
@@ -152,7 +158,8 @@ def machines(uuid: str) -> list[str]:
 
 def test_qemu_is_confined(vm: Ocipod, work: Path) -> None:
     """A guest that takes over qemu gets neither the host's files nor privileges."""
-    vm.popen("run", *FLAVOUR, busybox(work), *shell("echo up; sleep 100"))
+    words = ("--flavor=kvm", "--net=none")  # no more shares than the app needs
+    vm.popen("run", *words, busybox(work), *shell("echo up; sleep 100"))
     assert processes.until(lambda: any(vm.pods()), 60)
     (uuid,) = vm.pods()
     assert processes.until(lambda: "up" in vm("logs", uuid).out, 60)
@@ -219,7 +226,7 @@ def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
 )
 def test_refusals(vm: Ocipod, work: Path, words: tuple[str, ...], message: str) -> None:
     image = busybox(work)
-    done = vm("run", "--flavor=kvm", *(image if word == "IMAGE" else word for word in words))
+    done = vm("run", *KVM, *(image if word == "IMAGE" else word for word in words))
     done.failed(message)
     assert vm.pods() == []
 

@@ -25,8 +25,6 @@ OCICTL = PROGRAM.with_name("ocictl")
 # A program that runs until it is stopped.
 STAYS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
 STARTING = 30.0  # seconds that the daemon may take, on a machine with other work
-# In the copy of ./dev coverage, a process saves its counts when it exits, but not if it is killed.
-COUNTING = (project.ROOT / ".coveragerc").exists()
 
 
 class Connection(http.client.HTTPConnection):
@@ -251,7 +249,7 @@ class Daemon:
         """End the daemon and remove every pod; assert nothing."""
         if self.process is not None:
             self.process.send_signal(signal.SIGCONT)
-            if COUNTING:
+            if project.COUNTING:
                 self.process.terminate()
                 with suppress(subprocess.TimeoutExpired):
                     self.process.wait(STARTING)
