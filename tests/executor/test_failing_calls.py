@@ -201,9 +201,14 @@ def has_run(root: Path) -> bool:
 
 
 def own(calls: list[Boundary]) -> list[Boundary]:
-    """Return the calls of the executor, without those of the programs that it executes."""
+    """Return the calls of the executor, without those of the programs that it executes.
+
+    The first is prctl(2).  What comes before it is the start of a C library, which the executor has
+    only in ``./dev coverage``.
+    """
     found, ended = [], set()
-    for one in calls:
+    begin = next(at for at, one in enumerate(calls) if one.call == "prctl")
+    for one in calls[begin:]:
         if one.process not in ended:
             found.append(one)
         if one.call == "execve":
