@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import marshal
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from ociruntime.startup import archive as archives
 from ociruntime.startup.archive import Archive
 from tests.support import project
 
@@ -167,3 +171,91 @@ def test_a_module_that_cannot_be_read(tmp_path: Path) -> None:
         os.close(directory)
     with pytest.raises(ImportError, match=rf"{name}.*modules\.bin: no such file"):
         Archive(-1, {}, str(tmp_path)).find_spec(name)
+
+
+MADE_UP = {
+    "ociruntime.made_up": ("made_up/__init__.py", "NAME = __name__"),
+    "ociruntime.made_up.inner": ("made_up/inner.py", "from ociruntime.made_up import NAME"),
+    "ociruntime.made_up.later": ("made_up/later.py", "VALUE = 1"),
+}
+AHEAD = ("ociruntime.made_up", "ociruntime.made_up.inner")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[Path]:
+    """Yield a directory with an archive of three modules, which are forgotten afterwards."""
+    pieces, index, offset = [], {}, 0
+    codes: dict[str, Any] = {}
+    for name, (file, text) in MADE_UP.items():
+        source = tmp_path / "ociruntime" / file
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(text)
+        codes[name] = compile(text, str(source), "exec")
+    contents = {**codes, ":run": [(name, codes[name]) for name in AHEAD]}
+    for name, content in contents.items():
+        data = marshal.dumps(content)
+        file, text = MADE_UP.get(name, ("", ""))
+        index[name] = (offset, len(data), file.endswith("__init__.py"), len(text), 0)
+        pieces.append(data)
+        offset += len(data)
+    lengths = len(marshal.dumps(index))  # the offsets in the index are small numbers of one size
+    shifted = {name: (archives.HEAD + lengths + at, *rest) for name, (at, *rest) in index.items()}
+    head = archives.MAGIC + lengths.to_bytes(8, "little")
+    assert len(marshal.dumps(shifted)) == lengths
+    data = head + marshal.dumps(shifted) + b"".join(pieces)
+    (tmp_path / "ociruntime" / archives.NAME).write_bytes(data)
+    finders = list(sys.meta_path)
+    yield tmp_path
+    sys.meta_path[:] = finders
+    for name in MADE_UP:
+        sys.modules.pop(name, None)
+    vars(sys.modules["ociruntime"]).pop("made_up", None)
+
+
+def test_modules_of_this_process_come_from_it(directory: Path) -> None:
+    """Some are loaded ahead, others when they are imported; one that has changed is not."""
+    one = archives.use_archive(str(directory), "run")
+    assert one is not None
+    assert {*AHEAD} <= {*sys.modules}
+    inner = importlib.import_module("ociruntime.made_up.inner")
+    assert (inner.NAME, inner.__package__) == ("ociruntime.made_up", "ociruntime.made_up")
+    later = importlib.import_module("ociruntime.made_up.later")
+    assert later.VALUE == 1
+    assert later.__spec__ is not None
+    assert type(later.__spec__.loader).__name__ == "Archive"
+    package = one.find_spec("ociruntime.made_up")
+    assert package is not None
+    assert package.submodule_search_locations == [str(directory / "ociruntime" / "made_up")]
+    assert one.find_spec("json") is None
+    (directory / "ociruntime" / "made_up" / "later.py").write_text("VALUE = 22")
+    assert one.find_spec("ociruntime.made_up.later") is None
+    one.close()
+
+
+def test_it_is_opened_again_after_close(directory: Path) -> None:
+    one = archives.use_archive(str(directory), "")
+    assert one is not None
+    one.close()
+    assert one.find_spec("ociruntime.made_up.later") is not None
+    with pytest.raises(ImportError, match="was replaced"):
+        one.exec_module(ModuleType("ociruntime.gone"))
+    one.close()
+
+
+def test_changed_source_is_not_loaded_ahead(directory: Path) -> None:
+    (directory / "ociruntime" / "made_up" / "inner.py").unlink()
+    assert archives.use_archive(str(directory), "run") is not None
+    assert AHEAD[0] in sys.modules
+    assert AHEAD[1] not in sys.modules
+
+
+@pytest.mark.parametrize("damage", ["missing", "another interpreter"])
+def test_no_archive(directory: Path, damage: str) -> None:
+    file = directory / "ociruntime" / archives.NAME
+    data = file.read_bytes()
+    file.unlink()
+    if damage != "missing":
+        file.write_bytes(b"\0" + data[1:])
+    before = list(sys.meta_path)
+    assert archives.use_archive(str(directory), "run") is None
+    assert sys.meta_path == before
