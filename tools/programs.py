@@ -14,11 +14,11 @@ sys.path.insert(0, str(ROOT))
 from ociruntime.commandline.help import usage  # noqa: E402
 from ociruntime.commandline.options import ANY  # noqa: E402
 from ociruntime.manager.client import manual as client_manual  # noqa: E402
-from ociruntime.manager.client.options import PROGRAM as CLIENT  # noqa: E402
+from ociruntime.manager.client.command_table import PROGRAM as CLIENT  # noqa: E402
 from ociruntime.manager.daemon import manual as daemon_manual  # noqa: E402
 from ociruntime.manager.daemon import options as daemon_options  # noqa: E402
 from ociruntime.pods.cli import manual as pod_manual  # noqa: E402
-from ociruntime.pods.cli.options import PROGRAM as PODS  # noqa: E402
+from ociruntime.pods.cli.command_table import PROGRAM as PODS  # noqa: E402
 from ociruntime.pods.manifest.app_options import APP_OPTIONS  # noqa: E402
 from ociruntime.runtime.cli import manual as runtime_manual  # noqa: E402
 from ociruntime.runtime.cli.help import PROGRAM as RUNTIME  # noqa: E402

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.manager.client.options import PROGRAM
+from ociruntime.manager.client.command_table import PROGRAM
 from tests.engines.docker import Docker
 from tests.engines.image import NAME
 from tests.engines.transcript import ALWAYS_ANOTHER

@@ -48,7 +48,8 @@ FOREIGN = {
 }
 # What every one of them loads of the project, and what each adds.
 COMMON = """
-    commandline.parser runtime.cli.main commandline.options runtime.cli.options base.errors
+    commandline.parser runtime.cli.main commandline.options runtime.cli.options
+    runtime.cli.command_table base.errors
     base.files base.locks runtime.host.start_gate base.process base.log runtime.host.state_directory
     base.paths runtime.lifecycle.container runtime.lifecycle.container_id runtime.lifecycle.context
     base.json_text runtime.spec.state_document runtime.lifecycle.state_root

@@ -7,7 +7,7 @@ differences. ocictl's options are taken from its own definitions, so the page ca
 
 from __future__ import annotations
 
-from ociruntime.manager.client.options import PROGRAM
+from ociruntime.manager.client.command_table import PROGRAM
 
 VERSION = "28.2"
 

@@ -12,8 +12,9 @@ from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.output import tell
 from ociruntime.commandline.parser import Arguments
+from ociruntime.manager.client.command_table import PROGRAM
 from ociruntime.manager.client.connection import Connection, DaemonError
-from ociruntime.manager.client.options import PROGRAM, SOCKET
+from ociruntime.manager.client.options import SOCKET
 from ociruntime.startup.snapshot import how_started, make_in_background
 
 FAILED = 1

@@ -10,8 +10,8 @@ from __future__ import annotations
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.parser import Arguments
+from ociruntime.pods.cli.command_table import PROGRAM
 from ociruntime.pods.cli.context import Context
-from ociruntime.pods.cli.options import PROGRAM
 from ociruntime.pods.manifest.app_arguments import PodArguments
 from ociruntime.startup.snapshot import how_started, make_in_background
 

@@ -1,9 +1,8 @@
-"""The global options of ``ocipod``, options of several commands, and the table of commands."""
+"""The global options of ``ocipod``, and options of several commands."""
 
 from __future__ import annotations
 
 from ociruntime.commandline.options import Option
-from ociruntime.commandline.program import Groups, Program
 
 GLOBAL_OPTIONS = (
     Option(
@@ -45,43 +44,3 @@ GLOBAL_OPTIONS = (
 UUID_FILE = Option("uuid-file", "read the UUID from FILE", "FILE")
 FORMAT = Option("format", "output format", "json|json-pretty", kind="choice")
 TIME = Option("time", "timeout before SIGKILL (default: 10)", "SECONDS", kind="count", short="t")
-
-# Title in the help -> module -> its commands; internal commands have no title.
-GROUPS: Groups = {
-    "pods": {
-        "run_pods": ("run", "prepare", "run-prepared"),
-        "pods": ("list", "status", "rm", "gc", "cat-manifest", "stop", "version"),
-        "logs": ("logs",),
-        "apps": ("attach", "enter"),
-        "exports": ("export",),
-    },
-    "apps of a running pod": {
-        "run_pods": ("app sandbox", "app add"),
-        "apps": ("app start", "app stop", "app rm", "app list", "app status", "app exec"),
-        "app_files": ("app copy-out", "app copy-in", "app diff"),
-    },
-    "images": {
-        "fetch": ("fetch", "image load", "trust", "config"),
-        "login": ("login", "logout"),
-        "images": (
-            "image list",
-            "image rm",
-            "image gc",
-            "image verify",
-            "image cat-manifest",
-            "image inspect",
-            "image history",
-            "image tag",
-        ),
-        "exports": ("image export", "image extract", "image render"),
-    },
-    "": {"monitor": ("monitor",)},
-}
-
-PROGRAM = Program(
-    "ocipod",
-    "ociruntime.pods.cli",
-    "Run pods of containers without a daemon, and manage images.",
-    GLOBAL_OPTIONS,
-    GROUPS,
-)

@@ -6,7 +6,8 @@ from ociruntime import __version__
 from ociruntime.commandline import help as screens
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.program import Program
-from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
+from ociruntime.runtime.cli.command_table import GROUPS
+from ociruntime.runtime.cli.options import GLOBAL_OPTIONS
 
 PROGRAM = Program(
     "ociruntime",

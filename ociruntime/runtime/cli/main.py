@@ -14,7 +14,8 @@ from ociruntime.base.log import Log
 from ociruntime.base.process import end_at_once_on_signals
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.parser import Arguments, parse, parse_command
-from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
+from ociruntime.runtime.cli.command_table import GROUPS
+from ociruntime.runtime.cli.options import GLOBAL_OPTIONS
 from ociruntime.runtime.lifecycle.context import Context
 
 UNKNOWN_COMMAND = 3

@@ -1,9 +1,8 @@
-"""The global options of ``ociruntime``, and the list of modules with its commands."""
+"""The global options of ``ociruntime``."""
 
 from __future__ import annotations
 
 from ociruntime.commandline.options import Option
-from ociruntime.commandline.program import Groups
 
 GLOBAL_OPTIONS = (
     Option(
@@ -68,31 +67,3 @@ GLOBAL_OPTIONS = (
     Option("help", "print help; also after a command", short="h"),
     Option("usage", short="?"),
 )
-
-# Title in the help -> module -> its commands.
-GROUPS: Groups = {
-    "lifecycle": {
-        "create": ("create",),
-        "start": ("start",),
-        "run": ("run",),
-        "kill": ("kill",),
-        "delete": ("delete",),
-        "checkpoint_and_restore": ("checkpoint", "restore"),
-    },
-    "running containers": {
-        "exec": ("exec",),
-        "ps": ("ps",),
-        "pause_and_resume": ("pause", "resume"),
-        "update": ("update",),
-        "mounts": ("mounts",),
-    },
-    "inspection": {"state": ("state",), "events": ("events",), "list": ("list",)},
-    "bundles and this host": {
-        "spec": ("spec",),
-        "plan": ("plan",),
-        "features": ("features",),
-        "check": ("check",),
-        "setup": ("setup",),
-        "snapshot": ("snapshot",),
-    },
-}

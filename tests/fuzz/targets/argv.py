@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.parser import Arguments, parse, parse_command
 from ociruntime.manager.client import new_container
-from ociruntime.manager.client.options import PROGRAM as CLIENT
+from ociruntime.manager.client.command_table import PROGRAM as CLIENT
 from ociruntime.manager.daemon.options import OPTIONS as DAEMON_OPTIONS
-from ociruntime.pods.cli.options import PROGRAM as PODS
+from ociruntime.pods.cli.command_table import PROGRAM as PODS
 from ociruntime.pods.manifest.app_arguments import PodArguments, pod_request
 from ociruntime.pods.manifest.build_manifest import empty_manifest, limits_of
 from ociruntime.pods.manifest.request import SandboxRequest, from_options

@@ -15,9 +15,10 @@ from ociruntime.commandline.help import command_help
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.program import Program
+from ociruntime.manager.client import command_table as client_commands
 from ociruntime.manager.client import options as client_options
 from ociruntime.manager.daemon import options as daemon_options
-from ociruntime.pods.cli import options as pod_options
+from ociruntime.pods.cli import command_table as pod_commands
 from ociruntime.pods.manifest.app_options import APP_OPTIONS
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.runtime.cli import help as runtime_help
@@ -25,8 +26,8 @@ from ociruntime.runtime.lifecycle.state_root import state_root
 from tests.support import project
 
 RUNTIME = runtime_help.PROGRAM
-PODS = pod_options.PROGRAM
-CLIENT = client_options.PROGRAM
+PODS = pod_commands.PROGRAM
+CLIENT = client_commands.PROGRAM
 PROGRAMS = (RUNTIME, PODS, CLIENT)
 COMMANDS = [(program, command) for program in PROGRAMS for command in program.commands]
 KINDS = {"flag", "text", "number", "count", "choice", "list", "optional", "joined", "refused"}

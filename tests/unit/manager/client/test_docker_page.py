@@ -11,7 +11,7 @@ import pytest
 
 from ociruntime.base.errors import UsageError
 from ociruntime.commandline.parser import Arguments, parse
-from ociruntime.manager.client.options import PROGRAM
+from ociruntime.manager.client.command_table import PROGRAM
 from tests.support import docker_commands, project
 
 PAGE = project.ROOT / "docs" / "docker.md"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import RuntimeFailure
+from ociruntime.manager.client.command_table import PROGRAM
 from ociruntime.manager.client.connection import (
     Connection,
     DaemonError,
@@ -20,7 +21,6 @@ from ociruntime.manager.client.connection import (
 )
 from ociruntime.manager.client.containers import exit_status
 from ociruntime.manager.client.main import failure_status, main
-from ociruntime.manager.client.options import PROGRAM
 from ociruntime.manager.client.websocket import open_websocket
 
 Capture = pytest.CaptureFixture[str]

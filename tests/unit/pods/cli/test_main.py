@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import PodError
+from ociruntime.pods.cli.command_table import PROGRAM
 from ociruntime.pods.cli.main import main
-from ociruntime.pods.cli.options import PROGRAM
 
 Capture = pytest.CaptureFixture[str]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.commandline.parser import Arguments, parse
-from ociruntime.pods.cli.options import PROGRAM
+from ociruntime.pods.cli.command_table import PROGRAM
 from ociruntime.pods.cli.pods import networks, pod_rows
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ociruntime.runtime.lifecycle
-from ociruntime.runtime.cli.options import GROUPS
+from ociruntime.runtime.cli.command_table import GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
