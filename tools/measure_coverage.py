@@ -50,9 +50,8 @@ UNFIT = (
 )
 MINUTES = 60.0
 SAVING = 60  # seconds that a test session may take to end
-GUEST_COUNTS = (
-    "guests"  # where this file is, a virtual machine saves its counts (save_guest_counts.c)
-)
+# A virtual machine saves its counts in the directory that has this file (save_guest_counts.c).
+GUEST_COUNTS = "guests"
 PURE = "unit"  # runs beside the others, as in ./dev test
 HOOK = "exec(compile(open({path!r}).read(), {path!r}, 'exec'), {{'__file__': {path!r}}})\n"
 PROGRAMS = (
