@@ -1,4 +1,4 @@
-"""bundle.md, and JSON as glossary.md wants it."""
+"""bundle.md, and the rules for JSON in glossary.md."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from conformance.context import Context
 
 
 def create_as_it_lies(c: Context, bundle: Bundle) -> None:
-    """Create must fail for the bundle, whose files the case has changed by hand."""
+    """Require that create fails, without rewriting the bundle's config.json first."""
     c.failed(c.call("create", "--bundle", str(bundle.path), c.id()), "no config.json")
 
 
 @case("BUNDLE-01")
 def no_config(c: Context) -> None:
-    """A directory with a root file system but no config.json is no bundle."""
+    """A bundle directory with a root filesystem but no config.json is rejected."""
     create_as_it_lies(c, c.bundle())
 
 
 @case("BUNDLE-01")
 def config_is_directory(c: Context) -> None:
-    """A directory named config.json is no configuration."""
+    """A config.json that is a directory is rejected."""
     bundle = c.bundle()
     (bundle.path / "config.json").mkdir()
     create_as_it_lies(c, bundle)
@@ -32,7 +32,7 @@ def config_is_directory(c: Context) -> None:
 
 @case("BUNDLE-02")
 def config_below(c: Context) -> None:
-    """A config.json in a directory of the bundle is not taken."""
+    """A config.json in a subdirectory of the bundle is ignored."""
     bundle = c.bundle().save()
     (bundle.path / "config").mkdir()
     for place in ("config", "rootfs"):
@@ -43,7 +43,7 @@ def config_below(c: Context) -> None:
 
 @case("BUNDLE-02")
 def config_of_caller(c: Context) -> None:
-    """The config.json in the caller's directory is not taken for another bundle."""
+    """A config.json in the caller's working directory does not replace the bundle's."""
     here, there = c.bundle(hostname="here"), c.bundle(hostname="there")
     here.save()
     c.equal(c.probe(there, cwd=here.path)["hostname"], "there", "hostname")
@@ -51,7 +51,7 @@ def config_of_caller(c: Context) -> None:
 
 @table(("Config.json",), ("config.JSON",), ("config.jsn",), ids="BUNDLE-03")
 def other_name(c: Context, name: str) -> None:
-    """A file named {0} is not taken for the configuration."""
+    """A file named {0} is not used as the configuration."""
     bundle = c.bundle().save()
     (bundle.path / "config.json").rename(bundle.path / name)
     create_as_it_lies(c, bundle)
@@ -59,7 +59,7 @@ def other_name(c: Context, name: str) -> None:
 
 @case("BUNDLE-03")
 def right_name_wins(c: Context) -> None:
-    """Among several files config.json is the configuration."""
+    """Only config.json is used if the bundle has files with similar names."""
     bundle = c.bundle(hostname="right").save()
     wrong = json.dumps({**bundle.config, "hostname": "wrong"})
     for name in ("Config.json", "config", "spec.json", "runtime.json"):
@@ -69,7 +69,7 @@ def right_name_wins(c: Context) -> None:
 
 @case("BUNDLE-04")
 def moved_bundle(c: Context) -> None:
-    """A bundle is complete: moved to another place it makes the same container."""
+    """A bundle is self-contained: it works unchanged after a move to another directory."""
     bundle = c.bundle()
     (bundle.rootfs / "etc/mark").write_text("mark")
     bundle.path = bundle.save().path.rename(c.directory / "elsewhere")
@@ -80,7 +80,7 @@ def moved_bundle(c: Context) -> None:
 
 @table(("config",), ("hostname",), ("key",), ids="JSON-01")
 def not_utf8(c: Context, place: str) -> None:
-    """Text in Latin-1 is refused ({0})."""
+    """A config.json that is not valid UTF-8 is rejected ({0})."""
     bundle = c.bundle(hostname="box")
     text = json.dumps(bundle.config).encode()
     changed = {
@@ -94,7 +94,7 @@ def not_utf8(c: Context, place: str) -> None:
 
 @table(("plain", False), ("escaped", True), ids="JSON-01")
 def utf8(c: Context, _name: str, ascii_only: bool) -> None:
-    """Characters outside of ASCII arrive unchanged ({0})."""
+    """Non-ASCII characters in the config reach the program unchanged ({0})."""
     word = "é€𝄞"
     bundle = c.bundle("echo " + word)
     text = json.dumps(bundle.config, ensure_ascii=ascii_only)
@@ -111,7 +111,7 @@ def utf8(c: Context, _name: str, ascii_only: bool) -> None:
     ids="JSON-02",
 )
 def name_twice(c: Context, _name: str, once: str, twice: str) -> None:
-    """An object with one member name twice is refused ({0})."""
+    """A duplicate member name in an object is rejected ({0})."""
     bundle = c.bundle(hostname="one", annotations={"a.b": "1"})
     text = json.dumps(bundle.config)
     c.expect(once in text, "the case changed nothing")
@@ -120,7 +120,7 @@ def name_twice(c: Context, _name: str, once: str, twice: str) -> None:
 
 @case("JSON-02")
 def same_name_elsewhere(c: Context) -> None:
-    """The same member name in different objects is no duplicate."""
+    """The same member name in different objects is not a duplicate."""
     bundle = c.bundle(hostname="one", annotations={"hostname": "a", "process": "b", "root": "c"})
     c.equal(c.probe(bundle)["hostname"], "one", "hostname")
 
@@ -133,7 +133,7 @@ def _backwards(value: Any) -> Any:
 
 @table(("backwards", _backwards), ("sorted", None), ids="JSON-03")
 def member_order(c: Context, _name: str, change: Any) -> None:
-    """Members in another order make the same container ({0})."""
+    """The order of members in config.json makes no difference ({0})."""
     user = {"gid": 5, "uid": 3} if c.host.root else {"gid": 0, "uid": 0}
     bundle = c.bundle(hostname="box", process={"cwd": "/usr", "user": user})
     bundle.mount("/tmp", "tmpfs", "tmpfs", "size=64k").mount("/tmp/b", "tmpfs", "t", "size=32k")

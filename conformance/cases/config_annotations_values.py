@@ -27,7 +27,7 @@ NULL_DEVICE = {"path": "/dev/own", "type": "c", "major": 1, "minor": 3}
 
 @table(("array", []), ("string", "a=b"), ("number", 5), ("true", True), ids="CFG-ANN-01")
 def annotations_type(c: Context, name: str, value: object) -> None:
-    """Annotations that are no object ({0}) are refused."""
+    """An annotations property that is not an object ({0}) is rejected."""
     bundle = c.bundle()
     bundle.config["annotations"] = value
     c.refused(bundle, f"annotations that are {name}")
@@ -35,12 +35,12 @@ def annotations_type(c: Context, name: str, value: object) -> None:
 
 @case("CFG-ANN-03")
 def empty_key(c: Context) -> None:
-    """An annotation whose key is empty is refused."""
+    """An annotation with an empty key is rejected."""
     c.refused(c.bundle(annotations={"": "value"}), "an empty key")
 
 
 def kept(c: Context, annotations: dict[str, str]) -> None:
-    """Such a container runs, and its state has the annotations as they are."""
+    """Require that a container with these annotations runs and its state has them unchanged."""
     box = c.started(c.bundle("sleep", annotations=annotations))
     found = box.state().get("annotations") or {}
     c.equal({key: found.get(key) for key in annotations}, annotations, "annotations in the state")
@@ -55,19 +55,19 @@ def kept(c: Context, annotations: dict[str, str]) -> None:
     ids=("CFG-ANN-04", "CFG-ANN-06"),
 )
 def unknown_key(c: Context, _name: str, key: str) -> None:
-    """A key that the runtime does not know ({0}) is kept and does nothing."""
+    """An annotation with an unknown key ({0}) is kept and has no effect."""
     kept(c, {key: "value"})
 
 
 @case("CFG-ANN-05")
 def image_keys(c: Context) -> None:
-    """The keys that the image specification writes are kept."""
+    """Annotations with the keys that the image specification defines are kept."""
     kept(c, {f"org.opencontainers.image.{key}": value for key, value in IMAGE_VALUES.items()})
 
 
 @case("CFG-ANN-05", "CFG-ANN-06")
 def reserved_key(c: Context) -> None:
-    """A key below org.opencontainers that is not defined is no error."""
+    """An undefined key in the org.opencontainers namespace is not an error."""
     kept(c, {"org.opencontainers.conformance": "value"})
 
 
@@ -75,19 +75,19 @@ def reserved_key(c: Context) -> None:
     ("number", 5), ("false", False), ("null", None), ("array", []), ("object", {}), ids="CFG-ANN-07"
 )
 def annotation_type(c: Context, name: str, value: object) -> None:
-    """An annotation whose value is no string ({0}) is refused."""
+    """An annotation whose value is not a string ({0}) is rejected."""
     c.refused(c.bundle(annotations={"org.example.a": value}), f"a value that is {name}")
 
 
 @case("CFG-ANN-07")
 def empty_value(c: Context) -> None:
-    """The value of an annotation may be empty."""
+    """An annotation's value may be empty."""
     kept(c, {"org.example.empty": ""})
 
 
 @table(("USR1",), ("SIGUSR1",), ("10",), ids="CFG-ANN-08")
 def stop_signal(c: Context, word: str) -> None:
-    """Kill without a signal sends the stop signal of the image, {0}."""
+    """Kill without a signal sends the image's stop signal ({0})."""
     annotations = {"org.opencontainers.image.stopSignal": word}
     bundle = c.bundle("trap /out/signals 10 15", "sleep", annotations=annotations)
     box = c.started(bundle)
@@ -100,7 +100,10 @@ def stop_signal(c: Context, word: str) -> None:
 
 
 def put(bundle: Bundle, path: str, value: object) -> Bundle:
-    """Set one value of the config; ``process.args.0``: a number is an index, + appends."""
+    """Set the config value at a dotted path.
+
+    A number in the path is a list index, as in ``process.args.0``; a last ``+`` appends to a list.
+    """
     *steps, last = path.split(".")
     place: Any = bundle.config
     for step in steps:
@@ -118,7 +121,7 @@ def put(bundle: Bundle, path: str, value: object) -> Bundle:
 
 
 def rich(c: Context, user_namespace: bool) -> Bundle:
-    """A config with at least one of everything that has members."""
+    """Return a bundle whose config has at least one of every kind of object."""
     bundle = c.bundle()
     bundle.change(
         process={
@@ -178,7 +181,7 @@ def unknown_property(c: Context, place: str) -> None:
     ids=("CFG-EXT-01", "CFG-EXT-02"),
 )
 def unknown_top_level(c: Context, _name: str, value: object) -> None:
-    """An unknown property of the whole config ({0}) is ignored."""
+    """An unknown top-level property of the config ({0}) is ignored."""
     box = c.run(put(c.bundle("exit 7"), "conformanceUnknown", value))
     c.equal(box.exit_status, 7, "exit status of the program")
 
@@ -247,7 +250,7 @@ VALUES: tuple[tuple[str, str, object], ...] = (
 
 @table(*VALUES, ids="CFG-VAL-01")
 def bad_value(c: Context, _name: str, path: str, value: object) -> None:
-    """A value that its property cannot have ({0}) is refused."""
+    """A value that is invalid for its property ({0}) is rejected."""
     c.refused(put(c.bundle(), path, value), f"{path}: {value!r}")
 
 
@@ -261,7 +264,7 @@ GOOD: tuple[tuple[str, Json], ...] = (
 
 @table(*GOOD, ids="CFG-VAL-01")
 def good_value(c: Context, _name: str, changes: Json) -> None:
-    """Values at the edge of what is valid ({0}) are accepted."""
+    """Valid edge-case values ({0}) are accepted."""
     if not c.host.root:
         changes = {key: value for key, value in changes.items() if key != "linux"}
     c.equal(c.run(c.bundle("exit 7", **changes)).exit_status, 7, "exit status of the program")

@@ -1,4 +1,4 @@
-"""config.md: hooks, rules for all kinds; config_hooks_kinds.py has those of each kind."""
+"""config.md: rules for all hooks; config_hooks_kinds.py has those for each kind."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ALL = [(kind,) for kind in KINDS]
 
 
 def live(c: Context, bundle: Bundle) -> Container:
-    """Create, start, end and delete, so that hooks of all kinds run."""
+    """Create, start and delete a container after its init exits, so that all hooks run."""
     box = c.run(bundle.does("exit 0"))
     box.delete()
     return box
 
 
 def upto(c: Context, bundle: Bundle, kind: str) -> Result:
-    """Call the operation that runs hooks of that kind, without checking its result."""
+    """Call the operation that runs hooks of this kind; return its result unchecked."""
     box, result = c.attempt_create(bundle)
     if not result.ok or kind in CREATE_KINDS:
         return result
@@ -40,7 +40,10 @@ def upto(c: Context, bundle: Bundle, kind: str) -> Result:
 
 
 def note_of(c: Context, bundle: Bundle, kind: str) -> Json:
-    """What the only hook of that kind noted; waits for it, since its end is another matter."""
+    """Return what the only hook of this kind recorded.
+
+    Wait for the record, but not for the end of the hook.
+    """
     c.until(lambda: bundle.hooked(kind), f"no {kind} hook ran")
     notes = bundle.hooked(kind)
     c.equal(len(notes), 1, f"runs of the {kind} hook")
@@ -49,13 +52,13 @@ def note_of(c: Context, bundle: Bundle, kind: str) -> Json:
 
 @table(*ALL, ids="CFG-HOOK-01")
 def no_path(c: Context, kind: str) -> None:
-    """A {0} hook without path is refused."""
+    """A {0} hook without a path is rejected."""
     c.refused(c.bundle().raw_hook(kind, {"args": ["probe", "exit", "0"]}), f"{kind} without path")
 
 
 @table(*ALL, ids="CFG-HOOK-02")
 def relative_path(c: Context, kind: str) -> None:
-    """A {0} hook whose path is relative is refused, even if it leads somewhere."""
+    """A {0} hook with a relative path is rejected, even if the bundle has that file."""
     bundle = c.bundle()
     (bundle.path / "bin").mkdir()
     os.link(bundle.probe, bundle.path / "bin/probe")
@@ -65,7 +68,7 @@ def relative_path(c: Context, kind: str) -> None:
 
 @table(*ALL, ids="CFG-HOOK-03")
 def args(c: Context, kind: str) -> None:
-    """The args of a {0} hook are its argument vector, the first included."""
+    """The args of a {0} hook are its whole argument vector, including argv[0]."""
     bundle = c.bundle().hook(kind, "two words")
     live(c, bundle)
     entry = bundle.config["hooks"][kind][0]
@@ -74,7 +77,7 @@ def args(c: Context, kind: str) -> None:
 
 @case("CFG-HOOK-03")
 def no_args(c: Context) -> None:
-    """A hook without args runs and gets no further words."""
+    """A hook without args runs with no arguments after argv[0]."""
     script = c.directory / "hook"
     script.write_text(f'#!/bin/sh\necho "$#" >> {c.directory}/count\n')
     script.chmod(0o755)
@@ -86,7 +89,7 @@ def no_args(c: Context) -> None:
 
 @table(*ALL, ids="CFG-HOOK-04")
 def env(c: Context, kind: str) -> None:
-    """The env of a {0} hook is its whole environment."""
+    """The env of a {0} hook is its entire environment."""
     listed = ["B=2", "A=with=sign", "EMPTY="]
     bundle = c.bundle().hook(kind, env=listed)
     live(c, bundle)
@@ -97,7 +100,7 @@ def env(c: Context, kind: str) -> None:
     *[(f"{kind} {value}", kind, value) for kind in KINDS for value in (0, -1)], ids="CFG-HOOK-05"
 )
 def bad_timeout(c: Context, name: str, kind: str, value: int) -> None:
-    """A timeout that is not more than 0 is refused ({0})."""
+    """A hook timeout of 0 or less is rejected ({0})."""
     bundle = c.bundle().hook(kind, timeout=value)
     c.refused(bundle, f"timeout of a hook: {name}")
     c.equal(bundle.words(), [], "hooks that ran")
@@ -105,7 +108,7 @@ def bad_timeout(c: Context, name: str, kind: str, value: int) -> None:
 
 @table(*ALL, ids="CFG-HOOK-06")
 def hook_times_out(c: Context, kind: str) -> None:
-    """A {0} hook is ended when its timeout is over, and has failed then."""
+    """A {0} hook that exceeds its timeout is terminated and counts as failed."""
     word = f"{kind}-{c.token}"
     bundle = c.bundle().hook(kind, word=word, then=["sleep 100"], timeout=1)
     result = upto(c, bundle, kind)
@@ -120,7 +123,7 @@ def hook_times_out(c: Context, kind: str) -> None:
 
 
 def _has_word(path: Path, word: str) -> bool:
-    """Return whether it is the command line of the hook with that word, here or inside."""
+    """Return whether ``path``, a cmdline file in /proc, has ``word`` among its arguments."""
     try:
         return word.encode() in path.read_bytes().split(b"\0")
     except OSError:
@@ -128,7 +131,7 @@ def _has_word(path: Path, word: str) -> bool:
 
 
 def mark_of(bundle: Bundle, kind: str) -> tuple[str, Path]:
-    """A file that a hook of that kind can make: as the hook and as the case sees it."""
+    """Return a file that such a hook can create: its path for the hook and on the host."""
     if kind == "startContainer":
         return "/out/mark", bundle.rootfs / "out/mark"
     return str(bundle.log / "mark"), bundle.log / "mark"
@@ -136,7 +139,7 @@ def mark_of(bundle: Bundle, kind: str) -> tuple[str, Path]:
 
 @table(*ALL, ids="CFG-HOOK-06")
 def hook_in_time(c: Context, kind: str) -> None:
-    """A {0} hook that ends before its timeout is not disturbed."""
+    """A {0} hook that ends before its timeout is not interrupted."""
     bundle = c.bundle()
     name, mark = mark_of(bundle, kind)
     bundle.hook(kind, timeout=10, then=["sleep 1.2", f"touch {name}"])
@@ -147,7 +150,7 @@ def hook_in_time(c: Context, kind: str) -> None:
 
 @table(*ALL, ids="CFG-HOOK-07")
 def order(c: Context, kind: str) -> None:
-    """{0} hooks run in their order, one after the other."""
+    """The {0} hooks run in the order listed, one after the other."""
     bundle = c.bundle()
     file = "/out/order" if kind == "startContainer" else str(bundle.log / "order")
     for word, rest in (("c", "0.2"), ("a", "0.1"), ("b", "0")):
@@ -161,7 +164,7 @@ def order(c: Context, kind: str) -> None:
 
 @table(*ALL, ids="CFG-HOOK-08")
 def state_on_input(c: Context, kind: str) -> None:
-    """A {0} hook gets the whole state on its standard input."""
+    """A {0} hook receives the complete container state on its standard input."""
     annotations = {"org.example.a": "b"}
     bundle = c.bundle(annotations=annotations).hook(kind)
     box = live(c, bundle)
@@ -173,7 +176,7 @@ def state_on_input(c: Context, kind: str) -> None:
 
 @table(*ALL, ids="CFG-HOOK-08")
 def input_not_read(c: Context, kind: str) -> None:
-    """A {0} hook that does not read a state longer than a pipe's buffer does no harm."""
+    """A {0} hook need not read its input, even if the state exceeds the pipe buffer."""
     bundle = c.bundle(annotations={"org.example.long": "x" * 300_000})
     probe = "/bin/probe" if kind == "startContainer" else str(bundle.probe)
     name, mark = mark_of(bundle, kind)

@@ -14,13 +14,13 @@ from conformance.context import Context
 
 
 def namespaces_outside(c: Context) -> Json:
-    """The namespaces of the runtime: kind -> inode."""
+    """Return the runtime's namespaces as a mapping from kind to inode."""
     found: Json = json.loads(c.probe_on_host().out)["namespaces"]
     return found
 
 
 def built(c: Context, kind: str) -> tuple[Bundle, Container, Json]:
-    """A container with one hook of that kind, and the hook's notes after create."""
+    """Create a container with one hook of this kind; return bundle, container and record."""
     bundle = c.bundle().mount("/tmp", "tmpfs", "tmpfs", "size=64k")
     # Inside, the pid is that of the inner namespace and /proc still the host's.
     mounts = "read=/proc/self/mountinfo" if kind == "createContainer" else "read=/proc/%p/mountinfo"
@@ -35,7 +35,7 @@ def built(c: Context, kind: str) -> tuple[Bundle, Container, Json]:
     ("CFG-HOOK-CCT-01", "createContainer"),
 )
 def environment_made(c: Context, kind: str) -> None:
-    """During create, a {0} hook finds the mounts made and the root not yet changed."""
+    """During create, a {0} hook runs after the mounts and before the change of root."""
     bundle, box, note = built(c, kind)
     (text,) = note["read"].values()
     points = {line.split()[4] for line in str(text).splitlines()}
@@ -47,7 +47,7 @@ def environment_made(c: Context, kind: str) -> None:
 
 @table(("CFG-HOOK-PRE-01", "prestart"), ("CFG-HOOK-CRT-01", "createRuntime"))
 def namespaces_made(c: Context, kind: str) -> None:
-    """A {0} hook reaches the container's namespaces by the pid in the state."""
+    """A {0} hook can reach the container's namespaces through the pid in the state."""
     _, box, note = built(c, kind)
     for name in ("net", "mnt"):
         link = note["stat"][f"/proc/%p/ns/{name}"].get("link")
@@ -59,7 +59,7 @@ def namespaces_made(c: Context, kind: str) -> None:
     ("CFG-HOOK-CCT-02", "createContainer", "createRuntime"),
 )
 def kinds_in_order(c: Context, later: str, earlier: str) -> None:
-    """All {1} hooks have run before a {0} hook does, in whatever order the kinds are listed."""
+    """All {1} hooks run before any {0} hook, regardless of their order in the config."""
     bundle = c.bundle().hook(later).hook(earlier, word="first").hook(earlier, word="second")
     c.create(bundle)
     c.equal(bundle.words(), ["first", "second", later], "hooks in the order of time")
@@ -72,7 +72,7 @@ def kinds_in_order(c: Context, later: str, earlier: str) -> None:
     ("CFG-HOOK-PSP-02", "poststop"),
 )
 def outside(c: Context, kind: str) -> None:
-    """A {0} hook is a program of the host and runs in the runtime's namespaces."""
+    """A {0} hook is a host program and runs in the runtime's namespaces."""
     bundle = c.bundle().hook(kind)
     bundle.namespace("cgroup")
     live(c, bundle)
@@ -90,7 +90,7 @@ def outside(c: Context, kind: str) -> None:
     ("CFG-HOOK-PSP-02", "poststop"),
 )
 def path_outside(c: Context, kind: str) -> None:
-    """The path of a {0} hook is the host's, where the container has another program there."""
+    """The path of a {0} hook is a host path, even if it also exists in the container."""
     bundle = c.bundle()
     tool = c.directory / "tool"
     tool.write_bytes(bundle.probe.read_bytes())
@@ -106,7 +106,7 @@ def path_outside(c: Context, kind: str) -> None:
 
 @case("CFG-HOOK-CCT-01")
 def mount_in_hook(c: Context) -> None:
-    """What a createContainer hook mounts below the root directory is there for the program."""
+    """A createContainer hook's mount under the root directory is visible to the program."""
     bundle = c.bundle("facts stat=/var", "sleep")
     target = bundle.rootfs / "var"
     bundle.hook("createContainer", then=[f"try mount tmpfs {target} tmpfs 0", "exit 0"])
@@ -116,7 +116,7 @@ def mount_in_hook(c: Context) -> None:
 
 
 def inside(c: Context, kind: str, bundle: Bundle) -> tuple[Container, Json]:
-    """A started container, and the notes of its hook of that kind."""
+    """Start a container with a hook of this kind; return it and the hook's record."""
     box = c.started(bundle.hook(kind))
     return box, note_of(c, bundle, kind)
 
@@ -132,7 +132,7 @@ def inside(c: Context, kind: str, bundle: Bundle) -> tuple[Container, Json]:
     ]
 )
 def in_namespaces(c: Context, name: str, kind: str, more: str) -> None:
-    """The hook runs in all namespaces of the container ({0})."""
+    """The hook runs in all of the container's namespaces ({0})."""
     bundle = c.bundle()
     if more == "user":
         c.need_root("ordinary users always have a user namespace")
@@ -152,7 +152,7 @@ def in_namespaces(c: Context, name: str, kind: str, more: str) -> None:
 
 @case("CFG-HOOK-SCT-03")
 def in_root(c: Context) -> None:
-    """A startContainer hook has the container's root directory."""
+    """A startContainer hook runs with the container's root directory."""
     bundle = c.bundle()
     root = os.stat(bundle.rootfs)
     _, note = inside(c, "startContainer", bundle)
@@ -161,7 +161,7 @@ def in_root(c: Context) -> None:
 
 @case("CFG-HOOK-SCT-01")
 def start_hook_before_program(c: Context) -> None:
-    """Hooks of startContainer run during start, and have ended before the program begins."""
+    """The startContainer hooks run during start and end before the program begins."""
     bundle = c.bundle("append /out/order program", "sleep")
     bundle.hook("startContainer", then=["sleep 0.3", "append /out/order hook"])
     box = c.create(bundle)
@@ -174,7 +174,7 @@ def start_hook_before_program(c: Context) -> None:
 
 @case("CFG-HOOK-SCT-02")
 def start_hook_inside(c: Context) -> None:
-    """A startContainer hook is a program of the container."""
+    """The path of a startContainer hook is resolved in the container."""
     bundle = c.bundle("sleep").hook("startContainer")
     c.expect(not Path("/bin/probe").exists(), "the host has a /bin/probe")
     c.started(bundle)
@@ -183,7 +183,7 @@ def start_hook_inside(c: Context) -> None:
 
 @case("CFG-HOOK-SCT-02")
 def start_hook_on_host(c: Context) -> None:
-    """A startContainer hook that is there on the host alone is an error."""
+    """A startContainer hook whose path exists only on the host is an error."""
     bundle = c.bundle("touch /out/ran")
     entry = {"path": str(bundle.probe), "args": ["probe", "exit", "0"]}
     c.refused(bundle.raw_hook("startContainer", entry), "a program of the host", or_start=True)
@@ -192,7 +192,7 @@ def start_hook_on_host(c: Context) -> None:
 
 @case("CFG-HOOK-PST-01")
 def after_program(c: Context) -> None:
-    """Hooks of poststart run during start, when the program has been executed."""
+    """The poststart hooks run during start, after the program has been executed."""
     bundle = c.bundle("sleep").hook("poststart", "read=/proc/%p/cmdline")
     # Gives hooks that do not wait for the program enough time to be too early.
     bundle.raw_hook("startContainer", {"path": "/bin/probe", "args": ["probe", "sleep", "0.3"]})
@@ -205,7 +205,7 @@ def after_program(c: Context) -> None:
 
 @case("CFG-HOOK-PST-01")
 def before_end_of_start(c: Context) -> None:
-    """Start does not return before poststart hooks have ended."""
+    """Start does not return before the poststart hooks have ended."""
     bundle = c.bundle("sleep")
     mark = bundle.log / "mark"
     box = c.create(bundle.hook("poststart", then=["sleep 0.5", f"touch {mark}"]))
@@ -216,7 +216,7 @@ def before_end_of_start(c: Context) -> None:
 
 @case("CFG-HOOK-PSP-01")
 def after_deletion(c: Context) -> None:
-    """Hooks of poststop run when the container's process and cgroups are gone."""
+    """The poststop hooks run after the container's process and cgroups are gone."""
     c.need_root("ordinary users may have no cgroup to look for")
     bundle = c.bundle("sleep")
     box = c.create(bundle)
@@ -236,7 +236,7 @@ def after_deletion(c: Context) -> None:
 
 @case("CFG-HOOK-PSP-01")
 def before_end_of_delete(c: Context) -> None:
-    """Hooks of poststop run during delete alone, which returns when they have ended."""
+    """The poststop hooks run only during delete, which returns after they have ended."""
     bundle = c.bundle("exit 0")
     mark = bundle.log / "mark"
     box = c.run(bundle.hook("poststop", then=["sleep 0.5", f"touch {mark}"]))

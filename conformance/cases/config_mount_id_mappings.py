@@ -14,12 +14,15 @@ KERNEL = (6, 3)
 
 
 def mapping(host: int, size: int = 1000) -> list[Json]:
-    """One range from id 0 on."""
+    """Return a list with one ID mapping, which starts at container ID 0."""
     return [{"containerID": 0, "hostID": host, "size": size}]
 
 
 def owned_tree(c: Context) -> str:
-    """A tmpfs and one below it, with a file ``file`` of root in each."""
+    """Mount a tmpfs with another one below it, each with a ``file`` owned by root.
+
+    Return the path of the upper one.
+    """
     c.need_kernel(*KERNEL)
     for place in (c.mount_tmpfs("tree"), c.mount_tmpfs("tree/sub")):
         (place / "file").touch()
@@ -27,7 +30,10 @@ def owned_tree(c: Context) -> str:
 
 
 def bound(c: Context, *options: str, host: int | None = None) -> Bundle:
-    """A bundle with the tree bound to /tmp; ``host``: with mappings to ids from there on."""
+    """Return a bundle that bind-mounts the tree on /tmp.
+
+    With ``host``, the mount has mappings to the IDs that start there.
+    """
     bundle = c.bundle().bind(owned_tree(c), "/tmp", *options)
     if host is not None:
         bundle.mounts[-1].update(uidMappings=mapping(host), gidMappings=mapping(host))
@@ -35,21 +41,21 @@ def bound(c: Context, *options: str, host: int | None = None) -> Bundle:
 
 
 def owners(c: Context, bundle: Bundle, *paths: str) -> list[object]:
-    """Pairs of user and group that the program sees."""
+    """Return the owner and group of each path, as the program sees them."""
     facts = c.probe(bundle, *(f"stat={path}" for path in paths))
     return [(facts["stat"][path].get("uid"), facts["stat"][path].get("gid")) for path in paths]
 
 
 @case("CFG-MIDMAP-01", "CFG-MOPT-idmap")
 def mapped_owner(c: Context) -> None:
-    """A file has the mapped owner in the mount."""
+    """A file in an id-mapped mount has the mapped owner."""
     bundle = bound(c, "bind", "idmap", host=1000)
     c.equal(owners(c, bundle, "/tmp/file"), [(1000, 1000)], "owner of a file of root")
 
 
 @case("CFG-MIDMAP-01", "CFG-MOPT-idmap")
 def source_keeps_owner(c: Context) -> None:
-    """The mapping is one of the mount: outside the file has the owner that it had."""
+    """An id-mapped mount does not change a file's owner outside of the mount."""
     bundle = bound(c, "bind", "idmap", host=1000)
     c.equal(owners(c, bundle, "/tmp/file"), [(1000, 1000)], "owner of a file of root")
     outside = os.stat(c.directory / "tree/file")
@@ -58,7 +64,7 @@ def source_keeps_owner(c: Context) -> None:
 
 @case("CFG-MIDMAP-01", "CFG-MOPT-idmap")
 def new_file_is_mapped_back(c: Context) -> None:
-    """A file made in the mount by a mapped user is owned by the unmapped one outside."""
+    """A file that a mapped user creates in the mount has the unmapped owner outside."""
     bundle = bound(c, "bind", "idmap", host=1000).does("touch /tmp/new")
     os.chmod(c.directory / "tree", 0o777)
     bundle.process["user"] = {"uid": 1005, "gid": 1006}
@@ -70,7 +76,7 @@ def new_file_is_mapped_back(c: Context) -> None:
 
 @case("CFG-MIDMAP-02")
 def mapping_without_option(c: Context) -> None:
-    """Mappings without the option idmap are not silently ignored."""
+    """Mappings without the option idmap are applied or rejected, not silently ignored."""
     bundle = bound(c, "bind", host=1000)
     bundle.args("/bin/probe", "facts", "stat=/tmp/file")
     box, result = c.attempt_create(bundle)
@@ -84,7 +90,7 @@ def mapping_without_option(c: Context) -> None:
 
 @table(("uidMappings",), ("gidMappings",), ids="CFG-MIDMAP-03")
 def one_mapping_alone(c: Context, member: str) -> None:
-    """A mount with nothing but {0} is refused."""
+    """A mount with only {0} is rejected."""
     bundle = bound(c, "bind", "idmap")
     bundle.mounts[-1][member] = mapping(1000)
     c.refused_beside(bound(c, "bind", "idmap", host=1000), bundle, f"{member} alone")
@@ -92,14 +98,14 @@ def one_mapping_alone(c: Context, member: str) -> None:
 
 @case("CFG-MIDMAP-04", "CFG-MOPT-idmap")
 def mapping_of_mount_wins(c: Context) -> None:
-    """Mappings of the mount are used, not those of the container's user namespace."""
+    """A mount's own mappings are used instead of the container's user namespace's."""
     bundle = bound(c, "bind", "idmap", host=100500).user_namespace(100000)
     c.equal(owners(c, bundle, "/tmp/file"), [(500, 500)], "owner of a file of root")
 
 
 @table(("idmap", "bind"), ("ridmap", "rbind"), ids="CFG-MIDMAP-05")
 def mapping_of_container(c: Context, word: str, bind: str) -> None:
-    """{0} without mappings takes those of the container's user namespace, or is refused."""
+    """Without mappings, {0} uses those of the container's user namespace or is rejected."""
     bundle = bound(c, bind, word).user_namespace(100000)
     bundle.args("/bin/probe", "facts", "stat=/tmp/file")
     box, result = c.attempt_create(bundle)
@@ -113,13 +119,13 @@ def mapping_of_container(c: Context, word: str, bind: str) -> None:
 
 @table(("idmap", "bind"), ("ridmap", "rbind"), ids="CFG-MIDMAP-06")
 def nothing_to_map(c: Context, word: str, bind: str) -> None:
-    """{0} without mappings and without a user namespace is refused."""
+    """The option {0} without mappings and without a user namespace is rejected."""
     c.refused_beside(bound(c, bind, word, host=1000), bound(c, bind, word), f"{word} unmapped")
 
 
 @table(("idmap", "bind"), ("ridmap", "rbind"), ids="CFG-MIDMAP-07")
 def word_not_passed_on(c: Context, word: str, bind: str) -> None:
-    """The word {0} is in no call that makes a mount."""
+    """The option {0} is not passed on to mount(2) or fsconfig(2)."""
     bundle = bound(c, bind, word, host=1000)
     c.tool("strace", "-o", "/dev/null", "true")
     trace = c.directory / "trace"
@@ -142,7 +148,7 @@ def word_not_passed_on(c: Context, word: str, bind: str) -> None:
 
 @case("CFG-MIDMAP-08", "CFG-MOPT-ridmap")
 def below_with_ridmap(c: Context) -> None:
-    """Ridmap maps the mounts below as well."""
+    """The option ridmap maps submounts as well."""
     bundle = bound(c, "rbind", "ridmap", host=1000)
     shown = owners(c, bundle, "/tmp/file", "/tmp/sub/file")
     c.equal(shown, [(1000, 1000), (1000, 1000)], "owners on top and below")
@@ -150,7 +156,7 @@ def below_with_ridmap(c: Context) -> None:
 
 @case("CFG-MIDMAP-08", "CFG-MOPT-idmap")
 def below_with_idmap(c: Context) -> None:
-    """Idmap leaves the mounts below alone."""
+    """The option idmap leaves submounts unmapped."""
     bundle = bound(c, "rbind", "idmap", host=1000)
     shown = owners(c, bundle, "/tmp/file", "/tmp/sub/file")
     c.equal(shown, [(1000, 1000), (0, 0)], "owners on top and below")

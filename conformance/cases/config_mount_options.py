@@ -1,4 +1,4 @@
-"""config.md: options of mounts for Linux, one after the other."""
+"""config.md: mount options for Linux, one by one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.mounts import Mount
 
 
 def created(c: Context, bundle: Bundle, point: str = "/tmp") -> Mount:
-    """The mount that the container, once created, has there."""
+    """Create the container and return its mount on ``point``."""
     found = mounts.at(point, c.create(bundle).mountinfo())
     if found is None:
         c.fail(f"no mount on {point}")
@@ -20,24 +20,24 @@ def created(c: Context, bundle: Bundle, point: str = "/tmp") -> Mount:
 
 
 def fresh(c: Context, *options: str) -> Mount:
-    """A new tmpfs with these options."""
+    """Create a container with a new tmpfs with these options; return that mount."""
     return created(c, c.bundle().mount("/tmp", "tmpfs", "tmpfs", *options))
 
 
 def need_option(c: Context, word: str) -> None:
-    """Skip where the kernel is too old for it."""
+    """Skip if the kernel is too old for the option."""
     if "symfollow" in word:
         c.need_kernel(5, 10)
 
 
 def shows(c: Context, found: Mount, *words: str) -> None:
-    """All of the words are options of the mount or of its file system."""
+    """Require that all of these are options of the mount or of its filesystem."""
     missing = set(words) - found.options - found.super_options
     c.expect(not missing, f"no {', '.join(sorted(missing))} but {','.join(sorted(found.options))}")
 
 
 def shows_not(c: Context, found: Mount, *words: str) -> None:
-    """None of them is."""
+    """Require that none of these is an option of the mount or of its filesystem."""
     extra = set(words) & (found.options | found.super_options)
     c.expect(not extra, f"{found.point} has {', '.join(sorted(extra))}")
 
@@ -59,7 +59,7 @@ CLEARS = {
 
 @table(*((one,) for one in (*OF_MOUNT, *OF_FILE_SYSTEM)), ids="CFG-MOPT-{0}")
 def sets_on_new(c: Context, word: str) -> None:
-    """A new file system with {0} has it, and no other option that was not asked for."""
+    """A new filesystem mounted with {0} has that option and no unrequested ones."""
     need_option(c, word)
     found = fresh(c, word)
     shows(c, found, word)
@@ -69,7 +69,7 @@ def sets_on_new(c: Context, word: str) -> None:
 
 @table(*((one,) for one in OF_MOUNT), ids="CFG-MOPT-{0}")
 def sets_on_bind(c: Context, word: str) -> None:
-    """A bind mount with {0} has it, and the source has it not."""
+    """A bind mount with {0} has that option, and its source does not."""
     need_option(c, word)
     source = c.mount_tmpfs("source")
     shows(c, created(c, c.bundle().bind(source, "/tmp", "bind", word)), word)
@@ -79,7 +79,7 @@ def sets_on_bind(c: Context, word: str) -> None:
 
 @table(*CLEARS.items(), ids="CFG-MOPT-{0}")
 def clears_earlier(c: Context, word: str, opposite: str) -> None:
-    """{0} takes back an earlier {1}, and the other way round."""
+    """The option {0} overrides an earlier {1}, and vice versa."""
     need_option(c, word)
     shows_not(c, fresh(c, opposite, word), opposite)
     shows(c, fresh(c, word, opposite), opposite)
@@ -95,7 +95,7 @@ def clears_earlier(c: Context, word: str, opposite: str) -> None:
     ids="CFG-MOPT-{0}",
 )
 def clears_of_source(c: Context, word: str, opposite: str) -> None:
-    """A bind mount with {0} is without the {1} that its source has."""
+    """A bind mount with {0} does not inherit {1} from its source."""
     need_option(c, word)
     source = c.mount_tmpfs("source", opposite)
     shows_not(c, created(c, c.bundle().bind(source, "/tmp", "bind", word)), opposite)
@@ -103,14 +103,14 @@ def clears_of_source(c: Context, word: str, opposite: str) -> None:
 
 @table(("loud", "silent"), ("noiversion", "iversion"), ids=("CFG-MOPT-{0}", "CFG-MOPT-{1}"))
 def invisible(c: Context, off: str, on: str) -> None:
-    """{0} and {1} are flags: a file system that knows no such words can be mounted."""
+    """The options {0} and {1} are flags: filesystems that do not know them still mount."""
     for options in ((off,), (on,), (on, off)):
         shows(c, fresh(c, *options, "size=64k"), "size=64k")
 
 
 @table(("mand",), ("nomand",), ids="CFG-MOPT-{0}")
 def mandatory_locks(c: Context, word: str) -> None:
-    """{0}, where it is taken, is a flag."""
+    """The option {0}, if supported, is treated as a flag."""
     box, result = c.attempt_create(c.bundle().mount("/tmp", "tmpfs", "tmpfs", word, "size=64k"))
     if not result.ok:
         box.deleted = True
@@ -121,7 +121,7 @@ def mandatory_locks(c: Context, word: str) -> None:
 
 @case("CFG-MOPT-defaults")
 def defaults(c: Context) -> None:
-    """A new file system with defaults has no flag."""
+    """A new filesystem mounted with defaults has no flags set."""
     found = fresh(c, "defaults", "size=64k")
     shows(c, found, "rw", "size=64k")
     shows_not(c, found, *OF_MOUNT, *OF_FILE_SYSTEM)
@@ -129,7 +129,7 @@ def defaults(c: Context) -> None:
 
 @case("CFG-MOPT-defaults")
 def defaults_of_bind(c: Context) -> None:
-    """A bind mount can have the option defaults."""
+    """A bind mount accepts the option defaults."""
     source = c.mount_tmpfs("source")
     shows(c, created(c, c.bundle().bind(source, "/tmp", "bind", "defaults")), "rw")
 
@@ -142,7 +142,7 @@ def defaults_of_bind(c: Context) -> None:
     ids="CFG-MOPT-{0}",
 )
 def access_times_of_bind(c: Context, word: str, before: str, after: str) -> None:
-    """A bind mount with {0} has the access times of that."""
+    """The option {0} sets the access-time mode of a bind mount."""
     source = c.mount_tmpfs("source", *([before] if before else []))
     found = created(c, c.bundle().bind(source, "/tmp", "bind", word))
     shows_not(c, found, "noatime")
@@ -160,7 +160,7 @@ def access_times_of_bind(c: Context, word: str, before: str, after: str) -> None
     ids="CFG-MOPT-{0}",
 )
 def access_times_of_new(c: Context, _w: str, options: list[str], relative: bool | None) -> None:
-    """A new file system with {0} at the end has the access times of that."""
+    """The option {0}, given last, sets the access-time mode of a new filesystem."""
     found = fresh(c, *options)
     shows_not(c, found, "noatime")
     if relative is not None:
@@ -169,7 +169,7 @@ def access_times_of_new(c: Context, _w: str, options: list[str], relative: bool 
 
 @case("CFG-MOPT-bind")
 def bind(c: Context) -> None:
-    """Bind shows the directory of the host, and not what is mounted below it."""
+    """The option bind shows the host directory without its submounts."""
     source = c.mount_tmpfs("source")
     (source / "mark").touch()
     (c.mount_tmpfs("source/sub") / "mark").touch()
@@ -180,7 +180,7 @@ def bind(c: Context) -> None:
 
 @case("CFG-MOPT-rbind")
 def rbind(c: Context) -> None:
-    """Rbind shows what is mounted below as well."""
+    """The option rbind shows submounts as well."""
     source = c.mount_tmpfs("source")
     (c.mount_tmpfs("source/sub") / "mark").touch()
     facts = c.probe(c.bundle().bind(source, "/tmp", "rbind"), "list=/tmp/sub")
@@ -189,7 +189,7 @@ def rbind(c: Context) -> None:
 
 @case("CFG-MOPT-bind")
 def bind_writes_through(c: Context) -> None:
-    """What the program writes to a bind mount is in the source."""
+    """A file that the program writes to a bind mount appears in the source."""
     source = c.directory / "source"
     source.mkdir(mode=0o777)
     c.run(c.bundle("write /tmp/new text").bind(source, "/tmp", "bind", "rw"))
@@ -197,14 +197,14 @@ def bind_writes_through(c: Context) -> None:
 
 
 def tried(c: Context, bundle: Bundle, *words: str) -> Sequence[str]:
-    """How these calls of the program end."""
+    """Run the program with these actions; return the error of each."""
     bundle.does(*words)
     return [str(report["error"]) for report in c.run(bundle).reports]
 
 
 @table(("ro", "EROFS"), ("rw", "ok"), ids="CFG-MOPT-{0}")
 def writing(c: Context, word: str, wanted: str) -> None:
-    """Writing to new and bound file systems with {0} ends as it should."""
+    """The option {0} determines whether new and bind-mounted filesystems are writable."""
     source = c.directory / "source"
     source.mkdir()
     bundle = c.bundle().mount("/tmp", "tmpfs", "tmpfs", word).bind(source, "/var", "bind", word)
@@ -214,7 +214,7 @@ def writing(c: Context, word: str, wanted: str) -> None:
 
 @case("CFG-MOPT-ro")
 def ro_on_top_only(c: Context) -> None:
-    """Ro is about the mount itself, not about those below it."""
+    """The option ro applies to the mount itself, not to submounts."""
     source = c.mount_tmpfs("source")
     c.mount_tmpfs("source/sub")
     bundle = c.bundle().bind(source, "/tmp", "rbind", "ro")
@@ -224,7 +224,7 @@ def ro_on_top_only(c: Context) -> None:
 
 @table(("noexec", "EACCES"), ("exec", "ok"), ids="CFG-MOPT-{0}")
 def executing(c: Context, word: str, wanted: str) -> None:
-    """A program on a mount with {0} can be run, or not, as the option says."""
+    """The option {0} determines whether a program on the mount can be executed."""
     source = c.mount_tmpfs("source")
     (source / "probe").write_bytes(c.probe_program.read_bytes())
     (source / "probe").chmod(0o755)
@@ -234,7 +234,7 @@ def executing(c: Context, word: str, wanted: str) -> None:
 
 @table(("nosymfollow", "ELOOP"), ("symfollow", "ok"), ids="CFG-MOPT-{0}")
 def following(c: Context, word: str, wanted: str) -> None:
-    """A symbolic link on a mount with {0} can be followed, or not."""
+    """The option {0} determines whether a symbolic link on the mount can be followed."""
     need_option(c, word)
     source = c.directory / "source"
     source.mkdir()
@@ -246,7 +246,7 @@ def following(c: Context, word: str, wanted: str) -> None:
 
 @table(("nodev", "EACCES"), ("dev", "ok"), ids="CFG-MOPT-{0}")
 def devices(c: Context, word: str, wanted: str) -> None:
-    """A device on a mount with {0} can be opened, or not."""
+    """The option {0} determines whether a device on the mount can be opened."""
     c.mount_tmpfs("source")
     c.tool("mknod", "-m", "666", str(c.directory / "source/null"), "c", "1", "3")
     bundle = c.bundle().bind(c.directory / "source", "/tmp", "bind", word)
@@ -256,7 +256,7 @@ def devices(c: Context, word: str, wanted: str) -> None:
 
 @case("CFG-MOPT-remount")
 def remount(c: Context) -> None:
-    """Option remount changes what is mounted there, and mounts nothing."""
+    """The option remount changes the existing mount and does not add another."""
     bundle = c.bundle().mount("/tmp", "tmpfs", "tmpfs", "nosuid")
     bundle.mount("/tmp", "tmpfs", "tmpfs", "remount", "ro", "nosuid", "noexec")
     found = [one for one in c.create(bundle).mountinfo() if one.point == "/tmp"]
@@ -266,7 +266,7 @@ def remount(c: Context) -> None:
 
 @table(("data", "size=64k", "size=32k"), ("flag", "async", "sync"), ids="CFG-MOPT-remount")
 def remount_file_system(c: Context, _name: str, before: str, after: str) -> None:
-    """Option remount changes options of the file system as well ({0})."""
+    """The option remount changes filesystem options as well ({0})."""
     bundle = c.bundle().mount("/tmp", "tmpfs", "tmpfs", before)
     bundle.mount("/tmp", "tmpfs", "tmpfs", "remount", after)
     found = [one for one in c.create(bundle).mountinfo() if one.point == "/tmp"]
@@ -276,7 +276,7 @@ def remount_file_system(c: Context, _name: str, before: str, after: str) -> None
 
 @case("CFG-MOPT-remount", "CFG-MOPT-bind")
 def remount_bind(c: Context) -> None:
-    """Bind with remount changes the flags of the mount that is there."""
+    """The options bind and remount together change the flags of the existing mount."""
     source = c.mount_tmpfs("source")
     bundle = c.bundle().bind(source, "/tmp", "bind")
     bundle.bind(source, "/tmp", "bind", "remount", "noexec", "nodev")
@@ -287,7 +287,7 @@ def remount_bind(c: Context) -> None:
 
 @table(("content",), ("modes",), ("link",), ids="CFG-MOPT-tmpcopyup")
 def copied_up(c: Context, what: str) -> None:
-    """tmpcopyup, where it is offered, copies what the root file system has there ({0})."""
+    """The option tmpcopyup, if supported, copies what the root filesystem has there ({0})."""
     bundle = c.bundle()
     place = bundle.rootfs / "var"
     (place / "below").mkdir(mode=0o750)

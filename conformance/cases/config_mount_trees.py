@@ -1,4 +1,4 @@
-"""config.md: options of mounts that concern propagation, or all mounts of a tree."""
+"""config.md: mount options for propagation, or for all mounts of a tree."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLEARING = {
 
 
 def tree(c: Context, source: tuple[str, ...], *options: str) -> tuple[Mount, Mount]:
-    """Bind a mount with another one below it: how both are in the container."""
+    """Bind-mount a mount with a submount; return both as they are in the container."""
     top = c.mount_tmpfs("tree", *source)
     c.mount_tmpfs("tree/sub", *source)
     found = c.create(c.bundle().bind(top, "/tmp", *options)).mountinfo()
@@ -39,7 +39,10 @@ def tree(c: Context, source: tuple[str, ...], *options: str) -> tuple[Mount, Mou
 
 
 def recursive(c: Context, source: tuple[str, ...], word: str) -> tuple[Mount, Mount]:
-    """Like ``tree``, for an option that needs mount_setattr(2)."""
+    """Return what ``tree`` does, for an option that needs mount_setattr(2).
+
+    Skip if the kernel is too old.
+    """
     if "symfollow" in word:
         c.need_kernel(5, 14)
     c.need_kernel(5, 12)
@@ -48,7 +51,7 @@ def recursive(c: Context, source: tuple[str, ...], word: str) -> tuple[Mount, Mo
 
 @table(*RECURSIVE.items(), ids="CFG-MOPT-{0}")
 def sets_below(c: Context, word: str, flag: str) -> None:
-    """{0} gives {1} to the mount and to those below it."""
+    """The option {0} sets {1} on the mount and on its submounts."""
     for one in recursive(c, (), word):
         c.expect(flag in one.options, f"{one.point} is not {flag}")
     outside = mounts.at(str(c.directory / "tree/sub"), mounts.of())
@@ -57,7 +60,7 @@ def sets_below(c: Context, word: str, flag: str) -> None:
 
 @table(*CLEARING.items(), ids="CFG-MOPT-{0}")
 def clears_below(c: Context, word: str, flag: str) -> None:
-    """{0} takes {1} from the mount and from those below it."""
+    """The option {0} clears {1} on the mount and on its submounts."""
     for one in recursive(c, (flag,), word):
         c.expect(flag not in one.options, f"{one.point} is still {flag}")
 
@@ -70,7 +73,7 @@ def clears_below(c: Context, word: str, flag: str) -> None:
     ids="CFG-MOPT-{0}",
 )
 def access_times_below(c: Context, word: str, before: str, relative: bool | None) -> None:
-    """{0} decides on access times of the mount and of those below it."""
+    """The option {0} sets the access-time mode of the mount and of its submounts."""
     for one in recursive(c, (before,) if before else (), word):
         c.expect("noatime" not in one.options, f"{one.point} is noatime")
         if relative is not None:
@@ -79,7 +82,7 @@ def access_times_below(c: Context, word: str, before: str, relative: bool | None
 
 @table(("rro", "EROFS"), ("rrw", "ok"), ids="CFG-MOPT-{0}")
 def writing_below(c: Context, word: str, wanted: str) -> None:
-    """Writing to what is below a mount with {0} ends as it should."""
+    """The option {0} determines whether the mount and its submounts are writable."""
     c.need_kernel(5, 12)
     top = c.mount_tmpfs("tree")
     c.mount_tmpfs("tree/sub", *(["ro"] if word == "rrw" else []))
@@ -90,7 +93,7 @@ def writing_below(c: Context, word: str, wanted: str) -> None:
 
 @table(("rro", "ro"), ("rnoexec", "noexec"), ids="CFG-MOPT-{0}")
 def recursive_alone(c: Context, word: str, flag: str) -> None:
-    """{0} on a file system that is new concerns that one."""
+    """The option {0} applies to a new filesystem too."""
     c.need_kernel(5, 12)
     box = c.create(c.bundle().mount("/tmp", "tmpfs", "tmpfs", word))
     found = mounts.at("/tmp", box.mountinfo())
@@ -105,7 +108,7 @@ def recursive_alone(c: Context, word: str, flag: str) -> None:
     ids="CFG-MOPT-{0}",
 )
 def propagation(c: Context, word: str, source: str, wanted: set[str]) -> None:
-    """A mount with {0} is that."""
+    """The option {0} sets the propagation of a bind mount."""
     top = c.mount_tmpfs("tree", source)
     found = mounts.at("/tmp", c.create(c.bundle().bind(top, "/tmp", "bind", word)).mountinfo())
     c.expect(found, "no mount on /tmp")
@@ -121,14 +124,14 @@ def propagation(c: Context, word: str, source: str, wanted: set[str]) -> None:
     ids="CFG-MOPT-{0}",
 )
 def propagation_below(c: Context, word: str, source: str, wanted: set[str]) -> None:
-    """A mount with {0} and those below it are that."""
+    """The option {0} sets the propagation of the mount and of its submounts."""
     for one in tree(c, (source,), "rbind", word):
         c.equal(one.propagation, wanted, f"propagation of {one.point}")
 
 
 @table(("shared",), ("unbindable",), ids="CFG-MOPT-{0}")
 def propagation_on_top_only(c: Context, word: str) -> None:
-    """{0} is about the mount itself, not about those below it."""
+    """The option {0} applies to the mount itself, not to submounts."""
     top, below = tree(c, ("private",), "rbind", word)
     c.equal(top.propagation, {word}, "propagation on top")
     c.expect(word not in below.propagation, f"the mount below is {word} as well")
@@ -136,7 +139,7 @@ def propagation_on_top_only(c: Context, word: str) -> None:
 
 @table(("shared",), ("unbindable",), ids="CFG-MOPT-{0}")
 def propagation_of_new(c: Context, word: str) -> None:
-    """A new file system with {0} is that."""
+    """The option {0} sets the propagation of a new filesystem."""
     box = c.create(c.bundle().mount("/tmp", "tmpfs", "tmpfs", word))
     found = mounts.at("/tmp", box.mountinfo())
     c.expect(found and found.propagation == {word}, f"the mount is {found}")
@@ -146,7 +149,7 @@ def propagation_of_new(c: Context, word: str) -> None:
     ("slave", True), ("rslave", True), ("private", False), ("rprivate", False), ids="CFG-MOPT-{0}"
 )
 def host_mounts_later(c: Context, word: str, arrives: bool) -> None:
-    """What the host mounts later below a shared source arrives with {0}, or not."""
+    """The option {0} determines whether later mounts in a shared source reach the container."""
     top = c.mount_tmpfs("tree", "shared")
     (top / "later").mkdir()
     box = c.create(c.bundle().bind(top, "/tmp", "rbind", word))
@@ -157,7 +160,7 @@ def host_mounts_later(c: Context, word: str, arrives: bool) -> None:
 
 @table(("shared",), ("rshared",), ids="CFG-MOPT-{0}")
 def source_stays_private(c: Context, word: str) -> None:
-    """{0} in the container does not share the host's private source."""
+    """The option {0} does not make the host's private source shared."""
     top = c.mount_tmpfs("tree", "private")
     c.create(c.bundle().bind(top, "/tmp", "rbind", word))
     outside = mounts.at(str(top), mounts.of())
@@ -166,7 +169,7 @@ def source_stays_private(c: Context, word: str) -> None:
 
 @case("CFG-MOPT-unbindable")
 def unbindable_cannot_be_bound(c: Context) -> None:
-    """A program cannot bind what was mounted with unbindable."""
+    """A program cannot bind-mount what was mounted with unbindable."""
     bundle = c.bundle("try mount /tmp /var none 4096").mount("/tmp", "tmpfs", "t", "unbindable")
     bundle.capabilities("CAP_SYS_ADMIN")
     c.equal(c.run(bundle).reports[0]["error"], "EINVAL", "error of binding it")

@@ -11,7 +11,7 @@ from conformance.context import Context
 
 
 def with_source(c: Context, *actions: str) -> tuple[Bundle, str]:
-    """A bundle, and a host directory with the file ``mark`` to bind."""
+    """Return a bundle, and a host directory to bind-mount with the file ``mark`` in it."""
     source = c.directory / "source"
     (source / "below").mkdir(parents=True)
     (source / "mark").write_text("source")
@@ -19,13 +19,13 @@ def with_source(c: Context, *actions: str) -> tuple[Bundle, str]:
 
 
 def reads(c: Context, bundle: Bundle, path: str, **more: Any) -> object:
-    """What the program reads there."""
+    """Return what the program reads from ``path``."""
     return c.probe(bundle, f"read={path}", **more)["read"][path]
 
 
 @case("CFG-MOUNT-01")
 def bind_after_tmpfs(c: Context) -> None:
-    """A mount below an earlier one is visible."""
+    """A mount below an earlier mount is visible."""
     bundle, source = with_source(c)
     bundle.mount("/tmp", "tmpfs", "tmpfs").bind(source, "/tmp/deep")
     c.equal(reads(c, bundle, "/tmp/deep/mark"), "source", "mark")
@@ -33,7 +33,7 @@ def bind_after_tmpfs(c: Context) -> None:
 
 @case("CFG-MOUNT-01")
 def tmpfs_after_bind(c: Context) -> None:
-    """A mount above an earlier one hides that."""
+    """A later mount on a parent directory hides an earlier mount below it."""
     bundle, source = with_source(c)
     (bundle.rootfs / "tmp/deep").mkdir()
     bundle.bind(source, "/tmp/deep").mount("/tmp", "tmpfs", "tmpfs")
@@ -43,7 +43,7 @@ def tmpfs_after_bind(c: Context) -> None:
 
 @table(("ab",), ("ba",), ids="CFG-MOUNT-01")
 def same_destination(c: Context, order: str) -> None:
-    """The later of two mounts on one destination is on top ({0})."""
+    """The later of two mounts on the same destination is on top ({0})."""
     bundle = c.bundle()
     for name in order:
         source = c.directory / name
@@ -55,7 +55,7 @@ def same_destination(c: Context, order: str) -> None:
 
 @table(("absent", ABSENT), ("empty", ""), ids="CFG-MOUNT-02")
 def no_destination(c: Context, _name: str, value: object) -> None:
-    """A mount whose destination is {0} is refused."""
+    """A mount whose destination is {0} is rejected."""
     entry = {"destination": value, "type": "tmpfs", "source": "tmpfs"}
     bundle = c.bundle()
     bundle.mounts.append({key: one for key, one in entry.items() if one is not ABSENT})
@@ -64,7 +64,7 @@ def no_destination(c: Context, _name: str, value: object) -> None:
 
 @table(("tmp",), ("./tmp",), ("var/../tmp",), ids="CFG-MOUNT-04")
 def relative_destination(c: Context, destination: str) -> None:
-    """The destination {0} is /tmp, whatever the process's directory is."""
+    """The destination {0} means /tmp, whatever the process's working directory is."""
     bundle, source = with_source(c)
     bundle.change(process={"cwd": "/usr"}).bind(source, destination)
     c.equal(reads(c, bundle, "/tmp/mark"), "source", "/tmp/mark")
@@ -72,7 +72,7 @@ def relative_destination(c: Context, destination: str) -> None:
 
 @case("CFG-MOUNT-04")
 def destination_stays_inside(c: Context) -> None:
-    """A destination with too many .. is still inside the root file system."""
+    """A destination with too many ``..`` stays inside the root filesystem."""
     bundle, source = with_source(c)
     bundle.bind(source, "/../../../../tmp")
     c.equal(reads(c, bundle, "/tmp/mark"), "source", "/tmp/mark")
@@ -80,7 +80,7 @@ def destination_stays_inside(c: Context) -> None:
 
 @table(("data",), ("./data",), ("etc/../data",), ids="CFG-MOUNT-05")
 def relative_source(c: Context, source: str) -> None:
-    """The source {0} starts at the bundle, wherever the caller is."""
+    """The source {0} is relative to the bundle, not to the caller's directory."""
     bundle, elsewhere = c.bundle(), c.bundle()
     for one, text in ((bundle, "bundle"), (elsewhere, "caller")):
         (one.path / "etc").mkdir()
@@ -92,7 +92,7 @@ def relative_source(c: Context, source: str) -> None:
 
 @case("CFG-MOUNT-05")
 def absolute_source(c: Context) -> None:
-    """An absolute source is that directory of the host."""
+    """An absolute source is resolved on the host."""
     bundle, source = with_source(c)
     (bundle.rootfs / source[1:]).mkdir(parents=True)
     c.equal(reads(c, bundle.bind(source, "/tmp"), "/tmp/mark"), "source", "/tmp/mark")
@@ -100,7 +100,7 @@ def absolute_source(c: Context) -> None:
 
 @case("CFG-MOUNT-05")
 def file_source(c: Context) -> None:
-    """A file can be bound on a file."""
+    """A file can be bind-mounted on a file."""
     bundle, source = with_source(c)
     bundle.bind(f"{source}/mark", "/etc/passwd")
     c.equal(reads(c, bundle, "/etc/passwd"), "source", "/etc/passwd")
@@ -108,7 +108,7 @@ def file_source(c: Context) -> None:
 
 @case("CFG-MOUNT-05")
 def missing_source(c: Context) -> None:
-    """A bind mount of what is not there is refused, and nothing is made there."""
+    """A bind mount whose source is missing is rejected, and the source is not created."""
     bundle = c.bundle()
     bundle.bind("nowhere", "/tmp")
     c.refused(bundle, "the source of a bind mount is not there")
@@ -125,7 +125,7 @@ def missing_source(c: Context) -> None:
     ids="CFG-MOUNT-06",
 )
 def bind_by_option(c: Context, _name: str, kind: str | None, word: str) -> None:
-    """The option makes a bind mount, whatever the type ({0})."""
+    """The option bind or rbind makes a bind mount, regardless of the type ({0})."""
     bundle, source = with_source(c)
     bundle.mount("/tmp", kind, source, word)
     c.equal(reads(c, bundle, "/tmp/mark"), "source", "/tmp/mark")
@@ -139,7 +139,7 @@ def bind_by_option(c: Context, _name: str, kind: str | None, word: str) -> None:
     ids="CFG-MOUNT-07",
 )
 def implied_options(c: Context, word: str, implied: set[str]) -> None:
-    """The option {0}, where it is taken, implies what it implies for mount(8)."""
+    """The option {0}, if supported, implies the same options as in mount(8)."""
     box, result = c.attempt_create(c.bundle().mount("/tmp", "tmpfs", "tmpfs", word))
     if not result.ok:
         box.deleted = True
@@ -152,7 +152,7 @@ def implied_options(c: Context, word: str, implied: set[str]) -> None:
 
 @table(("nofail",), ("_netdev",), ("noauto",), ("x-note=1",), ids="CFG-MOUNT-07")
 def without_effect(c: Context, word: str) -> None:
-    """The option {0}, if accepted, does not change a requested mount."""
+    """The option {0}, if accepted, does not affect the requested mount."""
     bundle = c.bundle().mount("/tmp", "tmpfs", "tmpfs", word, "size=64k")
     box, result = c.attempt_create(bundle)
     if not result.ok:
@@ -172,7 +172,7 @@ def without_effect(c: Context, word: str) -> None:
     ids="CFG-MOUNT-08",
 )
 def options_as_data(c: Context, _name: str, options: list[str], wanted: set[str]) -> None:
-    """Options of the file system arrive there ({0})."""
+    """Filesystem-specific options are passed on to the filesystem ({0})."""
     found = mounts.at(
         "/tmp", c.create(c.bundle().mount("/tmp", "tmpfs", "t", *options)).mountinfo()
     )
@@ -183,19 +183,19 @@ def options_as_data(c: Context, _name: str, options: list[str], wanted: set[str]
 
 @case("CFG-MOUNT-08")
 def unknown_option(c: Context) -> None:
-    """An option that neither runtime nor file system knows makes create fail."""
+    """An option that neither the runtime nor the filesystem knows makes create fail."""
     c.refused(c.bundle().mount("/tmp", "tmpfs", "tmpfs", "nosuchoption=1"), "nosuchoption=1")
 
 
 @table(("nosuchfs",), ("",), ids="CFG-MOUNT-09")
 def unknown_type(c: Context, kind: str) -> None:
-    """A mount of the type '{0}' is refused."""
+    """A mount of type '{0}' is rejected."""
     c.refused(c.bundle().mount("/tmp", kind, "none"), f"a mount of type {kind!r}")
 
 
 @table(("tmpfs",), ("proc",), ("sysfs",), ("mqueue",), ("devpts",), ids="CFG-MOUNT-09")
 def kernel_type(c: Context, kind: str) -> None:
-    """A mount of type {0} is that file system, with the given source as its name."""
+    """A mount of type {0} has that filesystem type and the given source."""
     if kind not in c.host.filesystems:
         c.skip(f"the kernel has no {kind}")
     found = mounts.at("/tmp", c.create(c.bundle().mount("/tmp", kind, "name")).mountinfo())
@@ -206,7 +206,7 @@ def kernel_type(c: Context, kind: str) -> None:
 
 @case("CFG-MOUNT-10")
 def no_mounts(c: Context) -> None:
-    """Without mounts the root file system is there, and nothing is mounted that is no device."""
+    """Without mounts, nothing is mounted except the root filesystem and devices."""
     c.need_root("binds of devices have their own file systems")
     box = c.started(c.bundle("touch /out/ran", "sleep", mounts=ABSENT))
     c.until(box.file("/out/ran").exists, "the program did not run")
@@ -216,7 +216,7 @@ def no_mounts(c: Context) -> None:
 
 @case("CFG-MOUNT-10")
 def rootfs_between_mounts(c: Context) -> None:
-    """Mounts leave all other files of the root file system where they are."""
+    """Mounts leave all other files of the root filesystem in place."""
     bundle = c.bundle()
     (bundle.rootfs / "etc/mark").write_text("rootfs")
     bundle.mount("/etc/below", "tmpfs", "tmpfs")

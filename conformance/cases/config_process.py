@@ -16,13 +16,13 @@ CONSOLE_SIZE = {"height": 33, "width": 77}
 
 
 def terminal_bundle(c: Context, *actions: str, **process: Any) -> Bundle:
-    """One whose program has a terminal."""
+    """Return a bundle whose program has a terminal."""
     return c.bundle(*actions, process={"terminal": True, **process})
 
 
 @case("CFG-PROC-02")
 def terminal(c: Context) -> None:
-    """With terminal all three standard descriptors are a terminal."""
+    """If terminal is true, all three standard streams are connected to a terminal."""
     console = c.console()
     bundle = terminal_bundle(c, "to /out/facts", "facts")
     box = c.run(bundle, "--console-socket", str(console.path))
@@ -34,7 +34,7 @@ def terminal(c: Context) -> None:
 
 @case("CFG-PROC-02")
 def terminal_master(c: Context) -> None:
-    """What the program writes to its terminal comes out of the one that was sent."""
+    """The program's terminal output can be read from the terminal that was sent."""
     console = c.console()
     c.started(terminal_bundle(c, "echo spoken", "sleep"), "--console-socket", str(console.path))
     master = console.receive()
@@ -44,21 +44,21 @@ def terminal_master(c: Context) -> None:
 
 @table(("absent", ABSENT), ("false", False), ids="CFG-PROC-02")
 def no_terminal(c: Context, _name: str, value: object) -> None:
-    """With terminal {0} the program has none."""
+    """If terminal is {0}, the program has no terminal."""
     facts = c.probe(c.bundle(process={"terminal": value}))
     c.equal(facts["terminal"], None, "terminal")
 
 
 @table(("absent", ABSENT), ("false", False), ids="CFG-PROC-03")
 def console_size_unused(c: Context, _name: str, value: object) -> None:
-    """With terminal {0} consoleSize changes nothing."""
+    """If terminal is {0}, consoleSize is ignored."""
     process = {"terminal": value, "consoleSize": CONSOLE_SIZE}
     c.equal(c.probe(c.bundle(process=process))["terminal"], None, "terminal")
 
 
 @case("CFG-PROC-04")
 def console_size(c: Context) -> None:
-    """The terminal has the size that consoleSize gives."""
+    """The terminal has the size given by consoleSize."""
     console = c.console()
     bundle = terminal_bundle(c, "to /out/facts", "facts", consoleSize=CONSOLE_SIZE)
     box = c.run(bundle, "--console-socket", str(console.path))
@@ -68,7 +68,7 @@ def console_size(c: Context) -> None:
 
 @table(("height",), ("width",), ids="CFG-PROC-04")
 def console_size_incomplete(c: Context, missing: str) -> None:
-    """A consoleSize without {0} is refused."""
+    """A consoleSize without {0} is rejected."""
     size = {key: value for key, value in CONSOLE_SIZE.items() if key != missing}
     bundle = terminal_bundle(c, consoleSize=size)
     console = c.console()  # listens as long as it is referred to
@@ -78,38 +78,38 @@ def console_size_incomplete(c: Context, missing: str) -> None:
 
 @case("CFG-PROC-05")
 def no_cwd(c: Context) -> None:
-    """A process without cwd is refused."""
+    """A process without cwd is rejected."""
     c.refused(c.bundle(process={"cwd": ABSENT}), "no cwd")
 
 
 @table(("name", "tmp"), ("dot", "./tmp"), ("empty", ""), ids="CFG-PROC-06")
 def relative_cwd(c: Context, _name: str, path: str) -> None:
-    """A cwd that is not absolute ({0}) is refused."""
+    """A cwd that is not absolute ({0}) is rejected."""
     c.refused(c.bundle(process={"cwd": path}), f"cwd {path!r}")
 
 
 @case("CFG-PROC-05", "CFG-PROC-06")
 def cwd(c: Context) -> None:
-    """The program starts in cwd."""
+    """The program's working directory is cwd."""
     c.equal(c.probe(c.bundle(process={"cwd": "/var"}))["cwd"], "/var", "working directory")
 
 
 def environment(c: Context, env: list[str]) -> list[str]:
-    """What the program sees when the runtime has an own variable."""
+    """Return the program's environment if the runtime itself is called with another one."""
     caller = {"PATH": "/usr/bin:/bin", "CALLER": "1"}
     return list(c.probe(c.bundle(process={"env": env}), env=caller)["env"])
 
 
 @case("CFG-PROC-07")
 def env(c: Context) -> None:
-    """The program has the listed variables, with any value and in their order."""
+    """The program's environment has the listed variables, unchanged and in order."""
     listed = ["Z=1", "EMPTY=", "A=with=sign", "B=two words", "HOME=/out"]
     c.equal([one for one in environment(c, listed) if one in listed], listed, "variables")
 
 
 @case("CFG-PROC-07")
 def env_of_caller(c: Context) -> None:
-    """The program has no variables of the runtime's caller."""
+    """The program does not inherit variables from the runtime's caller."""
     # Some add a home directory where none is listed; that is none of the caller's.
     names = {one.partition("=")[0] for one in environment(c, ["LISTED=1"])}
     c.equal(names - {"HOME"}, {"LISTED"}, "names of variables")
@@ -117,20 +117,20 @@ def env_of_caller(c: Context) -> None:
 
 @table(("absent", ABSENT), ("empty", []), ids="CFG-PROC-08")
 def no_args(c: Context, name: str, args: object) -> None:
-    """A process whose args are {0} is refused, if not earlier then by start."""
+    """A process whose args are {0} is rejected by create or by start."""
     c.refused(c.bundle(process={"args": args}), f"args {name}", or_start=True)
 
 
 @case("CFG-PROC-08")
 def args(c: Context) -> None:
-    """The program gets args as they are, empty words and blanks too."""
+    """The program gets args unchanged, including empty arguments and spaces."""
     words = ["/bin/probe", "facts", "two words", "", "$HOME"]
     box = c.run(c.bundle().args(*words))
     c.equal(box.reports[0]["argv"] if box.reports else None, words, "argv")
 
 
 def tool_in(bundle: Bundle, directory: str, name: str = "tool", mode: int = 0o755) -> None:
-    """The probe once more, as a copy with its own mode."""
+    """Copy the probe into this directory of the root filesystem, with this mode."""
     place = bundle.rootfs / directory.lstrip("/")
     place.mkdir(exist_ok=True)
     (place / name).write_bytes(bundle.probe.read_bytes())
@@ -138,7 +138,7 @@ def tool_in(bundle: Bundle, directory: str, name: str = "tool", mode: int = 0o75
 
 
 def exe_of(c: Context, bundle: Bundle, word: str) -> tuple[object, object]:
-    """Which file args[0] led to, and the argv[0] that it got."""
+    """Run ``word`` as args[0]; return the path of the executed file and its argv[0]."""
     reports = c.run(bundle.args(word, "facts")).reports
     c.expect(reports, f"no program was found for {word}")
     return reports[0]["exe"], reports[0]["argv"][0]
@@ -146,7 +146,7 @@ def exe_of(c: Context, bundle: Bundle, word: str) -> tuple[object, object]:
 
 @case("CFG-PROC-09")
 def looked_up(c: Context) -> None:
-    """A name without slash is looked up in the PATH of env, and stays argv[0]."""
+    """A name without a slash is looked up in the PATH of env and remains argv[0]."""
     bundle = c.bundle(process={"env": ["PATH=/nowhere:/var/tools"]})
     tool_in(bundle, "/var/tools")
     c.equal(exe_of(c, bundle, "tool"), ("/var/tools/tool", "tool"), "program and argv[0]")
@@ -154,7 +154,7 @@ def looked_up(c: Context) -> None:
 
 @case("CFG-PROC-09")
 def looked_up_further(c: Context) -> None:
-    """The lookup skips files that cannot be executed."""
+    """The PATH lookup skips files that are not executable."""
     bundle = c.bundle(process={"env": ["PATH=/var/first:/var/second"]})
     tool_in(bundle, "/var/first", mode=0o644)
     tool_in(bundle, "/var/second")
@@ -163,7 +163,7 @@ def looked_up_further(c: Context) -> None:
 
 @case("CFG-PROC-09")
 def not_in_path(c: Context) -> None:
-    """A name that is only in the caller's PATH, or nowhere, is an error."""
+    """A name that is found only in the caller's PATH, or nowhere, is an error."""
     bundle = c.bundle("touch /out/ran", process={"env": ["PATH=/usr/bin"]})
     bundle.process["args"][0] = "tool"
     tool_in(bundle, "/var/tools")
@@ -176,20 +176,20 @@ def not_in_path(c: Context) -> None:
 
 @table(("from root", "/", "bin/probe"), ("dot", "/bin", "./probe"), ids="CFG-PROC-09")
 def relative_program(c: Context, _name: str, cwd: str, word: str) -> None:
-    """A name with a slash counts from cwd ({0})."""
+    """A name with a slash is resolved from cwd ({0})."""
     bundle = c.bundle(process={"cwd": cwd})
     c.equal(exe_of(c, bundle, word), ("/bin/probe", word), "program and argv[0]")
 
 
 @table(("uid",), ("gid",), ids="CFG-USER-01")
 def incomplete_user(c: Context, missing: str) -> None:
-    """A user without {0} is refused."""
+    """A user without {0} is rejected."""
     c.refused(c.bundle(process={"user": {missing: ABSENT}}), f"user without {missing}")
 
 
 @case("CFG-USER-01")
 def user(c: Context) -> None:
-    """The program has uid and gid in all roles."""
+    """The program has uid and gid as its real, effective and saved IDs."""
     c.need_root()
     facts = c.probe(c.bundle(process={"user": {"uid": 1234, "gid": 2345}}))
     kinds = ("uid", "euid", "suid", "gid", "egid", "sgid")
@@ -197,7 +197,7 @@ def user(c: Context) -> None:
 
 
 def ids_on_host(pid: int) -> Json:
-    """``Uid`` and ``Gid`` of /proc/PID/status, each a set."""
+    """Return ``Uid`` and ``Gid`` of /proc/PID/status, each as a set."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     fields = {line.partition(":")[0]: set(line.split()[1:]) for line in lines}
     return {name: fields[name] for name in ("Uid", "Gid")}
@@ -205,7 +205,7 @@ def ids_on_host(pid: int) -> Json:
 
 @case("CFG-USER-02")
 def user_in_namespace(c: Context) -> None:
-    """In a user namespace uid and gid are the ids inside, not those of the host."""
+    """In a user namespace, uid and gid are the IDs inside, not those on the host."""
     c.need_root()
     bundle = c.bundle("facts", "sleep", process={"user": {"uid": 7, "gid": 8}})
     box = c.started(bundle.user_namespace())
@@ -216,7 +216,7 @@ def user_in_namespace(c: Context) -> None:
 
 @table(("63", 0o77), ("0", 0), ids="CFG-USER-03")
 def umask(c: Context, _name: str, value: int) -> None:
-    """A umask of {0} is the program's."""
+    """A umask of {0} is applied to the program."""
     caller = {"before": lambda: os.umask(0o26)}
     facts = c.probe(c.bundle(process={"user": {"umask": value}}), **caller)
     c.equal(facts["umask"], value, "umask")
@@ -224,14 +224,14 @@ def umask(c: Context, _name: str, value: int) -> None:
 
 @case("CFG-USER-03")
 def umask_of_caller(c: Context) -> None:
-    """Without umask the program has the one of the runtime's caller."""
+    """Without a umask, the program inherits that of the runtime's caller."""
     facts = c.probe(c.bundle(), before=lambda: os.umask(0o26))
     c.equal(facts["umask"], 0o26, "umask")
 
 
 @case("CFG-USER-04")
 def additional_gids(c: Context) -> None:
-    """AdditionalGids are supplementary groups of the program."""
+    """The additionalGids are supplementary groups of the program."""
     c.need_root()
     facts = c.probe(c.bundle(process={"user": {"gid": 5, "additionalGids": [77, 6]}}))
     c.equal(set(facts["groups"]) - {5}, {6, 77}, "groups")
@@ -240,14 +240,14 @@ def additional_gids(c: Context) -> None:
 
 @case("CFG-USER-04")
 def groups_of_caller(c: Context) -> None:
-    """Without additionalGids the program has no groups of the runtime's caller."""
+    """Without additionalGids, the program inherits no groups from the runtime's caller."""
     c.need_root()
     facts = c.probe(c.bundle(), before=lambda: os.setgroups([4321]))
     c.equal(set(facts["groups"]) - {0}, set(), "groups")
 
 
 def named(c: Context, name: str) -> tuple[str, str]:
-    """Host name or domain name: in a container that has one, and outside of it."""
+    """Set hostname or domainname in a container; return it as seen inside and on the host."""
     bundle = c.bundle("facts", "sleep", **{name: "inside.example"})
     box = c.started(bundle)
     seen = box.wait_for_reports()[0][name]
@@ -256,21 +256,21 @@ def named(c: Context, name: str) -> tuple[str, str]:
 
 @case("CFG-HOST-01")
 def hostname(c: Context) -> None:
-    """The program sees the host name of the config, the host does not."""
+    """The program sees the hostname of the config, and the host's does not change."""
     before = os.uname().nodename
     c.equal(named(c, "hostname"), ("inside.example", before), "inside and outside")
 
 
 @case("CFG-HOST-02")
 def domainname(c: Context) -> None:
-    """The program sees the domain name of the config, the host does not."""
+    """The program sees the domain name of the config, and the host's does not change."""
     before = json.loads(c.probe_on_host().out)["domainname"]
     c.equal(named(c, "domainname"), ("inside.example", before), "inside and outside")
 
 
 @case("CFG-PLAT-01")
 def no_linux(c: Context) -> None:
-    """A config without linux, and without mounts for the host's namespace, runs a container."""
+    """A config with neither linux nor mounts runs a container."""
     c.need_root("as an ordinary user it needs a user namespace")
     box = c.run(c.bundle("touch /out/ran", linux=ABSENT, mounts=ABSENT))
     c.equal(box.exit_status, 0, "exit status")

@@ -42,18 +42,18 @@ SYS_RESOURCE = (24, "CAP_SYS_RESOURCE")
 
 
 def limit(name: str, soft: int, hard: int) -> Json:
-    """A member of ``process.rlimits``."""
+    """Return an entry for ``process.rlimits``."""
     return {"type": f"RLIMIT_{name}", "soft": soft, "hard": hard}
 
 
 def limited(c: Context, *limits: Json) -> Bundle:
-    """A bundle with these limits."""
+    """Return a bundle with these resource limits."""
     return c.bundle(process={"rlimits": list(limits)})
 
 
 @table(("type",), ("soft",), ("hard",), ids="CFG-RLIM-01")
 def incomplete_limit(c: Context, missing: str) -> None:
-    """A limit without {0} is refused."""
+    """A resource limit without {0} is rejected."""
     entry = limit("CORE", 0, 0)
     del entry[missing]
     c.refused(limited(c, entry), f"a limit without {missing}")
@@ -61,13 +61,13 @@ def incomplete_limit(c: Context, missing: str) -> None:
 
 @table(("RLIMIT_FOO",), ("NOFILE",), ("rlimit_nofile",), ("",), ids="CFG-RLIM-02")
 def unknown_limit(c: Context, name: str) -> None:
-    """A limit of type {0} is refused."""
+    """A resource limit of type {0} is rejected."""
     c.refused(limited(c, {"type": name, "soft": 5, "hard": 5}), f"type {name!r}")
 
 
 @table(*LIMITS, ids=("CFG-RLIM-03", "CFG-RLIM-04", "CFG-RLIM-05"))
 def limits(c: Context, name: str, soft: int, hard: int) -> None:
-    """Soft and hard limit of RLIMIT_{0} are those of the config."""
+    """The soft and hard limits of RLIMIT_{0} are those of the config."""
     highest = resource.getrlimit(limit_number(name))[1]
     if 0 <= highest < hard:
         c.need_capability(*SYS_RESOURCE)
@@ -76,13 +76,13 @@ def limits(c: Context, name: str, soft: int, hard: int) -> None:
 
 
 def limit_number(name: str) -> int:
-    """Number of RLIMIT_NAME; Python does not know RLIMIT_LOCKS."""
+    """Return the number of RLIMIT_NAME; Python does not define RLIMIT_LOCKS."""
     return 10 if name == "LOCKS" else int(getattr(resource, f"RLIMIT_{name}"))
 
 
 @case("CFG-RLIM-04", "CFG-RLIM-05")
 def endless_limit(c: Context) -> None:
-    """2^64-1 is no limit at all, also where the runtime's own soft limit is one."""
+    """A limit of 2^64-1 means unlimited, even if the runtime's own soft limit is lower."""
     if resource.getrlimit(resource.RLIMIT_CORE)[1] != resource.RLIM_INFINITY:
         c.need_capability(*SYS_RESOURCE)
 
@@ -95,7 +95,7 @@ def endless_limit(c: Context) -> None:
 
 @case("CFG-RLIM-05")
 def raised_limit(c: Context) -> None:
-    """A hard limit above the runtime's own is reached by a privileged runtime."""
+    """A privileged runtime can set a hard limit above its own."""
     c.need_root()
     c.need_capability(*SYS_RESOURCE)
 
@@ -108,7 +108,7 @@ def raised_limit(c: Context) -> None:
 
 @case("CFG-RLIM-04", "CFG-RLIM-05")
 def limit_in_user_namespace(c: Context) -> None:
-    """Limits hold in a user namespace too."""
+    """Resource limits apply in a user namespace too."""
     c.need_root()
     bundle = limited(c, limit("NOFILE", 100, 200)).user_namespace()
     c.equal(c.probe(bundle)["rlimits"]["RLIMIT_NOFILE"], [100, 200], "RLIMIT_NOFILE")
@@ -116,19 +116,19 @@ def limit_in_user_namespace(c: Context) -> None:
 
 @case("CFG-RLIM-04")
 def soft_above_hard(c: Context) -> None:
-    """A soft limit above the hard one, which the kernel cannot set, is an error."""
+    """A soft limit above the hard limit, which the kernel rejects, is an error."""
     c.refused(limited(c, limit("NOFILE", 200, 100)), "soft above hard", or_start=True)
 
 
 @table(("same values", 100), ("other values", 101), ids="CFG-RLIM-06")
 def limit_twice(c: Context, name: str, soft: int) -> None:
-    """A type of limit that is listed twice ({0}) is refused."""
+    """A limit type that is listed twice ({0}) is rejected."""
     bundle = limited(c, limit("NOFILE", 100, 200), limit("NOFILE", soft, 200))
     c.refused(bundle, f"RLIMIT_NOFILE twice, {name}")
 
 
 def score_of(c: Context, bundle: Bundle, own: int) -> int:
-    """The program's adjustment when the runtime itself has ``own``."""
+    """Return the program's oom_score_adj if that of the runtime itself is ``own``."""
     file = Path("/proc/self/oom_score_adj")
     facts = c.probe(bundle, f"read={file}", before=lambda: file.write_text(str(own)) and None)
     return int(facts["read"][str(file)])
@@ -136,7 +136,7 @@ def score_of(c: Context, bundle: Bundle, own: int) -> int:
 
 @table(("0", 0), ("123", 123), ("1000", 1000), ("-100", -100), ids="CFG-OOM-01")
 def oom_score(c: Context, _name: str, value: int) -> None:
-    """An oomScoreAdj of {0} is the program's."""
+    """An oomScoreAdj of {0} is applied to the program."""
     if value < 0:
         c.need_root()
         c.need_capability(*SYS_RESOURCE)
@@ -146,17 +146,17 @@ def oom_score(c: Context, _name: str, value: int) -> None:
 
 @case("CFG-OOM-02")
 def oom_score_kept(c: Context) -> None:
-    """Without oomScoreAdj the program has the runtime's adjustment."""
+    """Without oomScoreAdj, the program inherits the runtime's oom_score_adj."""
     c.equal(score_of(c, c.bundle(), own=321), 321, "oom_score_adj")
 
 
 def scheduled(c: Context, **scheduler: Any) -> Bundle:
-    """A bundle with that scheduler."""
+    """Return a bundle with this scheduler."""
     return c.bundle(process={"scheduler": scheduler})
 
 
 def real_time(c: Context, **scheduler: Any) -> Bundle:
-    """A bundle with that scheduler, whose control group has a share of real time."""
+    """Return a bundle with this scheduler and, on cgroup v1, a real-time budget."""
     c.need_root()
     c.need_capability(*SYS_NICE)
     bundle = scheduled(c, **scheduler)
@@ -168,33 +168,33 @@ def real_time(c: Context, **scheduler: Any) -> Bundle:
 
 @table(("empty", {}), ("nice alone", {"nice": 5}), ids="CFG-SCHED-01")
 def no_policy(c: Context, name: str, scheduler: Json) -> None:
-    """A scheduler without policy ({0}) is refused."""
+    """A scheduler without a policy ({0}) is rejected."""
     c.refused(scheduled(c, **scheduler), f"a scheduler that is {name}")
 
 
 @table(("SCHED_OTHER", 0), ("SCHED_BATCH", 3), ids="CFG-SCHED-02")
 def policy(c: Context, name: str, number: int) -> None:
-    """The program runs under {0} with its nice value."""
+    """The program runs under {0} with the given nice value."""
     found = c.probe(scheduled(c, policy=name, nice=LAST_NICE))["scheduler"]
     c.equal((found["policy"], found["nice"]), (number, LAST_NICE), "policy and nice")
 
 
 @case("CFG-SCHED-02")
 def idle_policy(c: Context) -> None:
-    """The program runs under SCHED_IDLE, for which nice means nothing."""
+    """The program runs under SCHED_IDLE, for which nice has no meaning."""
     c.equal(c.probe(scheduled(c, policy="SCHED_IDLE"))["scheduler"]["policy"], 5, "policy")
 
 
 @table(("SCHED_FIFO", 1), ("SCHED_RR", 2), ids="CFG-SCHED-02")
 def real_time_policy(c: Context, name: str, number: int) -> None:
-    """The program runs under {0} with its priority."""
+    """The program runs under {0} with the given priority."""
     found = c.probe(real_time(c, policy=name, priority=7))["scheduler"]
     c.equal((found["policy"], found["priority"]), (number, 7), "policy and priority")
 
 
 @case("CFG-SCHED-02")
 def deadline_policy(c: Context) -> None:
-    """The program runs under SCHED_DEADLINE with its three times."""
+    """The program runs under SCHED_DEADLINE with the given runtime, deadline and period."""
     times = {"runtime": 10_000_000, "deadline": 90_000_000, "period": 100_000_000}
     found = c.probe(real_time(c, policy="SCHED_DEADLINE", **times))["scheduler"]
     c.equal({key: found[key] for key in times}, times, "times in nanoseconds")
@@ -203,7 +203,7 @@ def deadline_policy(c: Context) -> None:
 
 @case("CFG-SCHED-02")
 def scheduler_flag(c: Context) -> None:
-    """SCHED_FLAG_RESET_ON_FORK is set on the program."""
+    """The flag SCHED_FLAG_RESET_ON_FORK is set on the program."""
     flags = ["SCHED_FLAG_RESET_ON_FORK"]
     bundle = scheduled(c, policy="SCHED_BATCH", nice=LAST_NICE, flags=flags)
     c.equal(c.probe(bundle)["scheduler"]["flags"] & 1, 1, "flag")
@@ -211,7 +211,7 @@ def scheduler_flag(c: Context) -> None:
 
 @table(("KEEP_POLICY",), ("KEEP_PARAMS",), ids="CFG-SCHED-02")
 def keeping_flag(c: Context, name: str) -> None:
-    """SCHED_FLAG_{0} is taken, and the program keeps what it would have had."""
+    """SCHED_FLAG_{0} is accepted and keeps the inherited policy or parameters."""
     plain = c.probe(c.bundle())["scheduler"]
     flags = [f"SCHED_FLAG_{name}"]
     bundle = scheduled(c, policy="SCHED_OTHER", nice=LAST_NICE, flags=flags)
@@ -230,13 +230,13 @@ def keeping_flag(c: Context, name: str) -> None:
     ids="CFG-SCHED-02",
 )
 def bad_scheduler(c: Context, name: str, scheduler: Json) -> None:
-    """A policy or flag that is not of the list ({0}) is refused."""
+    """An unknown scheduling policy or flag ({0}) is rejected."""
     c.refused(scheduled(c, **scheduler), name)
 
 
 @case("CFG-SCHED-03")
 def default_nice(c: Context) -> None:
-    """A scheduler without nice sets it to 0, whatever the runtime's own is."""
+    """A scheduler without nice sets the nice value to 0, not to the runtime's own."""
     c.need_root()
     c.need_capability(*SYS_NICE)
     bundle = scheduled(c, policy="SCHED_BATCH")
@@ -246,12 +246,12 @@ def default_nice(c: Context) -> None:
 
 @case("CFG-SCHED-03")
 def default_priority(c: Context) -> None:
-    """SCHED_FIFO without priority, which is 0 then and no such priority, is an error."""
+    """SCHED_FIFO without a priority is an error: the default, 0, is not valid for it."""
     c.refused(scheduled(c, policy="SCHED_FIFO"), "SCHED_FIFO without priority", or_start=True)
 
 
 def io_priority(c: Context, *actions: str, **fields: Any) -> Bundle:
-    """A bundle with that ioPriority."""
+    """Return a bundle with this ioPriority."""
     return c.bundle(*actions, process={"ioPriority": fields})
 
 
@@ -262,7 +262,7 @@ def io_priority(c: Context, *actions: str, **fields: Any) -> Bundle:
     ids="CFG-IOP-01",
 )
 def incomplete_io_priority(c: Context, name: str, fields: Json) -> None:
-    """An ioPriority that lacks something ({0}) is refused."""
+    """An incomplete ioPriority ({0}) is rejected."""
     c.refused(io_priority(c, **fields), f"an ioPriority that is {name}")
 
 
@@ -275,7 +275,7 @@ def incomplete_io_priority(c: Context, name: str, fields: Json) -> None:
     ids="CFG-IOP-02",
 )
 def io_class(c: Context, name: str, word: str, number: int, priority: int) -> None:
-    """The program has that class and priority of I/O ({0})."""
+    """The program has the given I/O class and priority ({0})."""
     if name == "RT":
         c.need_root()
         c.need_capability(*SYS_NICE)
@@ -292,13 +292,13 @@ def io_class(c: Context, name: str, word: str, number: int, priority: int) -> No
     ids="CFG-IOP-02",
 )
 def bad_io_priority(c: Context, name: str, word: str, priority: int) -> None:
-    """A class or priority of I/O that does not exist ({0}) is refused."""
+    """An I/O class or priority that does not exist ({0}) is rejected."""
     c.refused(io_priority(c, **{"class": word, "priority": priority}), name)
 
 
 @case("CFG-IOP-03")
 def io_priority_of_group(c: Context) -> None:
-    """Children have the I/O priority too, it is that of the process group."""
+    """Child processes have the I/O priority too: it applies to the process group."""
     bundle = io_priority(c, "facts", "fork", "facts", **{"class": "IOPRIO_CLASS_BE", "priority": 6})
     reports = c.run(bundle).reports
     c.equal(len(reports), 2, "reports")
@@ -308,7 +308,7 @@ def io_priority_of_group(c: Context) -> None:
 
 
 def need_two_cpus(c: Context) -> list[int]:
-    """Return the CPUs that the kit may use; skip with less than two."""
+    """Return the CPUs that the test kit may use; skip if there are fewer than two."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         c.skip("needs two CPUs")
@@ -317,7 +317,7 @@ def need_two_cpus(c: Context) -> list[int]:
 
 @case("CFG-AFF-01")
 def affinity_of_init(c: Context) -> None:
-    """ExecCPUAffinity does not apply to the container's init."""
+    """The property execCPUAffinity does not apply to the container's init."""
     cpus = need_two_cpus(c)
     affinity = {"initial": str(cpus[0]), "final": str(cpus[0])}
     found = c.probe(c.bundle(process={"execCPUAffinity": affinity}))["affinity"]
@@ -325,7 +325,7 @@ def affinity_of_init(c: Context) -> None:
 
 
 def execute(c: Context, box: Container, affinity: Json | None, **options: Any) -> Result:
-    """Have a process report its facts in a running container; skip without ``exec``."""
+    """Run the probe with exec to report its facts; skip if the runtime has no ``exec``."""
     if not c.call("exec", "--help").ok:
         c.skip("the runtime has no exec command")
     process = box.bundle.process | {"args": ["/bin/probe", "facts"]}
@@ -337,14 +337,14 @@ def execute(c: Context, box: Container, affinity: Json | None, **options: Any) -
 
 
 def affinity_in(c: Context, result: Result) -> object:
-    """The affinity that it reported."""
+    """Return the CPU affinity that the executed process reported."""
     c.expect(result.ok, f"exec failed: {result.complaint}")
     return result.json()["affinity"]
 
 
 @case("CFG-AFF-02")
 def final_affinity(c: Context) -> None:
-    """An executed process has the final affinity."""
+    """A process started with exec has the final CPU affinity."""
     cpus = need_two_cpus(c)
     box = c.started()
     affinity = {"initial": str(cpus[0]), "final": str(cpus[1])}
@@ -353,15 +353,16 @@ def final_affinity(c: Context) -> None:
 
 @table(("initial",), ("final",), ids="CFG-AFF-02")
 def bad_affinity(c: Context, kind: str) -> None:
-    """A list of CPUs that is none as {0} affinity is an error."""
+    """An invalid list of CPUs as the {0} affinity is an error."""
     c.failed(execute(c, c.started(), {kind: "nonsense"}), f"{kind} affinity nonsense")
 
 
 @table(("absent", None), ("empty", {"final": ""}), ids="CFG-AFF-03")
 def no_final_affinity(c: Context, _name: str, affinity: Json | None) -> None:
-    """With final {0} an executed process has the CPUs that joining the cgroup leaves it.
+    """If final is {0}, an executed process keeps the CPUs it has after joining the cgroup.
 
-    Without execCPUAffinity nothing is said: it may as well have all that the cpuset allows.
+    Without execCPUAffinity the specification says nothing, so all CPUs that the cpuset allows are
+    accepted too.
     """
     cpus = need_two_cpus(c)
     box = c.started()

@@ -20,12 +20,12 @@ UNKNOWN = "conformance-nonsense"
 
 
 def mask(*names: str) -> int:
-    """Return a mask of /proc/PID/status as a number."""
+    """Return these capabilities as a bit mask, as in /proc/PID/status."""
     return sum(1 << NUMBERS[name] for name in names)
 
 
 def with_sets(c: Context, uid: int, **sets: object) -> Bundle:
-    """A bundle whose process has exactly these sets."""
+    """Return a bundle whose process has exactly these capability sets."""
     process: Json = {"user": {"uid": uid, "gid": uid}, "capabilities": ABSENT}
     bundle = c.bundle(process=process)
     bundle.process["capabilities"] = sets
@@ -33,7 +33,7 @@ def with_sets(c: Context, uid: int, **sets: object) -> Bundle:
 
 
 def logged(c: Context, bundle: Bundle, **more: Any) -> tuple[Container, str]:
-    """A created container, and all that the runtime had to say, in its log too."""
+    """Create a container; return it and all that the runtime wrote to stderr and its log."""
     log = c.directory / f"log{c.id()}"
     c.runtime = replace(c.runtime, options=(*c.runtime.options, "--log", str(log)))
     box, result = c.attempt_create(bundle, **more)
@@ -43,7 +43,7 @@ def logged(c: Context, bundle: Bundle, **more: Any) -> tuple[Container, str]:
 
 @case("CFG-CAP-01")
 def unknown_capability(c: Context) -> None:
-    """A capability that does not exist is worth a warning, and the rest is granted."""
+    """An unknown capability causes a warning, and the others are granted."""
     names = ["CAP_KILL", "CAP_BOGUS"]
     bundle = with_sets(c, 0, bounding=names, effective=names, permitted=names)
     bundle.does("facts")
@@ -55,12 +55,12 @@ def unknown_capability(c: Context) -> None:
 
 
 def without_audit_write() -> None:
-    """In the runtime's process: a capability that it cannot grant."""
+    """Drop CAP_AUDIT_WRITE in the runtime's process, so that it cannot grant it."""
     ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, NUMBERS["CAP_AUDIT_WRITE"], 0, 0, 0)
 
 
 def ungrantable(c: Context) -> Bundle:
-    """A bundle with a capability that the runtime does not have itself."""
+    """Return a bundle that requests a capability which the runtime itself lacks."""
     c.need_root("as an ordinary user the container has all in its user namespace")
     names = ["CAP_KILL", "CAP_AUDIT_WRITE"]
     return with_sets(c, 0, bounding=names, effective=names, permitted=names)
@@ -68,7 +68,7 @@ def ungrantable(c: Context) -> Bundle:
 
 @case("CFG-CAP-01")
 def ungrantable_warning(c: Context) -> None:
-    """A capability that the runtime cannot grant is worth a warning."""
+    """A capability that the runtime cannot grant causes a warning."""
     usual = logged(c, with_sets(c, 0, bounding=["CAP_KILL"]))[1]
     _, text = logged(c, ungrantable(c), before=without_audit_write)
     c.expect(len(text) > len(usual), "no warning: nothing more is logged than otherwise")
@@ -76,14 +76,14 @@ def ungrantable_warning(c: Context) -> None:
 
 @case("CFG-CAP-02")
 def ungrantable_runs(c: Context) -> None:
-    """A capability that the runtime cannot grant is left out, and the container runs."""
+    """A capability that the runtime cannot grant is omitted, and the container runs."""
     sets = c.probe(ungrantable(c), before=without_audit_write)["capabilities"]
     c.equal(sets["effective"], mask("CAP_KILL"), "effective set")
 
 
 @case("CFG-CAP-03")
 def capabilities_of_user(c: Context) -> None:
-    """A program of an ordinary user has the five sets as they are listed."""
+    """A non-root program has the five capability sets as listed."""
     c.need_root("needs a second user")
     one = ["CAP_KILL"]
     bundle = with_sets(
@@ -102,7 +102,7 @@ def capabilities_of_user(c: Context) -> None:
 
 @case("CFG-CAP-03")
 def capabilities_of_root(c: Context) -> None:
-    """A program of root has the five sets as they are listed."""
+    """A program run as root has the five capability sets as listed."""
     listed = {kind: list(SOME) for kind in ("bounding", "effective", "permitted")}
     bundle = with_sets(c, 0, **listed, inheritable=["CAP_KILL"], ambient=["CAP_KILL"])
     wanted = dict.fromkeys(listed, mask(*SOME))
@@ -112,7 +112,7 @@ def capabilities_of_root(c: Context) -> None:
 
 @case("CFG-CAP-03")
 def no_ambient(c: Context) -> None:
-    """A program of an ordinary user has nothing effective without the ambient set."""
+    """A non-root program has no effective capabilities without the ambient set."""
     c.need_root("needs a second user")
     kinds = ("bounding", "effective", "permitted", "inheritable")
     bundle = with_sets(c, 1000, **{kind: list(SOME) for kind in kinds})
@@ -122,20 +122,20 @@ def no_ambient(c: Context) -> None:
 
 @table(("no sets", {}), ("empty sets", {kind: [] for kind in KINDS}), ids="CFG-CAP-03")
 def no_capabilities(c: Context, _name: str, sets: Json) -> None:
-    """A program of root has no capabilities where none are listed ({0})."""
+    """A program run as root has no capabilities if none are listed ({0})."""
     c.equal(c.probe(with_sets(c, 0, **sets))["capabilities"], dict.fromkeys(KINDS, 0), "sets")
 
 
 @table(("true", True, 1), ("false", False, 0), ("absent", ABSENT, 0), ids="CFG-NNP-01")
 def no_new_privileges(c: Context, _name: str, value: object, bit: int) -> None:
-    """With noNewPrivileges {0} the program's bit is right."""
+    """The program's no_new_privs bit matches noNewPrivileges ({0})."""
     facts = c.probe(c.bundle(process={"noNewPrivileges": value}))
     c.equal(facts["no_new_privs"], bit, "no_new_privs")
 
 
 @table(("true", True, 1000), ("false", False, 0), ids="CFG-NNP-01")
 def set_user_id(c: Context, _name: str, value: bool, euid: int) -> None:
-    """With noNewPrivileges {0} a set-user-ID program does what it should."""
+    """A setuid program gains privileges unless noNewPrivileges is true ({0})."""
     c.need_root("needs a second user")
     bundle = c.bundle("exec /bin/suid suid facts")
     bundle.change(process={"user": {"uid": 1000, "gid": 1000}, "noNewPrivileges": value})
@@ -148,14 +148,14 @@ def set_user_id(c: Context, _name: str, value: bool, euid: int) -> None:
 
 
 def label_of(c: Context, module: str, **process: str) -> str:
-    """The security label that the program has."""
+    """Return the security label of the program."""
     path = "/proc/self/attr/apparmor/current" if module == "apparmor" else "/proc/self/attr/current"
     read = c.probe(c.bundle(process=process), f"read={path}")["read"][path]
     return str(read).rstrip("\0\n")
 
 
 def need_module(c: Context, name: str) -> None:
-    """Skip where the kernel has not that security module."""
+    """Skip if the kernel does not have this security module."""
     if name not in c.host.security_modules:
         c.skip(f"the kernel has no {name}")
 
@@ -184,6 +184,6 @@ def selinux_label(c: Context) -> None:
 
 @table(("CFG-AA-01", "apparmor", "apparmorProfile"), ("CFG-SEL-01", "selinux", "selinuxLabel"))
 def unknown_label(c: Context, module: str, name: str) -> None:
-    """A value of {1} that the kernel does not know is an error."""
+    """A value of {1} that is unknown to the kernel is an error."""
     need_module(c, module)
     c.refused(c.bundle(process={name: UNKNOWN}), name, or_start=True)

@@ -15,7 +15,7 @@ RELEASES = ("1.0.0", "1.0.1", "1.0.2", "1.1.0", "1.2.0", "1.2.1", "1.3.0")
 
 @case("CFG-VER-01")
 def no_version(c: Context) -> None:
-    """A config without ociVersion is refused."""
+    """A config without ociVersion is rejected."""
     c.refused(c.bundle(ociVersion=ABSENT), "no ociVersion")
 
 
@@ -34,26 +34,26 @@ def no_version(c: Context) -> None:
     ids="CFG-VER-02",
 )
 def no_semver(c: Context, version: str) -> None:
-    """'{0}' as ociVersion is refused."""
+    """The ociVersion '{0}' is rejected."""
     c.refused(c.bundle(ociVersion=version), f"ociVersion {version!r}")
 
 
 @case("CFG-VER-02")
 def version_is_number(c: Context) -> None:
-    """A number as ociVersion is refused."""
+    """An ociVersion that is a number is rejected."""
     c.refused(c.bundle(ociVersion=1.0), "ociVersion 1.0, not a text")
 
 
 @table(("1.0.2-dev",), ("1.0.2-rc.1",), ("1.0.2+build.7",), ("1.0.2-dev+0a",), ids="CFG-VER-02")
 def semver(c: Context, version: str) -> None:
-    """{0} is a version number that can be taken."""
+    """The ociVersion {0} is valid and accepted."""
     box = c.run(c.bundle("touch /out/ran", ociVersion=version))
     c.expect(box.file("/out/ran").exists(), "the program did not run")
 
 
 @table(*((one,) for one in RELEASES), ids="CFG-VER-03")
 def release(c: Context, version: str) -> None:
-    """A config of release {0} works on a runtime for that or a later minor version."""
+    """A config of version {0} runs on a runtime for that or a later minor version."""
     result = c.call("features")
     newest = str(result.json()["ociVersionMax"] if result.ok else c.create().state()["ociVersion"])
     if version_key(newest)[:2] < version_key(version)[:2]:
@@ -64,31 +64,31 @@ def release(c: Context, version: str) -> None:
 
 @case("CFG-VER-03")
 def next_major(c: Context) -> None:
-    """A config of another major version is refused."""
+    """A config of another major version is rejected."""
     c.refused(c.bundle(ociVersion="99.0.0"), "ociVersion 99.0.0")
 
 
 @case("CFG-ROOT-01")
 def no_root(c: Context) -> None:
-    """A config without root is refused, even if the bundle has a rootfs."""
+    """A config without root is rejected, even if the bundle has a rootfs directory."""
     c.refused(c.bundle(root=ABSENT), "no root")
 
 
 @case("CFG-ROOT-02")
 def no_root_path(c: Context) -> None:
-    """A root without path is refused."""
+    """A root without a path is rejected."""
     c.refused(c.bundle(root={"path": ABSENT}), "no root.path")
 
 
 @case("CFG-ROOT-02")
 def empty_root_path(c: Context) -> None:
-    """An empty root.path is refused."""
+    """An empty root.path is rejected."""
     c.refused(c.bundle(root={"path": ""}), "an empty root.path")
 
 
 @table(("rootfs",), ("./rootfs",), ("other/../rootfs",), ids="CFG-ROOT-03")
 def relative_root(c: Context, path: str) -> None:
-    """A relative root.path ({0}) starts at the bundle, wherever the caller is."""
+    """A relative root.path ({0}) is resolved from the bundle, not the caller's directory."""
     bundle = c.bundle(root={"path": path})
     (bundle.path / "other").mkdir()
     (bundle.rootfs / "mark").write_text("bundle")
@@ -100,7 +100,7 @@ def relative_root(c: Context, path: str) -> None:
 
 @case("CFG-ROOT-03")
 def relative_bundle(c: Context) -> None:
-    """A relative root.path starts at the bundle that was itself given relative."""
+    """A relative root.path is resolved from the bundle, even if the bundle path is relative."""
     bundle = c.bundle()
     (bundle.rootfs / "mark").write_text("bundle")
     facts = c.probe(bundle, "read=/mark", cwd=c.directory, path=bundle.path.name)
@@ -109,7 +109,7 @@ def relative_bundle(c: Context) -> None:
 
 @case("CFG-ROOT-03", "BUNDLE-04")
 def absolute_root(c: Context) -> None:
-    """An absolute root.path is that directory, inside the bundle or not."""
+    """An absolute root.path is used unchanged, inside or outside the bundle."""
     bundle, other = c.bundle(), c.bundle()
     (bundle.rootfs / "mark").write_text("bundle")
     (other.rootfs / "mark").write_text("other")
@@ -120,7 +120,7 @@ def absolute_root(c: Context) -> None:
 
 @case("CFG-ROOT-04")
 def template_root(c: Context) -> None:
-    """The config that the runtime itself offers as a template has the root rootfs."""
+    """The config template that the runtime generates has rootfs as its root.path."""
     place = c.directory / "template"
     place.mkdir()
     result = c.call("spec", cwd=place)
@@ -132,7 +132,7 @@ def template_root(c: Context) -> None:
 
 @case("CFG-ROOT-05")
 def root_missing(c: Context) -> None:
-    """A root.path where nothing is, is refused, and nothing is made there."""
+    """A root.path that does not exist is rejected, and is not created."""
     bundle = c.bundle(root={"path": "nowhere"})
     c.refused(bundle, "root.path nowhere")
     c.expect(not (bundle.path / "nowhere").exists(), "the runtime made the directory")
@@ -140,7 +140,7 @@ def root_missing(c: Context) -> None:
 
 @case("CFG-ROOT-05")
 def root_is_file(c: Context) -> None:
-    """A root.path that is a file is refused."""
+    """A root.path that is a file is rejected."""
     bundle = c.bundle(root={"path": "file"})
     (bundle.path / "file").write_text("no directory")
     c.refused(bundle, "root.path is a file")
@@ -148,7 +148,7 @@ def root_is_file(c: Context) -> None:
 
 @case("CFG-ROOT-06")
 def readonly(c: Context) -> None:
-    """With readonly nothing can be written below /, and the mount says so."""
+    """A readonly root cannot be written to, and its mount is read-only."""
     bundle = c.bundle("try create /new", "try create /out/new", "sleep", root={"readonly": True})
     box = c.started(bundle)
     errors = [one["error"] for one in box.wait_for_reports(2)]
@@ -159,7 +159,7 @@ def readonly(c: Context) -> None:
 
 @case("CFG-ROOT-06")
 def readonly_keeps_mounts(c: Context) -> None:
-    """A readonly root leaves the mounts below writable."""
+    """A readonly root leaves the mounts below it writable."""
     bundle = c.bundle("try create /tmp/new", root={"readonly": True})
     bundle.mount("/tmp", "tmpfs", "tmpfs")
     c.equal(c.run(bundle).reports[0]["error"], "ok", "error of writing to a tmpfs")
@@ -177,7 +177,7 @@ def readonly_inside_only(c: Context) -> None:
 
 @table(("absent", ABSENT), ("false", False), ids="CFG-ROOT-06")
 def writable(c: Context, _name: str, value: object) -> None:
-    """With readonly {0} the root can be written to."""
+    """If readonly is {0}, the root is writable."""
     bundle = c.bundle("try create /new", root={"readonly": value})
     box = c.run(bundle)
     c.equal(box.reports[0]["error"], "ok", "error of writing")
@@ -186,5 +186,5 @@ def writable(c: Context, _name: str, value: object) -> None:
 
 @case("CFG-ROOT-06")
 def readonly_needs_boolean(c: Context) -> None:
-    """A readonly that is a text is refused."""
+    """A readonly value that is a string is rejected."""
     c.refused(c.bundle(root={"readonly": "true"}), "readonly 'true', a text")

@@ -1,4 +1,4 @@
-"""features.md, features-linux.md: the document itself, and members for all platforms."""
+"""features.md, features-linux.md: the document itself, and properties for all platforms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOOK_OUTPUT = "run.oci.hooks.stdout"
 
 @case("FEAT-01")
 def same_elsewhere(c: Context) -> None:
-    """Features says the same from another directory with another environment."""
+    """The output of features is the same from another directory and environment."""
     here = c.features()
     env = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "XDG_RUNTIME_DIR": "/nowhere"}
     c.equal(c.call("features", cwd=c.directory, env=env).json(), here, "features elsewhere")
@@ -33,7 +33,7 @@ def same_elsewhere(c: Context) -> None:
 
 @case("FEAT-01")
 def same_without_sys(c: Context) -> None:
-    """Features says the same when nothing can be seen of the host in /sys."""
+    """The output of features is the same if /sys shows nothing of the host."""
     c.need_root()
     here = c.features()
     isolation.mount("tmpfs", "/sys", "tmpfs")
@@ -47,13 +47,13 @@ def same_without_sys(c: Context) -> None:
 
 @case("FEAT-02", "FEAT-12")
 def form(c: Context) -> None:
-    """Each property has the type of the schema, or is null."""
+    """Each property has the type that the schema defines, or is null."""
     c.equal(faults(c.features()), [], "faults")
 
 
 @case("FEAT-02")
 def unlisted_hooks(c: Context) -> None:
-    """A hook that a given list does not have is not run: a list is no guess."""
+    """A hook kind missing from the list of hooks does not run: the list is complete."""
     listed = member(c.features(), "hooks")
     if listed is None:
         c.skip("the hooks are not told")
@@ -68,14 +68,14 @@ def unlisted_hooks(c: Context) -> None:
 
 @case("FEAT-03")
 def lowest_version(c: Context) -> None:
-    """Features has ociVersionMin, a version."""
+    """The features document has a valid ociVersionMin."""
     version = c.features().get("ociVersionMin")
     c.expect(is_semver(version), f"ociVersionMin is {version!r}")
 
 
 @case("FEAT-05")
 def highest_version(c: Context) -> None:
-    """Features has ociVersionMax, a version."""
+    """The features document has a valid ociVersionMax."""
     version = c.features().get("ociVersionMax")
     c.expect(is_semver(version), f"ociVersionMax is {version!r}")
 
@@ -96,7 +96,7 @@ def highest_version_taken(c: Context) -> None:
 
 @case("FEAT-07")
 def order_of_versions(c: Context) -> None:
-    """The highest version is not below the lowest."""
+    """The highest version is not lower than the lowest."""
     found = c.features()
     low, high = str(found.get("ociVersionMin")), str(found.get("ociVersionMax"))
     c.expect(version_key(high) >= version_key(low), f"from {low} to {high}")
@@ -104,7 +104,7 @@ def order_of_versions(c: Context) -> None:
 
 @case("FEAT-08")
 def properties_of_version(c: Context) -> None:
-    """Every property is known to the specification, and not newer than ociVersionMax."""
+    """Every property is defined by the specification, in ociVersionMax or earlier."""
     found = c.features()
     highest = str(found.get("ociVersionMax"))
     c.equal(properties_after(found, highest), [], f"properties that {highest} does not define")
@@ -112,7 +112,7 @@ def properties_of_version(c: Context) -> None:
 
 @case("FEAT-09")
 def listed_hooks(c: Context) -> None:
-    """Each listed hook is run."""
+    """Hooks of each listed kind run."""
     listed = member(c.features(), "hooks")
     if listed is None:
         c.skip("the hooks are not told")
@@ -158,7 +158,7 @@ def listed_mount_options(c: Context) -> None:
 
 @case("FEAT-11")
 def no_data_options(c: Context) -> None:
-    """Options of a single file system are not listed."""
+    """Filesystem-specific mount options are not listed."""
     listed = member(c.features(), "mountOptions") or []
     found = [word for word in listed if "=" in word or word in DATA]
     c.equal(found, [], "options of single file systems")
@@ -166,7 +166,7 @@ def no_data_options(c: Context) -> None:
 
 @case("FEAT-12")
 def annotations_of_features(c: Context) -> None:
-    """The annotations are an object of strings, no key is empty."""
+    """The annotations are an object of strings without empty keys."""
     found = member(c.features(), "annotations")
     if found is None:
         c.skip("there are no annotations")
@@ -177,7 +177,7 @@ def annotations_of_features(c: Context) -> None:
 
 @case("FEAT-13")
 def unsafe_annotations(c: Context) -> None:
-    """The list of unsafe annotations has names, each once."""
+    """The list of unsafe annotations has only names, without duplicates."""
     found = member(c.features(), "potentiallyUnsafeConfigAnnotations")
     if found is None:
         c.skip("unsafe annotations are not told")
@@ -187,7 +187,7 @@ def unsafe_annotations(c: Context) -> None:
 
 @case("FEAT-13")
 def unsafe_annotation_listed(c: Context) -> None:
-    """An annotation that sends the output of hooks to a file is listed as unsafe."""
+    """An annotation that redirects hook output to a file is listed as unsafe."""
     listed = member(c.features(), "potentiallyUnsafeConfigAnnotations")
     if listed is None:
         c.skip("unsafe annotations are not told")

@@ -26,7 +26,7 @@ NO_NODES = ("MPOL_DEFAULT", "MPOL_LOCAL")
 
 
 def told(c: Context, path: str) -> Any:
-    """A property, for example ``linux.seccomp.actions``; skip if it is not there."""
+    """Return a property, for example ``linux.seccomp.actions``; skip if it is missing."""
     value = member(c.features(), path)
     if value is None:
         c.skip(f"{path} is not told")
@@ -35,7 +35,7 @@ def told(c: Context, path: str) -> Any:
 
 @case("FEATL-01")
 def listed_namespaces(c: Context) -> None:
-    """Each listed type of namespace can be made new."""
+    """A namespace of each listed type can be created."""
     for kind in told(c, "linux.namespaces"):
         c.expect(kind in FILES, f"there is no namespace of type {kind}")
         if kind == "time" and c.host.kernel < (5, 6):
@@ -47,14 +47,14 @@ def listed_namespaces(c: Context) -> None:
 
 @case("FEATL-01", "FEAT-02")
 def unlisted_namespaces(c: Context) -> None:
-    """A type of namespace that a given list does not have is refused."""
+    """A namespace type that is missing from the list is rejected."""
     listed = told(c, "linux.namespaces")
     for kind in sorted(set(FILES) - set(listed)):
         c.refused(with_new(c, kind), f"{kind} namespace, which is not listed")
 
 
 def capabilities_to_give(c: Context) -> list[str]:
-    """Every listed capability can be given, except what the host itself has not."""
+    """Return the listed capabilities that the host has; fail if one does not exist."""
     c.need_root()
     given = []
     for name in told(c, "linux.capabilities"):
@@ -77,7 +77,7 @@ def listed_capabilities(c: Context) -> None:
 
 @case("FEATL-02")
 def no_warning_of_listed(c: Context) -> None:
-    """A listed capability is not warned of as unknown."""
+    """A listed capability does not cause a warning."""
     names = capabilities_to_give(c)
     created = c.create(c.bundle().capabilities(*names)).created
     warning = created.err if created else ""
@@ -86,14 +86,14 @@ def no_warning_of_listed(c: Context) -> None:
 
 @table(("v1",), ("v2",), ("systemd",), ("systemdUser",), ("rdma",), ids="FEATL-03")
 def cgroup_told(c: Context, kind: str) -> None:
-    """Support of {0} control groups is reported as a boolean; the property is optional."""
+    """Support for {0} cgroups is reported as a boolean, if it is reported at all."""
     value = told(c, f"linux.cgroup.{kind}")
     c.expect(isinstance(value, bool), f"linux.cgroup.{kind} is {value!r}")
 
 
 @case("FEATL-03")
 def cgroup_told_truly(c: Context) -> None:
-    """Containers have control groups of the host's version exactly if features says so."""
+    """Containers have cgroups of the host's version if and only if features says so."""
     c.need_root()
     mode = "v2" if c.host.cgroup_mode == "v2" else "v1"
     if c.host.cgroup_mode == "none":
@@ -109,7 +109,10 @@ def cgroup_told_truly(c: Context) -> None:
 
 
 def with_seccomp(c: Context, **changes: Any) -> Bundle:
-    """A bundle with a filter that has a rule for acct; changes to the filter laid over it."""
+    """Return a bundle with a seccomp filter that has a rule for acct.
+
+    Changes override members of the filter, and ``rule`` those of the rule.
+    """
     rule: Json = {"names": ["acct"], "action": "SCMP_ACT_ERRNO"}
     seccomp: Json = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [rule]}
     rule.update(changes.pop("rule", {}))
@@ -118,7 +121,7 @@ def with_seccomp(c: Context, **changes: Any) -> Bundle:
 
 @case("FEATL-04")
 def listed_actions(c: Context) -> None:
-    """Each listed action of seccomp is recognized."""
+    """Each listed seccomp action is recognized."""
     listed = told(c, "linux.seccomp.actions")
     path = c.directory / "agent"
     with socket.socket(socket.AF_UNIX) as agent:
@@ -141,7 +144,7 @@ def listed_actions(c: Context) -> None:
     ids="FEATL-04",
 )
 def action_works(c: Context, action: str, status: int, error: str | None) -> None:
-    """The listed action {0} does what it is for."""
+    """The seccomp action {0}, if listed, has its intended effect."""
     if action not in told(c, "linux.seccomp.actions"):
         c.skip(f"{action} is not listed")
     box = c.run(with_seccomp(c, rule={"action": action}).does("syscall acct 0"))
@@ -152,7 +155,7 @@ def action_works(c: Context, action: str, status: int, error: str | None) -> Non
 
 @case("FEATL-05")
 def listed_operators(c: Context) -> None:
-    """Each listed operator of seccomp is recognized."""
+    """Each listed seccomp operator is recognized."""
     listed = told(c, "linux.seccomp.operators")
 
     def make(operator: str) -> Bundle:
@@ -163,7 +166,7 @@ def listed_operators(c: Context) -> None:
 
 @case("FEATL-06")
 def listed_architectures(c: Context) -> None:
-    """Each listed architecture of seccomp is recognized."""
+    """Each listed seccomp architecture is recognized."""
     listed = told(c, "linux.seccomp.archs")
     found = unrecognized(
         c, listed, "SCMP_ARCH_BOGUS", lambda arch: with_seccomp(c, architectures=[arch])
@@ -173,7 +176,7 @@ def listed_architectures(c: Context) -> None:
 
 @case("FEATL-07")
 def known_flags(c: Context) -> None:
-    """Each known flag of seccomp is recognized."""
+    """Each known seccomp flag is recognized."""
     listed = told(c, "linux.seccomp.knownFlags")
     found = unrecognized(
         c, listed, "SECCOMP_FILTER_FLAG_BOGUS", lambda flag: with_seccomp(c, flags=[flag])
@@ -183,7 +186,7 @@ def known_flags(c: Context) -> None:
 
 @case("FEATL-08")
 def supported_flags(c: Context) -> None:
-    """With each supported flag of seccomp a container runs under its filter."""
+    """A container runs under its filter with each supported seccomp flag."""
     for name in told(c, "linux.seccomp.supportedFlags"):
         if name == "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV":
             continue  # The kernel takes it with a listener only.
@@ -193,20 +196,20 @@ def supported_flags(c: Context) -> None:
 
 @case("FEATL-08")
 def supported_flags_are_known(c: Context) -> None:
-    """Each supported flag of seccomp is a known one."""
+    """Each supported seccomp flag is also a known one."""
     supported = set(told(c, "linux.seccomp.supportedFlags"))
     c.equal(supported - set(told(c, "linux.seccomp.knownFlags")), set(), "unknown ones")
 
 
 @table(("apparmor",), ("selinux",), ("seccomp",), ids="FEATL-09")
 def security_told(c: Context, name: str) -> None:
-    """Support of {0} is reported."""
+    """Support for {0} is reported."""
     value = member(c.features(), f"linux.{name}.enabled")
     c.expect(isinstance(value, bool), f"linux.{name}.enabled is {value!r}")
 
 
 def with_policy(c: Context, mode: str, *flags: str) -> Bundle:
-    """A bundle with a memory policy for the first node."""
+    """Return a bundle with a memory policy for the first NUMA node."""
     policy: Json = {"mode": mode, "flags": list(flags)}
     if mode not in NO_NODES:
         policy["nodes"] = "0"
@@ -215,7 +218,7 @@ def with_policy(c: Context, mode: str, *flags: str) -> Bundle:
 
 @case("FEATL-10")
 def listed_modes(c: Context) -> None:
-    """Each listed mode of memory policies is recognized."""
+    """Each listed memory policy mode is recognized."""
     listed = told(c, "linux.memoryPolicy.modes")
     found = unrecognized(c, listed, "MPOL_BOGUS", lambda mode: with_policy(c, mode))
     c.equal(found, [], "modes not recognized")
@@ -223,7 +226,7 @@ def listed_modes(c: Context) -> None:
 
 @case("FEATL-11")
 def listed_flags(c: Context) -> None:
-    """Each listed flag of memory policies is recognized."""
+    """Each listed memory policy flag is recognized."""
     listed = told(c, "linux.memoryPolicy.flags")
     found = unrecognized(c, listed, "MPOL_F_BOGUS", lambda flag: with_policy(c, "MPOL_BIND", flag))
     c.equal(found, [], "flags not recognized")
@@ -231,7 +234,7 @@ def listed_flags(c: Context) -> None:
 
 @table(("enabled", "1.1.0"), ("schemata", "1.3.0"), ("monitoring", "1.3.0"), ids="FEATL-12")
 def intel_rdt_told(c: Context, name: str, since: str) -> None:
-    """Support of {0} of Intel RDT is reported, from version {1} on."""
+    """Support for Intel RDT ({0}) is reported from version {1} on."""
     found = c.features()
     if version_key(str(found.get("ociVersionMax"))) < version_key(since):
         c.skip(f"the runtime claims a version before {since}")
@@ -241,9 +244,10 @@ def intel_rdt_told(c: Context, name: str, since: str) -> None:
 
 @case("FEATL-13")
 def idmap_told_truly(c: Context) -> None:
-    """Id-mapped mounts work exactly if features says so: of one id or of a whole range.
+    """Id-mapped mounts work if and only if features says so.
 
-    A runtime may refuse one of the two, for it need not support every valid value.
+    Mappings of one ID and of a range are tried.  A runtime may reject one of them, since it need
+    not support every valid value.
     """
     c.need_root()
     c.need_kernel(6, 3)
@@ -254,7 +258,7 @@ def idmap_told_truly(c: Context) -> None:
 
 
 def is_id_mapped(c: Context, size: int) -> bool | None:
-    """Return whether the mount has its mapping of ``size`` ids, None if it is refused."""
+    """Return whether a mount with ``size`` mapped IDs is id-mapped; None if it is rejected."""
     source = c.directory / "source"
     source.mkdir(exist_ok=True)
     isolation.mount("tmpfs", str(source), "tmpfs")
@@ -279,7 +283,7 @@ def is_id_mapped(c: Context, size: int) -> bool | None:
 
 @case("FEATL-14")
 def network_devices_told_truly(c: Context) -> None:
-    """Network devices move exactly if features says so."""
+    """Network devices are moved if and only if features says so."""
     c.need_root()
     claimed = told(c, "linux.netDevices.enabled")
     c.tool("ip", "link", "add", "oct0", "type", "veth", "peer", "name", "oct1")

@@ -1,4 +1,4 @@
-"""config-linux.md: control groups, cgroupsPath, cgroup ownership."""
+"""config-linux.md: cgroups, cgroupsPath, cgroup ownership."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWNER = 100000
 
 
 def own_places(c: Context) -> None:
-    """Skip where paths do not name places: for systemd they name units."""
+    """Skip if cgroupsPath does not name a cgroup directory: with systemd it names a unit."""
     c.need_root("needs control groups to write to")
     if c.runtime.systemd:
         c.skip("for systemd cgroupsPath names a unit")
@@ -28,15 +28,15 @@ def own_places(c: Context) -> None:
 
 
 def joined(box: Container) -> dict[str, Path]:
-    """Cgroups of the container that are not those of the kit itself."""
+    """Return the container's cgroups, except those that the test kit is in itself."""
     own = cgroups.of("self")
     return {name: path for name, path in box.cgroups().items() if own.get(name) != path}
 
 
 def own_cgroups(c: Context, box: Container) -> dict[str, Path]:
-    """Return what ``joined`` does; fail if none of these cgroups limits anything.
+    """Return the same as ``joined``; fail if none of these cgroups can limit anything.
 
-    Beside v1 the v2 hierarchy has hardly a controller.
+    Next to v1, the v2 hierarchy has hardly any controllers.
     """
     places = joined(box)
     oldest = min(each.version for each in cgroups.hierarchies())
@@ -47,7 +47,10 @@ def own_cgroups(c: Context, box: Container) -> dict[str, Path]:
 
 
 def clear_later(c: Context, path: str) -> None:
-    """A runtime may keep the upper directories of a path that it made."""
+    """Register the cgroups of this path for removal.
+
+    A runtime may keep the parent cgroups that it created.
+    """
     for hierarchy in cgroups.hierarchies():
         place = hierarchy.point
         for part in path.strip("/").split("/"):
@@ -56,7 +59,7 @@ def clear_later(c: Context, path: str) -> None:
 
 
 def unharmed(c: Context, bundle: Bundle, first: Container | None) -> None:
-    """Create either reports an error and leaves nothing, or makes a container that works."""
+    """Require that create either fails and leaves nothing, or makes a working container."""
     box, result = c.attempt_create(bundle)
     if result.ok:
         for path in box.cgroups().values():
@@ -72,14 +75,14 @@ def unharmed(c: Context, bundle: Bundle, first: Container | None) -> None:
 
 
 def thaw(path: str) -> None:
-    """In all hierarchies."""
+    """Thaw the cgroup in all hierarchies."""
     for hierarchy in cgroups.hierarchies():
         cgroups.thaw(hierarchy.point / path[1:])
 
 
 @case("LNX-CG-01")
 def cgroup_in_use(c: Context) -> None:
-    """Create in a cgroup that has members is an error, or the container works."""
+    """Create in a cgroup that has processes either fails or makes a working container."""
     own_places(c)
     first = c.started()
     second = c.bundle()
@@ -89,7 +92,7 @@ def cgroup_in_use(c: Context) -> None:
 
 @case("LNX-CG-01")
 def frozen_cgroup(c: Context) -> None:
-    """Create in a frozen cgroup is an error, or makes a container once it is thawed."""
+    """Create in a frozen cgroup fails, or makes a container once the cgroup is thawed."""
     own_places(c)
     path = c.make_cgroups("frozen")
     for hierarchy in cgroups.hierarchies():
@@ -107,7 +110,7 @@ def frozen_cgroup(c: Context) -> None:
 
 @table(("absolute", "/{0}"), ("relative", "{0}"), ids="LNX-CGPATH-01")
 def form_of_path(c: Context, _name: str, form: str) -> None:
-    """A cgroupsPath that is {0} is taken; the process is in a cgroup with its name."""
+    """A cgroupsPath that is {0} is accepted, and the process's cgroup has its name."""
     own_places(c)
     name = c.id()
     bundle = c.bundle()
@@ -119,7 +122,7 @@ def form_of_path(c: Context, _name: str, form: str) -> None:
 
 @case("LNX-CGPATH-02")
 def absolute_path(c: Context) -> None:
-    """An absolute path is below the mount point, in each hierarchy that is used."""
+    """An absolute cgroupsPath starts at the mount point of each hierarchy that is used."""
     own_places(c)
     path = c.make_cgroups("parent") + "/box"
     bundle = c.bundle()
@@ -131,7 +134,7 @@ def absolute_path(c: Context) -> None:
 
 @table(("absolute", "/{0}"), ("relative", "{0}"), ids="LNX-CGPATH-03")
 def same_place(c: Context, _name: str, form: str) -> None:
-    """An {0} path leads to the same place from another directory and another cgroup."""
+    """A cgroupsPath that is {0} does not depend on the caller's directory and cgroup."""
     own_places(c)
     elsewhere = c.make_cgroups("elsewhere")
     name = form.format(c.id())
@@ -154,7 +157,7 @@ def same_place(c: Context, _name: str, form: str) -> None:
 
 @table(("NUL", "/{0}\0x"), ("number", 5), ("list", ["/a"]), ids="LNX-CGPATH-04")
 def impossible_path(c: Context, _name: str, value: object) -> None:
-    """A cgroupsPath that cannot be one ({0}) is refused."""
+    """An invalid cgroupsPath ({0}) is rejected."""
     bundle = c.bundle()
     bundle.linux["cgroupsPath"] = value.format(c.token) if isinstance(value, str) else value
     c.refused(bundle, f"cgroupsPath {value!r}")
@@ -162,7 +165,7 @@ def impossible_path(c: Context, _name: str, value: object) -> None:
 
 @table(("absolute", "/../../{0}"), ("relative", "../../{0}"), ids="LNX-CGPATH-04")
 def path_that_leads_out(c: Context, _name: str, form: str) -> None:
-    """An {0} path with dots is refused, or stays within the hierarchies."""
+    """A cgroupsPath that leads out ({0}) is rejected or stays within the hierarchies."""
     own_places(c)
     name = c.id()
     bundle = c.bundle()
@@ -178,7 +181,7 @@ def path_that_leads_out(c: Context, _name: str, form: str) -> None:
 
 @case("LNX-CGPATH-05")
 def missing_cgroups(c: Context) -> None:
-    """All cgroups of a deep path are made."""
+    """All missing cgroups of a deep path are created."""
     own_places(c)
     path = f"/{c.id()}/middle/box"
     clear_later(c, path)
@@ -193,7 +196,10 @@ def missing_cgroups(c: Context) -> None:
 
 
 def delegated(c: Context, *options: str, mounted: bool = True, separate: bool = True) -> Bundle:
-    """A user namespace whose container has the cgroup file system mounted."""
+    """Return a bundle with a user namespace.
+
+    Unless told otherwise, it has a cgroup namespace and the cgroup filesystem mounted.
+    """
     c.need_root("needs control groups to write to")
     bundle = c.bundle().user_namespace()
     if separate:
@@ -207,7 +213,7 @@ def delegated(c: Context, *options: str, mounted: bool = True, separate: bool = 
 
 
 def created(c: Context, bundle: Bundle) -> Container:
-    """Skip where such a mount cannot be had in a user namespace."""
+    """Create the container; skip if such a mount is not possible in a user namespace."""
     box, result = c.attempt_create(bundle)
     if not result.ok:
         box.deleted = True
@@ -216,13 +222,16 @@ def created(c: Context, bundle: Bundle) -> Container:
 
 
 def owned(directory: Path, owner: int = OWNER) -> set[str]:
-    """Files of a cgroup that belong to that uid of the host; the directory is ``"."``."""
+    """Return the files of a cgroup that this host UID owns; the directory is ``"."``."""
     names = [".", *(entry.name for entry in os.scandir(directory) if entry.is_file())]
     return {name for name in names if (directory / name).stat().st_uid == owner}
 
 
 def v2_owned(c: Context, bundle: Bundle, owner: int = OWNER) -> set[str]:
-    """What of the container's v2 cgroup belongs to that uid of the host, its root's by default."""
+    """Create the container; return which files of its v2 cgroup this host UID owns.
+
+    The default is the UID of the container's root.
+    """
     places = joined(c.create(bundle))
     c.expect("" in places, "the process is in no v2 cgroup of its own")
     return owned(places[""], owner)
@@ -230,7 +239,7 @@ def v2_owned(c: Context, bundle: Bundle, owner: int = OWNER) -> set[str]:
 
 @case("LNX-CGOWN-01")
 def v1_owner(c: Context) -> None:
-    """Cgroups of v1 stay the host's root's, even if they are mounted writable."""
+    """The v1 cgroups remain owned by the host's root, even if they are mounted writable."""
     if 1 not in {one.version for one in cgroups.hierarchies()}:
         c.skip("needs control groups v1")
     places = joined(created(c, delegated(c)))
@@ -241,7 +250,7 @@ def v1_owner(c: Context) -> None:
 
 @case("LNX-CGOWN-02")
 def owner_without_namespace(c: Context) -> None:
-    """Without a new cgroup namespace the cgroup stays the host's root's."""
+    """Without a new cgroup namespace, the cgroup remains owned by the host's root."""
     c.need_controller("memory", "v2")
     place = joined(created(c, delegated(c, separate=False)))[""]
     c.equal(owned(place), set(), "files that the container's root owns")
@@ -249,7 +258,7 @@ def owner_without_namespace(c: Context) -> None:
 
 @case("LNX-CGOWN-03")
 def owner(c: Context) -> None:
-    """The directory of a cgroup that is mounted writable is the container's root's."""
+    """The container's root owns the directory of a cgroup that is mounted writable."""
     c.need_controller("memory", "v2")
     found = v2_owned(c, delegated(c))
     c.expect("." in found, "the directory does not belong to the container's root")
@@ -257,7 +266,7 @@ def owner(c: Context) -> None:
 
 @case("LNX-CGOWN-03")
 def owner_with_another_user(c: Context) -> None:
-    """The owner is the user that executes the program, not the container's root."""
+    """The cgroup's owner is the program's user, not the container's root."""
     c.need_controller("memory", "v2")
     bundle = delegated(c)
     bundle.process["user"] = {"uid": 1000, "gid": 1000}
@@ -267,7 +276,7 @@ def owner_with_another_user(c: Context) -> None:
 
 @table(("unmounted", False), ("read-only", True), ids="LNX-CGOWN-04")
 def owner_without_mount(c: Context, _name: str, mounted: bool) -> None:
-    """A cgroup that is {0} stays the host's root's."""
+    """A cgroup that is {0} remains owned by the host's root."""
     c.need_controller("memory", "v2")
     found = v2_owned(c, delegated(c, "ro", mounted=mounted))
     c.equal(found, set(), "files that the container's root owns")
@@ -275,7 +284,7 @@ def owner_without_mount(c: Context, _name: str, mounted: bool) -> None:
 
 @case("LNX-CGOWN-05", "LNX-CGOWN-07")
 def listed_files(c: Context) -> None:
-    """Exactly the directory and those listed files that exist are the container's root's."""
+    """The container's root owns exactly the directory and the listed files that exist."""
     c.need_controller("memory", "v2")
     if not DELEGATE.exists():
         c.skip("the kernel has no list of files for delegation")
@@ -286,7 +295,7 @@ def listed_files(c: Context) -> None:
 
 @case("LNX-CGOWN-06")
 def absent_listed_file(c: Context) -> None:
-    """A listed file that does not exist is skipped; the others change their owner."""
+    """A listed file that does not exist is skipped, and the others change owner."""
     c.need_controller("memory", "v2")
     if not DELEGATE.exists():
         c.skip("the kernel has no list of files for delegation")
@@ -302,7 +311,7 @@ def absent_listed_file(c: Context) -> None:
 
 @case("LNX-CGOWN-08")
 def owner_without_list(c: Context) -> None:
-    """Where the kernel has no list, the three well-known files are the container's root's."""
+    """If the kernel has no list, the container's root owns the three well-known files."""
     c.need_controller("memory", "v2")
     hidden = DELEGATE.parent
     if hidden.exists():
@@ -317,7 +326,7 @@ def owner_without_list(c: Context) -> None:
 
 @case("LNX-CGOWN-09")
 def files_of_controllers(c: Context) -> None:
-    """What limits the container does not become its root's."""
+    """The container's root does not own the files that set the container's limits."""
     c.need_controller("memory", "v2")
     bundle = delegated(c)
     bundle.resources["memory"] = {"limit": 64 << 20}

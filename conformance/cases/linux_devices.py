@@ -25,12 +25,15 @@ FUSE = (10, 229)
 
 
 def device(path: str, kind: str, major: int, minor: int, **more: int) -> Json:
-    """One member of ``linux.devices``."""
+    """Return an entry of ``linux.devices``."""
     return {"path": path, "type": kind, "major": major, "minor": minor, **more}
 
 
 def with_devices(c: Context, *devices: Json) -> Bundle:
-    """A bundle with these; nodes other than the default ones need root."""
+    """Return a bundle with ``devices``; skip without root or CAP_MKNOD.
+
+    Device nodes other than the default ones need both.
+    """
     c.need_root("needs device nodes")
     c.need_capability(27, "CAP_MKNOD")
     bundle = c.bundle()
@@ -39,7 +42,10 @@ def with_devices(c: Context, *devices: Json) -> Bundle:
 
 
 def look(c: Context, bundle: Bundle, path: str, *asks: str) -> Json:
-    """What lstat says of the path inside."""
+    """Return what lstat(2) reports for ``path`` inside the container.
+
+    Fail the case if it does not exist.
+    """
     found: Json = c.probe(bundle, f"stat={path}", *asks)["stat"][path]
     c.expect("error" not in found, f"no {path} inside: {found.get('error')}")
     return found
@@ -47,14 +53,14 @@ def look(c: Context, bundle: Bundle, path: str, *asks: str) -> Json:
 
 @table(("c", "c", 1, 5), ("u", "c", 1, 5), ("b", "b", 7, 0), ids=("LNX-DEV-01", "LNX-DEV-02"))
 def listed(c: Context, kind: str, wanted: str, major: int, minor: int) -> None:
-    """A device of type {0} is there with its numbers."""
+    """A device of type {0} is created with its major and minor numbers."""
     found = look(c, with_devices(c, device("/dev/one", kind, major, minor)), "/dev/one")
     c.equal((found["kind"], found["major"], found["minor"]), (wanted, major, minor), "/dev/one")
 
 
 @case("LNX-DEV-01", "LNX-DEV-04")
 def pipe(c: Context) -> None:
-    """A device of type p is a pipe and needs no numbers."""
+    """A device of type p is a FIFO and needs no major and minor numbers."""
     bundle = with_devices(c, {"path": "/dev/pipe", "type": "p", "fileMode": 0o600})
     c.equal(look(c, bundle, "/dev/pipe")["kind"], "p", "kind of /dev/pipe")
 
@@ -69,7 +75,7 @@ def listed_is_usable(c: Context) -> None:
 
 @case("LNX-DEV-01")
 def listed_in_user_namespace(c: Context) -> None:
-    """A listed device is there in a user namespace, where no node can be made."""
+    """A listed device exists in a user namespace, where device nodes cannot be created."""
     bundle = with_devices(c, device("/dev/full", "c", 1, 7)).user_namespace()
     found = look(c, bundle, "/dev/full")
     c.equal((found["kind"], found["major"], found["minor"]), ("c", 1, 7), "/dev/full")
@@ -77,13 +83,13 @@ def listed_in_user_namespace(c: Context) -> None:
 
 @table(("type",), ("path",), ids="LNX-DEV-02")
 def device_without(c: Context, key: str) -> None:
-    """A device without {0} is refused."""
+    """A device without {0} is rejected."""
     c.refused(with_devices(c, {k: v for k, v in NODE.items() if k != key}), f"no {key}")
 
 
 @table(("z",), ("char",), ("a",), ids="LNX-DEV-02")
 def unknown_type(c: Context, kind: str) -> None:
-    """A device of type {0} is refused."""
+    """A device of type {0} is rejected."""
     c.refused(with_devices(c, NODE | {"type": kind}), f"a device of type {kind}")
 
 
@@ -95,7 +101,7 @@ def unknown_type(c: Context, kind: str) -> None:
     ids="LNX-DEV-04",
 )
 def device_without_number(c: Context, _name: str, kind: str, key: str) -> None:
-    """A device of type {1} without {2} is refused."""
+    """A device of type {1} without {2} is rejected."""
     entry = {k: v for k, v in NODE.items() if k != key} | {"type": kind}
     c.refused(with_devices(c, entry), f"type {kind} without {key}")
 
@@ -118,7 +124,7 @@ def _file(path: str) -> None:
     ids="LNX-DEV-03",
 )
 def something_else_there(c: Context, name: str, make: Callable[[str], None]) -> None:
-    """Something else at the device's path is an error ({0})."""
+    """Create fails if a different file exists at the device's path ({0})."""
     bundle = with_devices(c, NODE)
     path = bundle.rootfs / "opt/node"
     path.parent.mkdir()
@@ -131,7 +137,7 @@ def something_else_there(c: Context, name: str, make: Callable[[str], None]) -> 
 
 @case("LNX-DEV-03")
 def pipe_over_device(c: Context) -> None:
-    """A device node where a pipe is to be made is an error."""
+    """Create fails if a device node exists where a FIFO is to be created."""
     bundle = with_devices(c, {"path": "/opt/node", "type": "p"})
     (bundle.rootfs / "opt").mkdir()
     _node(stat.S_IFCHR, 1, 5)(str(bundle.rootfs / "opt/node"))
@@ -140,7 +146,7 @@ def pipe_over_device(c: Context) -> None:
 
 @case("LNX-DEV-03")
 def same_there(c: Context) -> None:
-    """A node that matches already is no error."""
+    """A matching node that already exists at the device's path is accepted."""
     bundle = with_devices(c, NODE)
     (bundle.rootfs / "opt").mkdir()
     _node(stat.S_IFCHR, 1, 3)(str(bundle.rootfs / "opt/node"))
@@ -150,7 +156,7 @@ def same_there(c: Context) -> None:
 
 @case("LNX-DEV-05")
 def anywhere(c: Context) -> None:
-    """A device may lie outside of /dev; its directories are made."""
+    """A device may be outside /dev; its parent directories are created."""
     path = "/opt/x/y/null"
     found = look(c, with_devices(c, device(path, "c", 1, 3)), path)
     c.equal((found["kind"], found["major"], found["minor"]), ("c", 1, 3), path)
@@ -158,7 +164,7 @@ def anywhere(c: Context) -> None:
 
 @table((0o640,), (0o606,), (0o777,), (0o2660,), ids="LNX-DEV-06")
 def file_mode(c: Context, mode: int) -> None:
-    """The device has the permission bits {0:o}, whatever the caller's umask."""
+    """The device has the permission bits {0:o}, regardless of the caller's umask."""
     bundle = with_devices(c, device("/dev/one", "c", 1, 3, fileMode=mode))
     bundle.args("/bin/probe", "facts", "stat=/dev/one")
     box = c.run(bundle, before=lambda: os.umask(0o077) and None)
@@ -168,7 +174,7 @@ def file_mode(c: Context, mode: int) -> None:
 
 @case("LNX-DEV-06")
 def owner(c: Context) -> None:
-    """The device belongs to the given user and group."""
+    """The device is owned by the given user and group."""
     bundle = with_devices(c, device("/dev/one", "c", 1, 3, uid=1000, gid=1001))
     found = look(c, bundle, "/dev/one")
     c.equal((found["uid"], found["gid"]), (1000, 1001), "owner of /dev/one")
@@ -176,14 +182,17 @@ def owner(c: Context) -> None:
 
 @case("LNX-DEV-06")
 def default_owner(c: Context) -> None:
-    """A device without uid and gid belongs to root inside."""
+    """A device without uid and gid is owned by root in the container."""
     found = look(c, with_devices(c, device("/dev/one", "c", 1, 3)), "/dev/one")
     c.equal((found["uid"], found["gid"]), (0, 0), "owner of /dev/one")
 
 
 @case("LNX-DEV-07")
 def same_device_twice(c: Context) -> None:
-    """The same device under two paths is there twice: the demand is on configs."""
+    """A device that is listed under two paths is created at both.
+
+    The clause restricts configs, not runtimes.
+    """
     bundle = with_devices(c, device("/dev/one", "c", 1, 5), device("/dev/two", "c", 1, 5))
     facts = c.probe(bundle, "stat=/dev/one", "stat=/dev/two")
     for path in ("/dev/one", "/dev/two"):
@@ -207,7 +216,7 @@ def _denied(c: Context, *devices: Json) -> Bundle:
 
 @table(("denied", True), ("unmentioned", False), ids="LNX-DEV-08")
 def out_of_reach(c: Context, _name: str, denied: bool) -> None:
-    """A device that is not listed cannot be opened, with all devices {0} by the rules."""
+    """An unlisted device cannot be opened if the device rules leave it {0}."""
     bundle = _denied(c)
     if not denied:
         del bundle.resources["devices"]
@@ -219,7 +228,7 @@ def out_of_reach(c: Context, _name: str, denied: bool) -> None:
 
 @table(*DEFAULTS, ids="LNX-DEV-08")
 def within_reach(c: Context, name: str, _major: int, _minor: int) -> None:
-    """With all devices denied, the default device {0} can be opened."""
+    """The default device {0} can be opened even if the device rules deny all devices."""
     path = f"/dev/{name}"
     facts = c.probe(_denied(c), f"open=b:{path}")
     # tty: a process without a terminal gets as far as ENXIO.
@@ -239,13 +248,13 @@ def _is_default(c: Context, bundle: Bundle, name: str, major: int, minor: int) -
 
 @table(*DEFAULTS, ids="LNX-DEFDEV-01")
 def default_device(c: Context, name: str, major: int, minor: int) -> None:
-    """/dev/{0} is there without being listed."""
+    """/dev/{0} exists even if it is not listed."""
     _is_default(c, c.bundle(), name, major, minor)
 
 
 @table(*DEFAULTS, ids="LNX-DEFDEV-01")
 def default_device_without_mount(c: Context, name: str, major: int, minor: int) -> None:
-    """/dev/{0} is there even if nothing is mounted on /dev."""
+    """/dev/{0} exists even if nothing is mounted on /dev."""
     c.need_root()
     bundle = c.bundle()
     bundle.config["mounts"] = [one for one in bundle.mounts if one["destination"] == "/proc"]
@@ -254,20 +263,20 @@ def default_device_without_mount(c: Context, name: str, major: int, minor: int) 
 
 @table(*DEFAULTS, ids="LNX-DEFDEV-01")
 def default_device_for_user(c: Context, name: str, major: int, minor: int) -> None:
-    """/dev/{0} is there in a user namespace."""
+    """/dev/{0} exists in a container with a user namespace."""
     c.need_root()
     _is_default(c, c.bundle().user_namespace(), name, major, minor)
 
 
 @table(*DEFAULTS, ids="LNX-DEFDEV-01")
 def default_device_beside_listed(c: Context, name: str, major: int, minor: int) -> None:
-    """/dev/{0} is there beside other devices that are listed."""
+    """/dev/{0} exists in addition to the devices that the config lists."""
     _is_default(c, with_devices(c, NODE), name, major, minor)
 
 
 @case("LNX-DEFDEV-01")
 def default_devices_in_bound_directory(c: Context) -> None:
-    """The default devices are there even if /dev comes from a bind mount."""
+    """The default devices exist even if /dev is a bind mount."""
     c.need_root()
     bundle = c.bundle()
     source = c.directory / "dev"
@@ -308,7 +317,7 @@ def console(c: Context) -> None:
 
 @case("LNX-DEFDEV-03")
 def ptmx(c: Context) -> None:
-    """/dev/ptmx is a link to pts/ptmx, or that very node."""
+    """/dev/ptmx is a symbolic link to pts/ptmx, or the same node."""
     stats = c.probe(c.bundle(), "stat=/dev/ptmx", "stat=/dev/pts/ptmx")["stat"]
     found, node = stats["/dev/ptmx"], stats["/dev/pts/ptmx"]
     if found.get("kind") == "l":
@@ -327,7 +336,7 @@ def ptmx_opens(c: Context) -> None:
 
 @case("LNX-DEFDEV-03")
 def own_devpts(c: Context) -> None:
-    """The terminals behind /dev/ptmx are the container's own."""
+    """/dev/ptmx belongs to the container's own devpts instance."""
     facts = c.probe(c.bundle(), "stat=/dev/pts/ptmx", "list=/dev/pts")
     c.equal(sorted(facts["list"]["/dev/pts"]), ["ptmx"], "what /dev/pts has at the start")
     device_number = facts["stat"]["/dev/pts/ptmx"]["device"]

@@ -18,13 +18,13 @@ PER_LINUX32 = 8
 
 @table(("bogus",), ("Shared",), ("rec",), ids="LNX-PROP-01")
 def unknown_propagation(c: Context, value: str) -> None:
-    """RootfsPropagation {0} is refused."""
+    """A rootfsPropagation of {0} is rejected."""
     c.refused(c.bundle(linux={"rootfsPropagation": value}), f"rootfsPropagation {value}")
 
 
 @contextmanager
 def shared_root(c: Context, propagation: str) -> Iterator[Bundle]:
-    """A bundle on a host whose mounts are shared, as they are where systemd is."""
+    """Yield a bundle while all mounts of the host are shared, as they are with systemd."""
     c.need_root()
     bundle = c.bundle(linux={"rootfsPropagation": propagation})
     isolation.mount("none", "/", None, isolation.MS_REC | isolation.MS_SHARED)
@@ -35,7 +35,7 @@ def shared_root(c: Context, propagation: str) -> Iterator[Bundle]:
 
 
 def root_of(c: Context, box: Container) -> Mount:
-    """The mount on / that the process has."""
+    """Return the container's mount on /."""
     root = at("/", box.mountinfo())
     if root is None:
         c.fail("the container has no mount on /")
@@ -50,7 +50,7 @@ def root_of(c: Context, box: Container) -> Mount:
     ids="LNX-PROP-02",
 )
 def propagation(c: Context, value: str, wanted: set[str], unwanted: set[str]) -> None:
-    """The root mount is {0}."""
+    """The propagation of the root mount is {0}."""
     with shared_root(c, value) as bundle:
         root = root_of(c, c.create(bundle))
     c.expect(wanted <= root.propagation, f"{value}: the root mount has {sorted(root.tags)}")
@@ -59,7 +59,7 @@ def propagation(c: Context, value: str, wanted: set[str], unwanted: set[str]) ->
 
 @case("LNX-PROP-02")
 def shared_with_no_host(c: Context) -> None:
-    """A shared root mount is in a peer group of its own."""
+    """A shared root mount is not in a peer group of the host's mounts."""
     with shared_root(c, "shared") as bundle:
         outside = {tag for one in mounts.of() for tag in one.tags}
         root = root_of(c, c.create(bundle))
@@ -69,7 +69,7 @@ def shared_with_no_host(c: Context) -> None:
 
 @table(("slave", True), ("private", False), ids="LNX-PROP-02")
 def event_from_host(c: Context, value: str, arrives: bool) -> None:
-    """A mount on the host after create arrives in a {0} root: {1}."""
+    """A mount made on the host after create propagates to a {0} root: {1}."""
     with shared_root(c, value) as bundle:
         box = c.create(bundle)
         target = str(bundle.rootfs / "tmp")
@@ -82,7 +82,7 @@ def event_from_host(c: Context, value: str, arrives: bool) -> None:
 
 @table(("slave",), ("private",), ("shared",), ("unbindable",), ids="LNX-PROP-02")
 def no_event_to_host(c: Context, value: str) -> None:
-    """The mounts of a container with a {0} root do not appear on the host."""
+    """Mounts of a container with a {0} root do not propagate to the host."""
     with shared_root(c, value) as bundle:
         before = {one.point for one in mounts.of()}
         c.create(bundle.mount("/tmp", "tmpfs", "tmpfs"))
@@ -91,14 +91,14 @@ def no_event_to_host(c: Context, value: str) -> None:
 
 @table(("out/x",), ("./out/x",), ids="LNX-MASK-01")
 def relative_masked_path(c: Context, path: str) -> None:
-    """The masked path {0} is refused."""
+    """The relative masked path {0} is rejected."""
     bundle = c.bundle(linux={"maskedPaths": [path]})
     (bundle.rootfs / "out/x").write_text("secret")
     c.refused(bundle, f"masked path {path}")
 
 
 def with_secret(c: Context, **linux: list[str]) -> Bundle:
-    """A bundle with ``/etc/secret`` and ``/etc/secrets/one``."""
+    """Return a bundle with ``/etc/secret`` and ``/etc/secrets/one``."""
     bundle = c.bundle(linux=linux)
     (bundle.rootfs / "etc/secret").write_text("secret")
     (bundle.rootfs / "etc/secrets").mkdir()
@@ -107,13 +107,13 @@ def with_secret(c: Context, **linux: list[str]) -> Bundle:
 
 
 def readable(value: object) -> bool:
-    """Return whether what the probe says of a file is a content other than none."""
+    """Return whether the probe's result ``value`` is content, neither empty nor an error."""
     return bool(value) and not isinstance(value, dict)
 
 
 @case("LNX-MASK-02")
 def masked_file(c: Context) -> None:
-    """A masked file gives nothing."""
+    """A masked file has no readable content."""
     facts = c.probe(with_secret(c, maskedPaths=["/etc/secret"]), "read=/etc/secret")
     c.expect(not readable(facts["read"]["/etc/secret"]), "the masked file was read")
 
@@ -129,14 +129,14 @@ def masked_directory(c: Context) -> None:
 
 @case("LNX-MASK-02")
 def masked_directory_is_read_only(c: Context) -> None:
-    """Nothing can be made in a masked directory."""
+    """Files cannot be created in a masked directory."""
     bundle = with_secret(c, maskedPaths=["/etc/secrets"]).does("try create /etc/secrets/new")
     c.expect(c.run(bundle).reports[0]["error"], "a file was made in a masked directory")
 
 
 @case("LNX-MASK-02")
 def masked_in_mount(c: Context) -> None:
-    """A path in a mount of the config is masked as well."""
+    """A masked path inside a mount of the config has no readable content."""
     source = c.directory / "data"
     source.mkdir()
     (source / "secret").write_text("secret")
@@ -148,7 +148,7 @@ def masked_in_mount(c: Context) -> None:
 
 @case("LNX-MASK-02")
 def masked_in_proc(c: Context) -> None:
-    """A path in /proc is masked."""
+    """A masked path in /proc has no readable content."""
     bundle = c.bundle(linux={"maskedPaths": ["/proc/version"]})
     facts = c.probe(bundle, "read=/proc/version")
     c.expect(not readable(facts["read"]["/proc/version"]), "the masked file was read")
@@ -156,14 +156,14 @@ def masked_in_proc(c: Context) -> None:
 
 @case("LNX-MASK-02")
 def masked_path_missing(c: Context) -> None:
-    """A masked path that does not exist does not matter, and is not made."""
+    """A masked path that does not exist is ignored and not created."""
     facts = c.probe(c.bundle(linux={"maskedPaths": ["/etc/none"]}), "stat=/etc/none")
     c.equal(facts["stat"]["/etc/none"], {"error": "ENOENT"}, "/etc/none")
 
 
 @table(("out/x",), ("./out/x",), ids="LNX-RO-01")
 def relative_readonly_path(c: Context, path: str) -> None:
-    """The read-only path {0} is refused."""
+    """The relative read-only path {0} is rejected."""
     bundle = c.bundle(linux={"readonlyPaths": [path]})
     (bundle.rootfs / "out/x").write_text("text")
     c.refused(bundle, f"read-only path {path}")
@@ -171,7 +171,7 @@ def relative_readonly_path(c: Context, path: str) -> None:
 
 @case("LNX-RO-02")
 def readonly_file(c: Context) -> None:
-    """A read-only file can be read and not written."""
+    """A read-only file can be read but not written."""
     bundle = with_secret(c, readonlyPaths=["/etc/secret"])
     facts = c.probe(bundle, "read=/etc/secret", "open=w:/etc/secret", "open=w:/etc/passwd")
     c.equal(facts["open"]["w:/etc/secret"], "EROFS", "opening the file to write")
@@ -181,7 +181,7 @@ def readonly_file(c: Context) -> None:
 
 @case("LNX-RO-02")
 def readonly_directory(c: Context) -> None:
-    """In a read-only directory nothing can be made or changed."""
+    """Files in a read-only directory cannot be created or changed."""
     bundle = with_secret(c, readonlyPaths=["/etc/secrets"])
     bundle.does("try create /etc/secrets/new", "facts open=w:/etc/secrets/one")
     made, facts = c.run(bundle).reports
@@ -191,7 +191,7 @@ def readonly_directory(c: Context) -> None:
 
 @case("LNX-RO-02")
 def readonly_in_proc(c: Context) -> None:
-    """A path in /proc is read-only."""
+    """Files below a read-only path in /proc cannot be opened for writing."""
     c.need_root()
     path = "/proc/sys/kernel/domainname"
     facts = c.probe(c.bundle(linux={"readonlyPaths": ["/proc/sys"]}), f"open=w:{path}")
@@ -200,7 +200,7 @@ def readonly_in_proc(c: Context) -> None:
 
 @case("LNX-RO-02")
 def readonly_in_mount(c: Context) -> None:
-    """A path in a mount of the config is read-only, not the mount."""
+    """A read-only path inside a mount is read-only; the rest of the mount stays writable."""
     source = c.directory / "data"
     source.mkdir()
     for name in ("one", "two"):
@@ -213,14 +213,14 @@ def readonly_in_mount(c: Context) -> None:
 
 @case("LNX-RO-02")
 def readonly_path_missing(c: Context) -> None:
-    """A read-only path that does not exist does not matter, and is not made."""
+    """A read-only path that does not exist is ignored and not created."""
     facts = c.probe(c.bundle(linux={"readonlyPaths": ["/etc/none"]}), "stat=/etc/none")
     c.equal(facts["stat"]["/etc/none"], {"error": "ENOENT"}, "/etc/none")
 
 
 @case("LNX-LABEL-01")
 def mount_label(c: Context) -> None:
-    """A tmpfs of the config has the context of mountLabel."""
+    """A tmpfs mount of the config has the SELinux context of mountLabel."""
     if "selinux" not in c.host.security_modules:
         c.skip("the host has no SELinux")
     label = "system_u:object_r:container_file_t:s0:c1,c2"
@@ -239,7 +239,7 @@ def mount_label(c: Context) -> None:
     ids="LNX-PERS-01",
 )
 def bad_domain(c: Context, _name: str, personality: Json) -> None:
-    """A personality without a domain, or of an unknown one, is refused ({0})."""
+    """A personality with a missing or unknown domain is rejected ({0})."""
     c.refused(c.bundle(linux={"personality": personality}), f"personality {personality}")
 
 
@@ -252,7 +252,7 @@ def domain(c: Context, name: str, wanted: int) -> None:
 
 @case("LNX-PERS-01")
 def machine_of_linux32(c: Context) -> None:
-    """With LINUX32 the machine is a 32-bit one."""
+    """The personality LINUX32 makes the kernel report a 32-bit machine."""
     if platform.machine() != "x86_64":
         c.skip("needs x86_64")
     facts = c.probe(c.bundle(linux={"personality": {"domain": "LINUX32"}}))
@@ -261,13 +261,13 @@ def machine_of_linux32(c: Context) -> None:
 
 @table(("X",), ("ADDR_NO_RANDOMIZE",), ids="LNX-PERS-02")
 def flag(c: Context, name: str) -> None:
-    """The personality flag {0} is refused."""
+    """The personality flag {0} is rejected."""
     personality = {"domain": "LINUX", "flags": [name]}
     c.refused(c.bundle(linux={"personality": personality}), f"personality flag {name}")
 
 
 @case("LNX-PERS-02")
 def no_flags(c: Context) -> None:
-    """An empty list of flags is fine."""
+    """An empty list of personality flags is accepted."""
     facts = c.probe(c.bundle(linux={"personality": {"domain": "LINUX32", "flags": []}}))
     c.equal(facts["personality"] & 0xFF, PER_LINUX32, "personality")

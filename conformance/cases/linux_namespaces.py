@@ -1,4 +1,4 @@
-"""config-linux.md: default file systems, namespaces, user namespace mappings, time offsets."""
+"""config-linux.md: default filesystems, namespaces, user namespace mappings, time offsets."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ DAY = 86400
 
 
 def own(kind: str) -> int:
-    """Inode of this process's namespace, which is the runtime's."""
+    """Return the inode number of this process's namespace, which is also the runtime's."""
     return os.stat(f"/proc/self/ns/{FILES[kind]}").st_ino
 
 
 def with_new(c: Context, kind: str) -> Bundle:
-    """A bundle with a new namespace of that kind."""
+    """Return a bundle with a new namespace of type ``kind``."""
     if kind == "time":
         c.need_kernel(5, 6)
     if kind == "user":
@@ -52,7 +52,7 @@ def with_new(c: Context, kind: str) -> Bundle:
     ids="LNX-FS-01",
 )
 def default_filesystem(c: Context, point: str, fstype: str) -> None:
-    """{0} is a {1} when the config has the usual mount."""
+    """{0} is a {1} filesystem if the config has the usual mount."""
     bundle = c.bundle().mount("/sys", "sysfs", "sysfs", "nosuid", "noexec", "nodev", "ro")
     bundle.mount("/dev/shm", "tmpfs", "shm", "nosuid", "noexec", "nodev", "mode=1777", "size=64k")
     mount = at(point, c.create(bundle).mountinfo())
@@ -61,7 +61,7 @@ def default_filesystem(c: Context, point: str, fstype: str) -> None:
 
 @case("LNX-FS-01")
 def default_filesystems_of_spec(c: Context) -> None:
-    """The config that the runtime itself suggests has all usual mounts."""
+    """The config that the runtime's spec command generates has all the usual mounts."""
     bundle = c.bundle()
     result = c.call("spec", cwd=bundle.path)
     if not result.ok:
@@ -75,7 +75,7 @@ def default_filesystems_of_spec(c: Context) -> None:
 
 @table(("empty", {}), ("path_only", {"path": "/proc/self/ns/uts"}), ids="LNX-NS-01")
 def namespace_without_type(c: Context, _name: str, entry: dict[str, str]) -> None:
-    """A namespace without a type is refused ({0})."""
+    """A namespace without a type is rejected ({0})."""
     bundle = c.bundle()
     bundle.linux["namespaces"].append(entry)
     c.refused(bundle, f"namespace {entry}")
@@ -99,7 +99,7 @@ def new_namespace_of_the_program(c: Context, kind: str) -> None:
 
 @table(("network",), ("ipc",), ("uts",), ("pid",), ids="LNX-NS-03")
 def relative_namespace_path(c: Context, kind: str) -> None:
-    """A relative path of a {0} namespace is refused, even one that leads to it."""
+    """A relative path to a {0} namespace is rejected, even if it resolves to one."""
     c.need_root()
     target = f"proc/{c.create().pid}/ns/{FILES[kind]}"
     path = "../" * 40 + target
@@ -108,7 +108,7 @@ def relative_namespace_path(c: Context, kind: str) -> None:
 
 @table(("network",), ("ipc",), ("uts",), ("pid",), ("cgroup",), ("time",), ids="LNX-NS-04")
 def joined_namespace(c: Context, kind: str) -> None:
-    """The program runs in the {0} namespace that the path names."""
+    """The program joins the {0} namespace that the path names."""
     c.need_root()
     other = c.create(with_new(c, kind))
     name = FILES[kind]
@@ -119,7 +119,7 @@ def joined_namespace(c: Context, kind: str) -> None:
 
 @case("LNX-NS-04")
 def joined_user_namespace(c: Context) -> None:
-    """The program runs in the user namespace that the path names, with its ids."""
+    """The program joins the user namespace that the path names, with its ID mappings."""
     c.need_root()
     other = c.create(c.bundle().user_namespace())
     bundle = c.bundle().user_namespace().namespace("user", other.proc("ns/user"))
@@ -131,7 +131,7 @@ def joined_user_namespace(c: Context) -> None:
 
 @case("LNX-NS-04")
 def joined_mount_namespace(c: Context) -> None:
-    """The program runs in the mount namespace that the path names."""
+    """The program joins the mount namespace that the path names."""
     c.need_root()
     file = c.directory / "mount-namespace"
     file.touch()
@@ -152,20 +152,20 @@ def joined_mount_namespace(c: Context) -> None:
     ids="LNX-NS-05",
 )
 def no_such_namespace(c: Context, _name: str, path: str) -> None:
-    """A path that is no network namespace is refused ({0})."""
+    """A path that is not a network namespace is rejected ({0})."""
     c.refused(c.bundle().namespace("network", path), f"network namespace {path}")
 
 
 @table(("pid", "uts"), ("ipc", "net"), ("uts", "ipc"), ("cgroup", "uts"), ids="LNX-NS-05")
 def other_kind_of_namespace(c: Context, kind: str, file: str) -> None:
-    """A {0} namespace with the path of a {1} namespace is refused."""
+    """A {0} namespace with the path of a {1} namespace is rejected."""
     bundle = c.bundle().namespace(kind, f"/proc/self/ns/{file}")
     c.refused(bundle, f"a {file} namespace as {kind}")
 
 
 @table(("network",), ("ipc",), ("uts",), ("pid",), ("cgroup",), ("time",), ids="LNX-NS-07")
 def inherited_namespace(c: Context, kind: str) -> None:
-    """Without an entry the program stays in the runtime's {0} namespace."""
+    """The program stays in the runtime's {0} namespace if the config lists none."""
     c.need_root()
     facts = c.probe(c.bundle().without_namespace(kind))
     c.equal(facts["namespaces"].get(FILES[kind]), own(kind), f"{kind} namespace")
@@ -173,7 +173,7 @@ def inherited_namespace(c: Context, kind: str) -> None:
 
 @case("LNX-NS-07")
 def inherited_mount_namespace(c: Context) -> None:
-    """Without an entry, and without mounts, the process stays in the runtime's mount namespace."""
+    """A container without mounts and mount namespace stays in the runtime's mount namespace."""
     c.need_root()
     box = c.started(c.bundle(mounts=ABSENT).without_namespace("mount"))
     c.equal(box.namespace("mnt"), own("mount"), "mount namespace")
@@ -182,7 +182,7 @@ def inherited_mount_namespace(c: Context) -> None:
 
 @case("LNX-NS-07")
 def inherited_user_namespace(c: Context) -> None:
-    """Without an entry the program stays in the runtime's user namespace."""
+    """The program stays in the runtime's user namespace if the config lists none."""
     c.need_root()
     facts = c.probe(c.bundle())
     c.equal(facts["namespaces"]["user"], own("user"), "user namespace")
@@ -190,7 +190,7 @@ def inherited_user_namespace(c: Context) -> None:
 
 @table(("pid",), ("network",), ("mount",), ("uts",), ids="LNX-NS-08")
 def namespace_twice(c: Context, kind: str) -> None:
-    """Two new {0} namespaces are refused."""
+    """A config with two new {0} namespaces is rejected."""
     bundle = c.bundle()
     bundle.linux["namespaces"].append({"type": kind})
     c.refused(bundle, f"two {kind} namespaces")
@@ -198,7 +198,7 @@ def namespace_twice(c: Context, kind: str) -> None:
 
 @case("LNX-NS-08")
 def namespace_new_and_joined(c: Context) -> None:
-    """A type that is listed once without and once with a path is refused."""
+    """A namespace type that is listed both with and without a path is rejected."""
     bundle = c.bundle()
     bundle.linux["namespaces"].append({"type": "uts", "path": "/proc/self/ns/uts"})
     c.refused(bundle, "two uts namespaces, one with a path")
@@ -206,7 +206,7 @@ def namespace_new_and_joined(c: Context) -> None:
 
 @table(("bogus",), ("net",), ("mnt",), ("PID",), ids="LNX-NS-09")
 def unknown_namespace(c: Context, kind: str) -> None:
-    """A namespace of type {0} is refused."""
+    """A namespace of type {0} is rejected."""
     bundle = c.bundle()
     bundle.linux["namespaces"].append({"type": kind})
     c.refused(bundle, f"a namespace of type {kind}")
@@ -221,7 +221,7 @@ def unknown_namespace(c: Context, kind: str) -> None:
     ids="LNX-IDMAP-01",
 )
 def mapping_without(c: Context, _name: str, ids: str, key: str) -> None:
-    """An entry of {1} without {2} is refused."""
+    """An entry of {1} without {2} is rejected."""
     c.need_root()
     bundle = c.bundle().user_namespace()
     del bundle.linux[ids][0][key]
@@ -232,7 +232,7 @@ RANGES = ((0, 100000, 1000), (1000, 300000, 1), (5000, 200000, 10))
 
 
 def mapped(c: Context) -> Bundle:
-    """A user namespace with several ranges of ids."""
+    """Return a bundle with a user namespace that maps several ranges of IDs."""
     c.need_root()
     bundle = c.bundle().user_namespace()
     for kind in ("uidMappings", "gidMappings"):
@@ -245,7 +245,7 @@ def mapped(c: Context) -> Bundle:
 
 @table(("uid",), ("gid",), ids="LNX-IDMAP-02")
 def several_ranges(c: Context, kind: str) -> None:
-    """All ranges of {0}s are in the map of the user namespace."""
+    """All {0} ranges are mapped in the user namespace."""
     lines = c.create(mapped(c)).proc(f"{kind}_map").read_text().splitlines()
     found = sorted(tuple(int(word) for word in line.split()) for line in lines)
     c.equal(found, sorted(RANGES), f"{kind}_map")
@@ -253,7 +253,7 @@ def several_ranges(c: Context, kind: str) -> None:
 
 @case("LNX-IDMAP-02")
 def different_mappings(c: Context) -> None:
-    """Uids and gids have each their own mapping."""
+    """UIDs and GIDs are mapped independently of each other."""
     c.need_root()
     bundle = c.bundle().user_namespace()
     bundle.linux["gidMappings"][0]["size"] = 2000
@@ -264,7 +264,7 @@ def different_mappings(c: Context) -> None:
 
 @case("LNX-IDMAP-02")
 def mapped_process(c: Context) -> None:
-    """A process that runs as a mapped user and group has the host's ids outside."""
+    """A process that runs as a mapped user and group has the mapped IDs on the host."""
     bundle = mapped(c)
     bundle.process["user"] = {"uid": 5003, "gid": 1000}
     status = c.started(bundle).proc("status").read_text()
@@ -274,7 +274,7 @@ def mapped_process(c: Context) -> None:
 
 
 def owners(rootfs: Path) -> dict[str, tuple[int, int]]:
-    """Path -> uid, gid."""
+    """Return the uid and gid of each file and directory below ``rootfs``, by path."""
     found = {}
     for place, directories, files in os.walk(rootfs):
         for name in [*directories, *files]:
@@ -285,7 +285,7 @@ def owners(rootfs: Path) -> dict[str, tuple[int, int]]:
 
 @case("LNX-IDMAP-03")
 def owners_stay(c: Context) -> None:
-    """Files of the root file system keep their owners whatever the mapping."""
+    """Files in the root filesystem keep their owners regardless of the ID mappings."""
     c.need_root()
     bundle = c.bundle("sleep").user_namespace()
     os.chown(bundle.rootfs / "etc/passwd", 0, 0)
@@ -328,7 +328,7 @@ def offset(c: Context, name: str, fact: str, value: dict[str, int]) -> None:
     ids="LNX-TIME-01",
 )
 def bad_offset(c: Context, _name: str, offsets: dict[str, Any]) -> None:
-    """A clock or number that no time namespace takes is refused ({0})."""
+    """A time offset with an invalid clock or value is rejected ({0})."""
     c.need_root()
     c.need_kernel(5, 6)
     bundle = c.bundle().namespace("time")
@@ -338,7 +338,7 @@ def bad_offset(c: Context, _name: str, offsets: dict[str, Any]) -> None:
 
 @case("LNX-TIME-02")
 def offset_without_namespace(c: Context) -> None:
-    """An offset without a time namespace is refused."""
+    """A time offset without a time namespace is rejected."""
     bundle = c.bundle()
     bundle.linux["timeOffsets"] = {"monotonic": {"secs": DAY}}
     c.refused(bundle, "timeOffsets without a time namespace")
@@ -346,7 +346,7 @@ def offset_without_namespace(c: Context) -> None:
 
 @case("LNX-TIME-02")
 def offset_of_joined_namespace(c: Context) -> None:
-    """An offset for a time namespace that is joined is refused."""
+    """A time offset for a joined time namespace is rejected."""
     c.need_root()
     c.need_kernel(5, 6)
     bundle = c.bundle().namespace("time", "/proc/self/ns/time")

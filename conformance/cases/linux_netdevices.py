@@ -16,9 +16,10 @@ UP = 1
 
 @contextmanager
 def lent(c: Context, *names: str) -> Iterator[None]:
-    """Network devices in the runtime's namespace, removed at the end wherever they are.
+    """Create network devices in the runtime's namespace; remove them at the end.
 
-    Each has its other end, which stays: ``peer-NAME``.
+    Each device is one end of a veth pair.  Its peer ``peer-NAME`` stays in the runtime's namespace:
+    removing the peer removes the device wherever it is.
     """
     c.need_root()
     made = []
@@ -33,12 +34,15 @@ def lent(c: Context, *names: str) -> Iterator[None]:
 
 
 def interfaces() -> set[str]:
-    """Names in the runtime's network namespace."""
+    """Return the names of the interfaces in the runtime's network namespace."""
     return {name for _, name in socket.if_nameindex()}
 
 
 def with_devices(c: Context, **devices: str | None) -> Bundle:
-    """A bundle with these; value: new name or None."""
+    """Return a bundle with these network devices.
+
+    Each value is the device's new name, or None.
+    """
     bundle = c.bundle()
     bundle.linux["netDevices"] = {
         old: {} if new is None else {"name": new} for old, new in devices.items()
@@ -47,26 +51,26 @@ def with_devices(c: Context, **devices: str | None) -> Bundle:
 
 
 def inside(c: Context, bundle: Bundle) -> Json:
-    """Interfaces that the program sees."""
+    """Return the interfaces that the program sees."""
     found: Json = c.probe(bundle)["interfaces"]
     return found
 
 
 def refused(c: Context, bundle: Bundle, what: str) -> None:
-    """Create must fail for this bundle, but not for one with any network device."""
+    """Require that create fails for ``bundle``, but not for one with a valid network device."""
     with lent(c, "any0"):
         c.create(with_devices(c, any0=None)).delete("--force")
     c.refused(bundle, what)
 
 
 def enter(c: Context, box: Container, *words: str) -> str:
-    """Call ip in the container's network namespace."""
+    """Run ip(8) in the container's network namespace; return its output."""
     return c.tool("nsenter", "-t", str(box.pid), "-n", "ip", *words).out
 
 
 @case("LNX-NETDEV-01")
 def moves(c: Context) -> None:
-    """A listed device is inside and no longer outside."""
+    """A listed device is moved from the runtime's network namespace into the container's."""
     with lent(c, "oct0"):
         box = c.create(with_devices(c, oct0=None))
         c.expect("oct0" not in interfaces(), "oct0 is still in the runtime's namespace")
@@ -75,7 +79,7 @@ def moves(c: Context) -> None:
 
 @case("LNX-NETDEV-01")
 def several_move(c: Context) -> None:
-    """All listed devices are inside, others are not."""
+    """All listed devices are moved into the container; other devices are not."""
     with lent(c, "oct0", "oct1", "oct2"):
         found = set(inside(c, with_devices(c, oct0=None, oct1=None)))
         c.equal(found, {"lo", "oct0", "oct1"}, "interfaces inside")
@@ -84,7 +88,7 @@ def several_move(c: Context) -> None:
 
 @case("LNX-NETDEV-01")
 def moves_to_joined_namespace(c: Context) -> None:
-    """A listed device moves into a network namespace that is joined."""
+    """A listed device is moved into a joined network namespace."""
     with lent(c, "oct0"):
         other = c.create()
         bundle = with_devices(c, oct0=None).namespace("network", other.proc("ns/net"))
@@ -94,21 +98,21 @@ def moves_to_joined_namespace(c: Context) -> None:
 
 @case("LNX-NETDEV-02")
 def keeps_name(c: Context) -> None:
-    """Without a name the device is called inside as it was outside."""
+    """A device without a new name keeps its name inside the container."""
     with lent(c, "oct0"):
         c.equal(set(inside(c, with_devices(c, oct0=None))), {"lo", "oct0"}, "interfaces inside")
 
 
 @case("LNX-NETDEV-02")
 def gets_name(c: Context) -> None:
-    """With a name the device has that one inside."""
+    """A device with a new name has this name inside the container."""
     with lent(c, "oct0"):
         c.equal(set(inside(c, with_devices(c, oct0="box0"))), {"lo", "box0"}, "interfaces inside")
 
 
 @case("LNX-NETDEV-03")
 def missing(c: Context) -> None:
-    """A device that does not exist is refused, and the others stay where they are."""
+    """A device that does not exist is rejected, and the other devices are not moved."""
     with lent(c, "oct0"):
         refused(c, with_devices(c, oct0=None, oct1=None), "a missing network device")
         c.expect("oct0" in interfaces(), "the other device is gone")
@@ -116,7 +120,7 @@ def missing(c: Context) -> None:
 
 @case("LNX-NETDEV-03")
 def no_own_namespace(c: Context) -> None:
-    """A device for a container in the runtime's own network namespace is refused."""
+    """A device is rejected if the container shares the runtime's network namespace."""
     with lent(c, "oct0"):
         bundle = with_devices(c, oct0=None).without_namespace("network")
         refused(c, bundle, "a network device without a network namespace")
@@ -125,7 +129,7 @@ def no_own_namespace(c: Context) -> None:
 
 @case("LNX-NETDEV-03")
 def loopback(c: Context) -> None:
-    """The loopback device, which cannot move, is refused."""
+    """The loopback device is rejected because it cannot be moved."""
     refused(c, with_devices(c, lo="box0"), "lo as a network device")
     c.expect("lo" in interfaces(), "the runtime's loopback device is gone")
 
@@ -138,7 +142,7 @@ def loopback(c: Context) -> None:
     ids="LNX-NETDEV-03",
 )
 def impossible_name(c: Context, _what: str, name: str) -> None:
-    """A name that no device can have is refused ({0})."""
+    """An invalid device name is rejected ({0})."""
     with lent(c, "oct0"):
         refused(c, with_devices(c, oct0=name), f"a network device called {name!r}")
         c.expect("oct0" in interfaces(), "the device is gone")
@@ -146,7 +150,7 @@ def impossible_name(c: Context, _what: str, name: str) -> None:
 
 @case("LNX-NETDEV-04")
 def name_taken(c: Context) -> None:
-    """A name that a new namespace has already is refused; the device stays outside."""
+    """A name that already exists in a new namespace is rejected; the device is not moved."""
     with lent(c, "oct0"):
         refused(c, with_devices(c, oct0="lo"), "a second lo")
         c.expect("oct0" in interfaces(), "the device is gone")
@@ -154,7 +158,7 @@ def name_taken(c: Context) -> None:
 
 @case("LNX-NETDEV-04")
 def name_taken_in_joined_namespace(c: Context) -> None:
-    """A name that the joined namespace has already is refused; the device stays outside."""
+    """A name that already exists in a joined namespace is rejected; the device is not moved."""
     with lent(c, "oct0"):
         other = c.create()
         enter(c, other, "link", "add", "box0", "type", "veth", "peer", "name", "other")
@@ -165,7 +169,7 @@ def name_taken_in_joined_namespace(c: Context) -> None:
 
 @case("LNX-NETDEV-04")
 def name_twice(c: Context) -> None:
-    """Two devices with the same name inside are refused; both stay outside."""
+    """Two devices with the same new name are rejected, and neither is moved."""
     with lent(c, "oct0", "oct1"):
         refused(c, with_devices(c, oct0="box0", oct1="box0"), "one name for two devices")
         c.expect({"oct0", "oct1"} <= interfaces(), "a device is gone")
@@ -173,7 +177,7 @@ def name_twice(c: Context) -> None:
 
 @case("LNX-NETDEV-05")
 def pattern(c: Context) -> None:
-    """With box%d the kernel picks box0."""
+    """The kernel expands the new name box%d to box0."""
     with lent(c, "oct0"):
         found = set(inside(c, with_devices(c, oct0="box%d")))
         c.equal(found, {"lo", "box0"}, "interfaces inside")
@@ -181,7 +185,7 @@ def pattern(c: Context) -> None:
 
 @case("LNX-NETDEV-05")
 def pattern_twice(c: Context) -> None:
-    """Two devices with the same pattern get two names."""
+    """Two devices with the same name pattern get different names."""
     with lent(c, "oct0", "oct1"):
         found = set(inside(c, with_devices(c, oct0="box%d", oct1="box%d")))
         c.equal(found, {"lo", "box0", "box1"}, "interfaces inside")
@@ -189,7 +193,7 @@ def pattern_twice(c: Context) -> None:
 
 @case("LNX-NETDEV-05")
 def pattern_beside_taken_name(c: Context) -> None:
-    """With box%d in a namespace that has box0 the device becomes box1."""
+    """The kernel expands the new name box%d to box1 if the namespace already has box0."""
     with lent(c, "oct0"):
         other = c.create()
         enter(c, other, "link", "add", "box0", "type", "veth", "peer", "name", "other")
@@ -203,7 +207,7 @@ def pattern_beside_taken_name(c: Context) -> None:
     ids="LNX-NETDEV-06",
 )
 def keeps_attribute(c: Context, key: str, words: tuple[str, ...], wanted: object) -> None:
-    """The device's {0} is kept."""
+    """The device keeps its {0}."""
     with lent(c, "oct0"):
         c.tool("ip", "link", "set", "oct0", *words)
         found = inside(c, with_devices(c, oct0="box0"))
@@ -212,7 +216,7 @@ def keeps_attribute(c: Context, key: str, words: tuple[str, ...], wanted: object
 
 @table(("ipv4", "10.9.8.7/24"), ("ipv6", "fd00:9::7/64"), ids="LNX-NETDEV-06")
 def keeps_address(c: Context, _family: str, address: str) -> None:
-    """A permanent global address of {0} is kept with its prefix."""
+    """A permanent global {0} address is kept, with its prefix length."""
     with lent(c, "oct0"):
         c.tool("ip", "address", "add", address, "dev", "oct0")
         c.tool("ip", "link", "set", "oct0", "up")
@@ -222,7 +226,7 @@ def keeps_address(c: Context, _family: str, address: str) -> None:
 
 @case("LNX-NETDEV-06")
 def keeps_all_addresses(c: Context) -> None:
-    """Several addresses are kept under a new name, also of a device that was down."""
+    """A renamed device keeps all its addresses, even if it was down."""
     wanted = {"10.9.8.7/24", "10.9.8.9/32", "192.0.2.1/30"}
     with lent(c, "oct0"):
         for address in wanted:
@@ -242,7 +246,7 @@ def is_up(c: Context, before: str) -> None:
 
 @case("LNX-NETDEV-08")
 def left_alone(c: Context) -> None:
-    """What is changed at the device after create stays so."""
+    """Changes made to the device after create are not undone."""
     with lent(c, "oct0"):
         c.tool("ip", "address", "add", "10.9.8.7/24", "dev", "oct0")
         bundle = with_devices(c, oct0=None).args("/bin/probe", "facts", "--", "sleep")
@@ -260,7 +264,7 @@ def left_alone(c: Context) -> None:
 
 @case("LNX-NETDEV-09")
 def not_moved_back(c: Context) -> None:
-    """After delete the device is still in the namespace that was joined."""
+    """After delete, the device stays in the joined namespace."""
     with lent(c, "oct0"):
         other = c.create()
         bundle = with_devices(c, oct0="box0").namespace("network", other.proc("ns/net"))

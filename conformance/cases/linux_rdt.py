@@ -15,7 +15,7 @@ RESCTRL = Path("/sys/fs/resctrl")
 
 
 def with_rdt(c: Context, **rdt: Any) -> Bundle:
-    """A bundle with that ``intelRdt``; skip without resctrl."""
+    """Return a bundle with ``rdt`` as ``intelRdt``; skip without root or resctrl."""
     c.need_root("needs resctrl to write to")
     if not c.host.resctrl:
         c.skip("resctrl is not mounted")
@@ -25,13 +25,16 @@ def with_rdt(c: Context, **rdt: Any) -> Bundle:
 
 
 def lines(group: Path) -> dict[str, str]:
-    """``schemata`` of a group: ``L3`` -> ``0=fff;1=fff``."""
+    """Return the ``schemata`` of a group, by resource: ``L3`` -> ``0=fff;1=fff``."""
     text = (group / "schemata").read_text()
     return {one.split(":")[0].strip(): one.split(":")[1].strip() for one in text.splitlines()}
 
 
 def smaller(c: Context, resource: str) -> str:
-    """A schema line that differs from the root group's."""
+    """Return a schema line for ``resource`` that differs from the root group's.
+
+    Skip if the processor has no control of ``resource``.
+    """
     found = lines(RESCTRL).get(resource) if c.host.resctrl else None
     if found is None:
         c.skip(f"the processor has no control of {resource}")
@@ -45,7 +48,7 @@ def smaller(c: Context, resource: str) -> str:
 
 
 def has_schema(group: Path, schema: str) -> bool:
-    """Return whether the group's line is that one, whatever zeros it is written with."""
+    """Return whether the group has this schema, regardless of leading zeros."""
     resource, _, wanted = schema.partition(":")
     base = 10 if resource == "MB" else 16
     found = lines(group).get(resource, "")
@@ -58,12 +61,15 @@ def has_schema(group: Path, schema: str) -> bool:
 
 
 def members(group: Path) -> set[int]:
-    """Processes of a group."""
+    """Return the IDs of the tasks in a group."""
     return {int(word) for word in (group / "tasks").read_text().split()}
 
 
 def made(c: Context, name: str) -> Path:
-    """A group of the host, removed at the end with all that has the kit's token."""
+    """Create a resctrl group on the host; skip if the kernel has no free group.
+
+    At the end, it is removed with all others that have the case's token in their names.
+    """
     group = RESCTRL / f"{c.token}-{name}"
     try:
         group.mkdir()
@@ -73,7 +79,7 @@ def made(c: Context, name: str) -> Path:
 
 
 def in_group(c: Context, box: Container, group: Path) -> None:
-    """The process must be in that group."""
+    """Require that the container's process is in ``group``."""
     c.expect(group.is_dir(), f"there is no group {group}")
     c.expect(box.pid in members(group), f"the process is not in {group}")
 
@@ -96,7 +102,7 @@ def process_in_group(c: Context) -> None:
     ids="LNX-RDT-02",
 )
 def without_resctrl(c: Context, _name: str, rdt: Any) -> None:
-    """IntelRdt with {0} is an error where resctrl is not mounted."""
+    """Create fails if intelRdt has {0} and resctrl is not mounted."""
     c.need_root("needs a runtime that is allowed to use resctrl")
     if c.host.resctrl:
         c.skip("resctrl is mounted")
@@ -108,7 +114,7 @@ def without_resctrl(c: Context, _name: str, rdt: Any) -> None:
 
 @case("LNX-RDT-03", exclusive=True)
 def without_rdt(c: Context) -> None:
-    """Without intelRdt no group is made, and the process is in the root group."""
+    """A container without intelRdt is in the root group, and no group is created."""
     bundle = with_rdt(c)
     del bundle.linux["intelRdt"]
     before = {path.name for path in RESCTRL.iterdir()}
@@ -119,7 +125,7 @@ def without_rdt(c: Context) -> None:
 
 @case("LNX-RDT-04", exclusive=True)
 def root_group(c: Context) -> None:
-    """With closID / the process is in the root group, and no group is made."""
+    """If closID is /, the process is in the root group and no group is created."""
     bundle = with_rdt(c, closID="/")
     before = {path.name for path in RESCTRL.iterdir()}
     in_group(c, c.create(bundle), RESCTRL)
@@ -132,7 +138,7 @@ def root_group(c: Context) -> None:
     exclusive=True,
 )
 def wrong_prefix(c: Context, member: str, text: str) -> None:
-    """{0} with another prefix is refused."""
+    """{0} with the wrong prefix is rejected."""
     resource = "L3" if member == "l3CacheSchema" else "MB"
     sound = with_rdt(c, **{member: smaller(c, resource)})
     c.refused_beside(sound, with_rdt(c, **{member: text}), f"{member} {text!r}")
@@ -140,14 +146,14 @@ def wrong_prefix(c: Context, member: str, text: str) -> None:
 
 @case("LNX-RDT-07", exclusive=True)
 def cache_as_bandwidth(c: Context) -> None:
-    """MemBwSchema with a schema for the cache is refused."""
+    """A memBwSchema that is a schema for the cache is rejected."""
     sound = with_rdt(c, memBwSchema=smaller(c, "MB"))
     c.refused_beside(sound, with_rdt(c, memBwSchema=smaller(c, "L3")), "memBwSchema with L3:")
 
 
 @case("LNX-RDT-06", exclusive=True)
 def two_lines_for_the_cache(c: Context) -> None:
-    """l3CacheSchema with two lines is refused, or both are written."""
+    """An l3CacheSchema with two lines is rejected, or both lines are written."""
     first, second = smaller(c, "L3"), smaller(c, "MB")
     bundle = with_rdt(c, l3CacheSchema=f"{first}\n{second}")
     box, result = c.attempt_create(bundle)
@@ -161,7 +167,7 @@ def two_lines_for_the_cache(c: Context) -> None:
 
 @case("LNX-RDT-08", exclusive=True)
 def two_lines_for_bandwidth(c: Context) -> None:
-    """MemBwSchema with two lines is refused."""
+    """A memBwSchema with two lines is rejected."""
     schema = smaller(c, "MB")
     bad = with_rdt(c, memBwSchema=f"{schema}\n{schema}")
     c.refused_beside(with_rdt(c, memBwSchema=schema), bad, "memBwSchema with two lines")
@@ -169,7 +175,7 @@ def two_lines_for_bandwidth(c: Context) -> None:
 
 @case("LNX-RDT-09", exclusive=True)
 def two_lines_in_schemata(c: Context) -> None:
-    """An element of schemata with two lines is refused."""
+    """An element of schemata with two lines is rejected."""
     schema = smaller(c, "L3")
     bad = with_rdt(c, schemata=[f"{schema}\n{schema}"])
     c.refused_beside(with_rdt(c, schemata=[schema]), bad, "an element with two lines")
@@ -177,7 +183,10 @@ def two_lines_in_schemata(c: Context) -> None:
 
 @case("LNX-RDT-10", exclusive=True)
 def cache_and_bandwidth(c: Context) -> None:
-    """Both schemas are written; which one first makes no difference that can be seen."""
+    """Both l3CacheSchema and memBwSchema are written.
+
+    Their order makes no visible difference.
+    """
     cache, bandwidth = smaller(c, "L3"), smaller(c, "MB")
     box = c.create(with_rdt(c, l3CacheSchema=cache, memBwSchema=bandwidth))
     c.expect(has_schema(RESCTRL / box.id, cache), f"not written: {cache}")
@@ -186,7 +195,7 @@ def cache_and_bandwidth(c: Context) -> None:
 
 @table(("l3CacheSchema", "L3"), ("memBwSchema", "MB"), ids="LNX-RDT-11", exclusive=True)
 def one_schema(c: Context, member: str, resource: str) -> None:
-    """{0} alone is written."""
+    """{0} is written if it is the only schema."""
     schema = smaller(c, resource)
     box = c.create(with_rdt(c, **{member: schema}))
     c.expect(has_schema(RESCTRL / box.id, schema), f"not written: {schema}")
@@ -194,7 +203,7 @@ def one_schema(c: Context, member: str, resource: str) -> None:
 
 @case("LNX-RDT-12", exclusive=True)
 def schemata_last(c: Context) -> None:
-    """What schemata says overrides l3CacheSchema."""
+    """The schemata property overrides l3CacheSchema."""
     schema = smaller(c, "L3")
     whole = f"L3:{lines(RESCTRL)['L3']}"
     box = c.create(with_rdt(c, l3CacheSchema=whole, schemata=[schema]))
@@ -203,7 +212,7 @@ def schemata_last(c: Context) -> None:
 
 @case("LNX-RDT-13", exclusive=True)
 def no_schema(c: Context) -> None:
-    """Without any schema the group keeps its own."""
+    """An existing group keeps its schemata if the config has no schema."""
     schema = smaller(c, "L3")
     group = made(c, "group")
     (group / "schemata").write_text(schema + "\n")
@@ -214,14 +223,14 @@ def no_schema(c: Context) -> None:
 
 @case("LNX-RDT-14", exclusive=True)
 def group_of_container(c: Context) -> None:
-    """Without closID the process is in a new group with the container's id."""
+    """If there is no closID, the process is in a new group named after the container's ID."""
     box = c.create(with_rdt(c))
     in_group(c, box, RESCTRL / box.id)
 
 
 @case("LNX-RDT-15", exclusive=True)
 def missing_group_with_schema(c: Context) -> None:
-    """A group that closID names is made if it is missing and there is a schema for it."""
+    """If closID names a missing group and there is a schema, the group is created."""
     name = f"{c.token}-group"
     schema = smaller(c, "L3")
     box = c.create(with_rdt(c, closID=name, l3CacheSchema=schema))
@@ -233,7 +242,7 @@ def missing_group_with_schema(c: Context) -> None:
 
 @table(("l3CacheSchema", "L3"), ("memBwSchema", "MB"), ids="LNX-RDT-16", exclusive=True)
 def group_with_another_schema(c: Context, member: str, resource: str) -> None:
-    """{0} that differs from that of an existing group is an error, and changes nothing."""
+    """Create fails if {0} differs from that of an existing group; the group is unchanged."""
     schema = smaller(c, resource)
     group = made(c, "group")
     before = lines(group)
@@ -244,7 +253,7 @@ def group_with_another_schema(c: Context, member: str, resource: str) -> None:
 
 @case("LNX-RDT-16", exclusive=True)
 def group_with_same_schema(c: Context) -> None:
-    """A schema that is that of the existing group is no error."""
+    """A schema that equals that of the existing group is accepted."""
     schema = smaller(c, "L3")
     group = made(c, "group")
     (group / "schemata").write_text(schema + "\n")
@@ -254,7 +263,10 @@ def group_with_same_schema(c: Context) -> None:
 
 @case("LNX-RDT-17", exclusive=True)
 def missing_group(c: Context) -> None:
-    """ClosID alone with a group that does not exist is an error, and makes none."""
+    """If closID names a missing group and there is no schema, create fails.
+
+    The group is not created.
+    """
     name = f"{c.token}-group"
     c.refused(with_rdt(c, closID=name), "a group that does not exist")
     c.expect(not (RESCTRL / name).exists(), "the group was made")
@@ -262,7 +274,7 @@ def missing_group(c: Context) -> None:
 
 @case("LNX-RDT-18", exclusive=True)
 def group_goes(c: Context) -> None:
-    """The group that was made for the container goes with it."""
+    """A group that was created for the container is removed with it."""
     box = c.create(with_rdt(c))
     c.expect((RESCTRL / box.id).is_dir(), "no group was made")
     box.delete("--force")
@@ -271,7 +283,7 @@ def group_goes(c: Context) -> None:
 
 @case("LNX-RDT-19", exclusive=True)
 def group_stays(c: Context) -> None:
-    """A group that closID names stays when the container is deleted."""
+    """An existing group that closID names is kept when the container is deleted."""
     bundle = with_rdt(c)
     group = made(c, "group")
     bundle.linux["intelRdt"] = {"closID": group.name}
@@ -281,7 +293,7 @@ def group_stays(c: Context) -> None:
 
 
 def monitored(c: Context, group: Path) -> Container:
-    """A container with monitoring in that group."""
+    """Create a container with monitoring in ``group``; skip without monitoring support."""
     bundle = with_rdt(c, closID=group.name, enableMonitoring=True)
     if not (group / "mon_groups").is_dir():
         c.skip("the processor has no monitoring")
@@ -290,7 +302,7 @@ def monitored(c: Context, group: Path) -> Container:
 
 @case("LNX-RDT-20", exclusive=True)
 def monitoring_group(c: Context) -> None:
-    """EnableMonitoring puts the process into a monitoring group with the container's id."""
+    """A container with enableMonitoring is in a monitoring group named after its ID."""
     with_rdt(c)
     group = made(c, "group")
     box = monitored(c, group)
@@ -300,7 +312,7 @@ def monitoring_group(c: Context) -> None:
 
 @case("LNX-RDT-21", exclusive=True)
 def monitoring_group_goes(c: Context) -> None:
-    """The monitoring group goes with the container."""
+    """The monitoring group is removed with the container."""
     with_rdt(c)
     group = made(c, "group")
     box = monitored(c, group)
@@ -312,7 +324,7 @@ def monitoring_group_goes(c: Context) -> None:
 
 @case("LNX-RDT-22", exclusive=True)
 def no_monitoring_group(c: Context) -> None:
-    """If the kernel gives no further monitoring group, create fails."""
+    """Create fails if the kernel has no free monitoring group."""
     with_rdt(c)
     group = made(c, "group")
     if not (group / "mon_groups").is_dir():

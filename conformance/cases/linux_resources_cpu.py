@@ -1,4 +1,4 @@
-"""config-linux.md: processors of control groups."""
+"""config-linux.md: CPU settings of cgroups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.context import Context
 
 
 def limited(c: Context, **cpu: Any) -> Container:
-    """A created container with these members of ``cpu``."""
+    """Create a container with these members of ``cpu``."""
     bundle = c.bundle()
     bundle.resources["cpu"] = cpu
     return c.create(bundle)
@@ -19,14 +19,14 @@ def limited(c: Context, **cpu: Any) -> Container:
 
 @case("LNX-CPU-01")
 def shares(c: Context) -> None:
-    """Shares are set."""
+    """CPU shares are set."""
     c.need_v1("cpu", "cpu.shares")
     c.equal(limited(c, shares=512).cgroup_file("cpu", "cpu.shares", ""), "512", "cpu.shares")
 
 
 @case("LNX-CPU-01")
 def weight_of_shares(c: Context) -> None:
-    """On v2 more shares mean more weight, over the whole range."""
+    """On cgroup v2, more CPU shares mean a higher weight, over the whole range."""
     c.need_v2("cpu")
     weights = [
         int(limited(c, shares=value).cgroup_file("cpu", "", "cpu.weight"))
@@ -45,7 +45,7 @@ def weight_of_shares(c: Context) -> None:
     ids="LNX-CPU-01",
 )
 def bandwidth(c: Context, _name: str, cpu: Any, file: str, v1: str, v2: str) -> None:
-    """Quota and period are set: {0}."""
+    """CPU quota and period are set: {0}."""
     c.need_controller("cpu")
     if cgroups.version_of("cpu") == 1:
         c.need_v1("cpu", file)
@@ -55,7 +55,7 @@ def bandwidth(c: Context, _name: str, cpu: Any, file: str, v1: str, v2: str) -> 
 
 @case("LNX-CPU-01")
 def quota_holds(c: Context) -> None:
-    """A quota of a whole period lets the program run to its end."""
+    """A CPU quota of a whole period lets the program run to completion."""
     c.need_controller("cpu")
     bundle = c.bundle("exit 5")
     bundle.resources["cpu"] = {"quota": 100000, "period": 100000}
@@ -64,14 +64,14 @@ def quota_holds(c: Context) -> None:
 
 @table(("cpus", "cpuset.cpus"), ("mems", "cpuset.mems"), ids="LNX-CPU-01")
 def processors(c: Context, name: str, file: str) -> None:
-    """{0} is set."""
+    """The cpuset's {0} are set."""
     c.need_controller("cpuset")
     c.equal(limited(c, **{name: "0"}).cgroup_file("cpuset", file, file), "0", file)
 
 
 @case("LNX-CPU-01")
 def processors_hold(c: Context) -> None:
-    """The program runs on none but the given processors."""
+    """The program runs only on the given CPUs."""
     c.need_controller("cpuset")
     bundle = c.bundle()
     bundle.resources["cpu"] = {"cpus": "0"}
@@ -85,7 +85,7 @@ def processors_hold(c: Context) -> None:
 
 @table(("words", "first"), ("absent", "8191"), ids="LNX-CPU-01")
 def impossible_processors(c: Context, _name: str, cpus: str) -> None:
-    """Processors that cannot be had ({0}) are refused."""
+    """Invalid or unavailable CPUs are rejected ({0})."""
     c.need_controller("cpuset")
     sound, bad = c.bundle(), c.bundle()
     sound.resources["cpu"] = {"cpus": "0"}
@@ -95,7 +95,7 @@ def impossible_processors(c: Context, _name: str, cpus: str) -> None:
 
 @case("LNX-CPU-01")
 def idle(c: Context) -> None:
-    """The cgroup is made idle."""
+    """The cgroup is set to idle."""
     c.need_controller("cpu")
     c.need_kernel(5, 15)
     c.equal(limited(c, idle=1).cgroup_file("cpu", "cpu.idle", "cpu.idle"), "1", "cpu.idle")
@@ -115,7 +115,7 @@ def real_time(c: Context, _name: str, file: str, value: str) -> None:
 
 @case("LNX-CPU-01")
 def burst(c: Context) -> None:
-    """A burst is set."""
+    """The CPU burst is set."""
     c.need_controller("cpu")
     c.need_kernel(5, 14)
     box = limited(c, quota=20000, burst=10000)
@@ -128,7 +128,7 @@ def burst(c: Context) -> None:
     ids=("LNX-CPU-02", "LNX-CPU-03"),
 )
 def burst_above_quota(c: Context, _name: str, quota: int, burst: int) -> None:
-    """A burst larger than the quota ({0}) is refused."""
+    """A CPU burst larger than the quota is rejected ({0})."""
     c.need_controller("cpu")
     c.need_kernel(5, 14)
     sound, bad = c.bundle(), c.bundle()
@@ -139,7 +139,7 @@ def burst_above_quota(c: Context, _name: str, quota: int, burst: int) -> None:
 
 @table(("equal", 20000, 20000), ("no quota", -1, 20000), ids=("LNX-CPU-02", "LNX-CPU-03"))
 def burst_within_quota(c: Context, _name: str, quota: int, burst: int) -> None:
-    """A burst that the quota permits is taken: {0}."""
+    """A CPU burst that the quota permits is accepted ({0})."""
     c.need_controller("cpu")
     c.need_kernel(5, 14)
     limited(c, quota=quota, burst=burst)

@@ -19,13 +19,16 @@ BLOCK = {"type": "b", "major": 240, "minor": FIRST}
 
 
 def rule(minor: int | None, access: str = "rwm", *, allow: bool = True) -> dict[str, Any]:
-    """About character devices with major number 1."""
+    """Return a rule for character devices with major number 1.
+
+    If ``minor`` is None, the rule has no minor number.
+    """
     entry: dict[str, Any] = {"allow": allow, "type": "c", "major": 1, "access": access}
     return entry if minor is None else entry | {"minor": minor}
 
 
 def with_rules(c: Context, *rules: dict[str, Any]) -> Bundle:
-    """Device nodes /out/c100, /out/c101 and /out/b100, and those rules."""
+    """Return a bundle with ``rules`` and the device nodes /out/c100, /out/c101 and /out/b100."""
     c.need_root("needs device nodes")
     if cgroups.version_of("devices") != 1 and c.host.cgroup_mode != "v2":
         c.skip("the host has no devices controller")
@@ -45,7 +48,10 @@ def with_rules(c: Context, *rules: dict[str, Any]) -> Bundle:
 
 
 def allowed(c: Context, bundle: Bundle, asks: str) -> dict[str, bool]:
-    """``r:c100`` -> whether the program may open it so; ``asks`` with blanks between."""
+    """Return whether the program may open each of ``asks``: ``r:c100`` -> bool.
+
+    ``asks`` is separated by spaces.
+    """
     words = [f"open={ask.replace(':', ':/out/')}" for ask in asks.split()]
     found = c.probe(bundle, *words)["open"]
     answers = {}
@@ -65,14 +71,17 @@ def allowed(c: Context, bundle: Bundle, asks: str) -> dict[str, bool]:
     ids="LNX-DEVCG-01",
 )
 def order_of_rules(c: Context, _name: str, rules: Any, first: bool, second: bool) -> None:
-    """Device rules apply one after the other: {0}."""
+    """Device rules apply in the order of the list: {0}."""
     found = allowed(c, with_rules(c, *rules), "r:c100 r:c101")
     c.equal(found, {"r:c100": first, "r:c101": second}, "what may be opened")
 
 
 @case("LNX-DEVCG-01")
 def exception_of_exception(c: Context) -> None:
-    """One device may be denied of those allowed; v1 cannot do it, there an error will do."""
+    """A rule can deny one of the devices that an earlier rule allows.
+
+    Cgroup v1 cannot do that: create may fail there.
+    """
     rules = [DENY_ALL, rule(None), rule(SECOND, allow=False)]
     if cgroups.version_of("devices") == 1:
         box, result = c.attempt_create(with_rules(c, *rules))
@@ -85,14 +94,14 @@ def exception_of_exception(c: Context) -> None:
 
 @case("LNX-DEVCG-01")
 def access_of_rule(c: Context) -> None:
-    """A rule for reading allows no writing."""
+    """A rule that allows reading does not allow writing."""
     found = allowed(c, with_rules(c, DENY_ALL, rule(FIRST, "r")), "r:c100 w:c100")
     c.equal(found, {"r:c100": True, "w:c100": False}, "what may be done")
 
 
 @case("LNX-DEVCG-02")
 def rule_without_allow(c: Context) -> None:
-    """A rule that does not say whether it allows is refused."""
+    """A device rule without allow is rejected."""
     sound, bad = with_rules(c, rule(FIRST)), with_rules(c, rule(FIRST))
     del bad.resources["devices"][0]["allow"]
     c.refused_beside(sound, bad, "a device rule without allow")
@@ -114,20 +123,20 @@ def rule_without_allow(c: Context) -> None:
 def what_is_not_said(
     c: Context, _name: str, rules: Any, first: bool, second: bool, block: bool
 ) -> None:
-    """What a rule leaves open it is about in full: {0}."""
+    """A rule matches all values of the properties that it omits: {0}."""
     found = allowed(c, with_rules(c, *rules), "r:c100 r:c101 r:b100")
     c.equal(found, {"r:c100": first, "r:c101": second, "r:b100": block}, "what may be opened")
 
 
 @table(("x",), ("rx",), ("R",), ("r w",), ids="LNX-DEVCG-04")
 def bad_access(c: Context, access: str) -> None:
-    """Access {0!r} is refused."""
+    """A device rule with the access {0!r} is rejected."""
     bad = with_rules(c, DENY_ALL, rule(FIRST, access))
     c.refused_beside(with_rules(c, DENY_ALL, rule(FIRST)), bad, f"access {access!r}")
 
 
 @table(("x",), ("C",), ids="LNX-DEVCG-04")
 def bad_type(c: Context, kind: str) -> None:
-    """A rule for devices of type {0!r} is refused."""
+    """A device rule for the type {0!r} is rejected."""
     bad = with_rules(c, DENY_ALL, rule(FIRST) | {"type": kind})
     c.refused_beside(with_rules(c, DENY_ALL, rule(FIRST)), bad, f"type {kind!r}")

@@ -1,4 +1,4 @@
-"""config-linux.md: block I/O, huge pages, network, pids and RDMA of control groups."""
+"""config-linux.md: cgroup settings for block I/O, huge pages, network, pids and RDMA."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ THROTTLES = {
 
 
 def block_device(c: Context) -> dict[str, int]:
-    """Numbers of a whole block device."""
+    """Return the major and minor numbers of a whole block device.
+
+    Skip if the host has none.
+    """
     files = sorted(Path("/sys/block").glob("*/dev"))
     if not files:
         c.skip("the host has no block device")
@@ -29,7 +32,7 @@ def block_device(c: Context) -> dict[str, int]:
 
 
 def weighing_disk(c: Context) -> dict[str, int]:
-    """A device for weightDevice; skip where the kernel knows no weights of devices."""
+    """Return a device for weightDevice; skip if the kernel has no weights for devices."""
     c.need_root("needs control groups to write to")
     if cgroups.version_of("blkio") == 1:
         files = ("blkio.weight_device", "blkio.bfq.weight_device")
@@ -39,7 +42,7 @@ def weighing_disk(c: Context) -> dict[str, int]:
 
 
 def with_member(c: Context, name: str, value: Any) -> Bundle:
-    """A bundle with one member of ``resources``."""
+    """Return a bundle with one member of ``resources``."""
     c.need_root("needs control groups to write to")
     bundle = c.bundle()
     bundle.resources[name] = value
@@ -47,7 +50,7 @@ def with_member(c: Context, name: str, value: Any) -> Bundle:
 
 
 def without(entry: dict[str, Any], key: str) -> dict[str, Any]:
-    """All but one member."""
+    """Return ``entry`` without the member ``key``."""
     return {name: value for name, value in entry.items() if name != key}
 
 
@@ -60,7 +63,7 @@ def without(entry: dict[str, Any], key: str) -> dict[str, Any]:
     ids="LNX-BLKIO-01",
 )
 def weight(c: Context, name: str, v1: tuple[str, ...], v2: tuple[str, ...]) -> None:
-    """{0} is set, or refused where the kernel has no such thing."""
+    """{0} is set, or rejected if the kernel does not support it."""
     version = 1 if cgroups.version_of("blkio") == 1 else 2
     c.need_controller("blkio" if version == 1 else "io")
     bundle = with_member(c, "blockIO", {name: 200})
@@ -93,7 +96,7 @@ def weight(c: Context, name: str, v1: tuple[str, ...], v2: tuple[str, ...]) -> N
 
 @table((-1,), (70000,), ("100",), ids="LNX-BLKIO-01")
 def bad_weight(c: Context, value: object) -> None:
-    """The weight {0!r}, which is no uint16, is refused."""
+    """The weight {0!r} is rejected because it is not a uint16."""
     sound = with_member(c, "blockIO", {"weight": 500})
     c.refused_beside(sound, with_member(c, "blockIO", {"weight": value}), f"weight {value}")
 
@@ -103,7 +106,7 @@ def bad_weight(c: Context, value: object) -> None:
     ids="LNX-BLKIO-02",
 )
 def throttle_without_device(c: Context, _name: str, member: str, key: str) -> None:
-    """An entry of {0} is refused."""
+    """An entry of {0} is rejected."""
     entry = block_device(c) | {"rate": 1 << 20}
     bad = with_member(c, "blockIO", {member: [without(entry, key)]})
     c.refused_beside(with_member(c, "blockIO", {member: [entry]}), bad, f"no {key}")
@@ -111,7 +114,7 @@ def throttle_without_device(c: Context, _name: str, member: str, key: str) -> No
 
 @table(("major",), ("minor",), ids="LNX-BLKIO-02")
 def weight_without_device(c: Context, key: str) -> None:
-    """An entry of weightDevice without {0} is refused."""
+    """An entry of weightDevice without {0} is rejected."""
     entry = weighing_disk(c) | {"weight": 500}
     bad = with_member(c, "blockIO", {"weightDevice": [without(entry, key)]})
     c.refused_beside(with_member(c, "blockIO", {"weightDevice": [entry]}), bad, f"no {key}")
@@ -119,7 +122,7 @@ def weight_without_device(c: Context, key: str) -> None:
 
 @case("LNX-BLKIO-03")
 def weight_device_without_weight(c: Context) -> None:
-    """An entry of weightDevice with neither weight nor leafWeight is refused."""
+    """An entry of weightDevice with neither weight nor leafWeight is rejected."""
     device = weighing_disk(c)
     sound = with_member(c, "blockIO", {"weightDevice": [device | {"weight": 500}]})
     c.refused_beside(sound, with_member(c, "blockIO", {"weightDevice": [device]}), "no weight")
@@ -127,7 +130,7 @@ def weight_device_without_weight(c: Context) -> None:
 
 @case("LNX-BLKIO-03")
 def weight_of_device(c: Context) -> None:
-    """The weight of an entry of weightDevice is set for its device."""
+    """The weight in an entry of weightDevice is set for the entry's device."""
     c.need_v1("blkio")
     device = weighing_disk(c)
     box = c.create(with_member(c, "blockIO", {"weightDevice": [device | {"weight": 500}]}))
@@ -138,7 +141,7 @@ def weight_of_device(c: Context) -> None:
 
 @table(*((name, *files) for name, files in THROTTLES.items()), ids="LNX-BLKIO-04")
 def throttle(c: Context, name: str, v1: str, v2: str) -> None:
-    """{0} is set for its device."""
+    """The rate in an entry of {0} is set for the entry's device."""
     device = block_device(c)
     c.need_controller("blkio" if cgroups.version_of("blkio") == 1 else "io")
     box = c.create(with_member(c, "blockIO", {name: [device | {"rate": 1 << 20}]}))
@@ -151,7 +154,7 @@ def throttle(c: Context, name: str, v1: str, v2: str) -> None:
 
 @table(*((name,) for name in THROTTLES), ids="LNX-BLKIO-04")
 def throttle_without_rate(c: Context, name: str) -> None:
-    """An entry of {0} without a rate is refused."""
+    """An entry of {0} without a rate is rejected."""
     device = block_device(c)
     bad = with_member(c, "blockIO", {name: [device]})
     c.refused_beside(with_member(c, "blockIO", {name: [device | {"rate": 1 << 20}]}), bad, "rate")
@@ -161,7 +164,10 @@ def throttle_without_rate(c: Context, name: str) -> None:
 
 
 def page_size(c: Context) -> str:
-    """One that the kernel has."""
+    """Return the smallest huge page size of the kernel.
+
+    Skip if it has none.
+    """
     if not c.host.page_sizes:
         c.skip("the kernel has no huge pages")
     return min(c.host.page_sizes, key=lambda size: ("KMG".index(size[-2]), int(size[:-2])))
@@ -169,7 +175,7 @@ def page_size(c: Context) -> str:
 
 @table(("pageSize",), ("limit",), ids="LNX-HUGE-01")
 def huge_page_entry(c: Context, key: str) -> None:
-    """An entry of hugepageLimits without {0} is refused."""
+    """An entry of hugepageLimits without {0} is rejected."""
     entry = {"pageSize": page_size(c), "limit": 4 << 20}
     bad = with_member(c, "hugepageLimits", [without(entry, key)])
     c.refused_beside(with_member(c, "hugepageLimits", [entry]), bad, f"no {key}")
@@ -177,7 +183,7 @@ def huge_page_entry(c: Context, key: str) -> None:
 
 @case("LNX-HUGE-02")
 def huge_page_limit(c: Context) -> None:
-    """The limit holds for reservations where the kernel can do that."""
+    """The huge page limit applies to reservations if the kernel supports that."""
     c.need_controller("hugetlb")
     size = page_size(c)
     box = c.create(with_member(c, "hugepageLimits", [{"pageSize": size, "limit": 4 << 20}]))
@@ -190,7 +196,7 @@ def huge_page_limit(c: Context) -> None:
 
 @table(("3MB",), ("2mb",), ("MB",), ("../2MB",), ids="LNX-HUGE-03")
 def bad_page_size(c: Context, size: str) -> None:
-    """The page size {0!r}, which the kernel has not, is refused."""
+    """The page size {0!r} is rejected because the kernel does not support it."""
     sound = with_member(c, "hugepageLimits", [{"pageSize": page_size(c), "limit": 4 << 20}])
     bad = with_member(c, "hugepageLimits", [{"pageSize": size, "limit": 4 << 20}])
     c.refused_beside(sound, bad, f"page size {size!r}")
@@ -201,7 +207,7 @@ def bad_page_size(c: Context, size: str) -> None:
 
 @table(("name",), ("priority",), ids="LNX-NETCG-01")
 def priority_entry(c: Context, key: str) -> None:
-    """An entry of priorities without {0} is refused."""
+    """An entry of priorities without {0} is rejected."""
     entry = {"name": "lo", "priority": 3}
     bad = with_member(c, "network", {"priorities": [without(entry, key)]})
     c.refused_beside(with_member(c, "network", {"priorities": [entry]}), bad, f"no {key}")
@@ -218,7 +224,7 @@ def priority(c: Context) -> None:
 
 @case("LNX-NETCG-01")
 def class_id(c: Context) -> None:
-    """ClassID is set."""
+    """The network classID is set."""
     c.need_v1("net_cls")
     box = c.create(with_member(c, "network", {"classID": 0x100001}))
     found = box.cgroup_file("net_cls", "net_cls.classid", "")
@@ -229,7 +235,7 @@ def class_id(c: Context) -> None:
 
 
 def pids(c: Context, value: Any, *actions: str) -> Container:
-    """A container with this object as ``pids``."""
+    """Create a container with ``value`` as ``pids``."""
     c.need_controller("pids")
     bundle = c.bundle(*actions)
     bundle.resources["pids"] = value
@@ -238,21 +244,21 @@ def pids(c: Context, value: Any, *actions: str) -> Container:
 
 @table((7, "7"), (-1, "max"), ids="LNX-PIDS-01")
 def pids_limit(c: Context, limit: int, wanted: str) -> None:
-    """A limit of {0} processes is set."""
+    """A pids limit of {0} is set."""
     box = pids(c, {"limit": limit})
     c.equal(box.cgroup_file("pids", "pids.max", "pids.max"), wanted, "pids.max")
 
 
 @case("LNX-PIDS-01")
 def no_processes(c: Context) -> None:
-    """A limit of 0 is a limit; 1 comes to the same."""
+    """A pids limit of 0 does not mean unlimited; setting it as 1 has the same effect."""
     found = pids(c, {"limit": 0}).cgroup_file("pids", "pids.max", "pids.max")
     c.expect(found in ("0", "1"), f"pids.max is {found}")
 
 
 @case("LNX-PIDS-01")
 def no_pids_limit(c: Context) -> None:
-    """Without a limit none is set."""
+    """A pids object without a limit sets no limit."""
     if c.runtime.systemd:
         c.skip("systemd gives each unit a limit of its own")
     found = pids(c, {}).cgroup_file("pids", "pids.max", "pids.max")
@@ -261,7 +267,7 @@ def no_pids_limit(c: Context) -> None:
 
 @case("LNX-PIDS-01")
 def pids_limit_holds(c: Context) -> None:
-    """The program cannot have more processes than the limit."""
+    """The program cannot have more processes than the pids limit."""
     box = pids(c, {"limit": 2}, "background", "echo one", "background", "echo two", "exit 0")
     box.start()
     box.wait()
@@ -273,7 +279,7 @@ def pids_limit_holds(c: Context) -> None:
 
 @case("LNX-RDMA-01")
 def empty_rdma_entry(c: Context) -> None:
-    """An entry of rdma without any limit is refused."""
+    """An entry of rdma without any limit is rejected."""
     sound = with_member(c, "rdma", {"mlx5_0": {"hcaHandles": 3}})
     c.refused_beside(sound, with_member(c, "rdma", {"mlx5_0": {}}), "an empty rdma entry")
 

@@ -1,4 +1,4 @@
-"""config-linux.md: memory of control groups."""
+"""config-linux.md: memory settings of cgroups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SWAP_FILE = "memory.memsw.limit_in_bytes"
 
 
 def limited(c: Context, **memory: Any) -> Container:
-    """A created container with these members of ``memory``."""
+    """Create a container with these members of ``memory``."""
     c.need_controller("memory")
     bundle = c.bundle()
     bundle.resources["memory"] = memory
@@ -24,7 +24,7 @@ def limited(c: Context, **memory: Any) -> Container:
 
 
 def need_swap_files(c: Context) -> None:
-    """Skip where the kernel counts no swap."""
+    """Skip on cgroup v1 if the kernel has no swap accounting."""
     if cgroups.version_of("memory") == 1:
         c.need_v1("memory", SWAP_FILE)
 
@@ -35,14 +35,14 @@ def need_swap_files(c: Context) -> None:
     ids="LNX-MEM-01",
 )
 def memory_value(c: Context, name: str, more: Any, v1: str, v2: str) -> None:
-    """{0} of memory is set in bytes."""
+    """The memory {0} is set in bytes."""
     box = limited(c, **{name: 64 * MIB}, **more)
     c.equal(box.cgroup_file("memory", v1, v2), str(64 * MIB), name)
 
 
 @case("LNX-MEM-01")
 def swap(c: Context) -> None:
-    """Swap is memory and swap together; v2 counts swap alone."""
+    """The swap limit covers memory plus swap; on cgroup v2 it is converted to swap alone."""
     need_swap_files(c)
     box = limited(c, limit=64 * MIB, swap=96 * MIB)
     found = box.cgroup_file("memory", SWAP_FILE, "memory.swap.max")
@@ -57,7 +57,7 @@ def swap(c: Context) -> None:
     ids="LNX-MEM-01",
 )
 def unlimited(c: Context, name: str, memory: Any, v1: str, v2: str) -> None:
-    """-1 as {0} is no limit."""
+    """A memory {0} of -1 means no limit."""
     if name == "swap":
         need_swap_files(c)
     if name == "reservation":
@@ -71,7 +71,7 @@ def unlimited(c: Context, name: str, memory: Any, v1: str, v2: str) -> None:
     ids="LNX-MEM-01",
 )
 def unlimited_again(c: Context, name: str, memory: Any, v1: str, v2: str) -> None:
-    """-1 as {0} removes the limit of a cgroup that has one: it is more than the default."""
+    """A memory {0} of -1 removes an existing limit of the cgroup, instead of keeping it."""
     c.need_controller("memory")
     if name == "reservation":
         c.need_v1("memory", v1)
@@ -90,13 +90,13 @@ def unlimited_again(c: Context, name: str, memory: Any, v1: str, v2: str) -> Non
 
 
 def expect_no_limit(c: Context, found: str) -> None:
-    """Expect the content of a control file to be no limit."""
+    """Require that the content of a control file means no limit."""
     c.expect(found == "max" or int(found) > 1 << 60, f"the limit is {found}")
 
 
 @case("LNX-MEM-01")
 def memory_limit_holds(c: Context) -> None:
-    """A program that uses more memory than the limit is ended by the kernel."""
+    """A program that exceeds the memory limit is OOM-killed."""
     c.need_controller("memory")
     bundle = c.bundle(f"eat {512 * MIB}", "exit 7")
     bundle.resources["memory"] = {"limit": 32 * MIB}
@@ -111,7 +111,7 @@ def memory_limit_holds(c: Context) -> None:
     ids="LNX-MEM-02",
 )
 def kernel_memory(c: Context, name: str, file: str) -> None:
-    """{0} is set, refused, or the user is warned that it is not."""
+    """The memory limit {0} is set, rejected, or ignored with a warning."""
     c.need_v1("memory", file)
     path = c.make_cgroups("try")
     point = next(one.point for one in cgroups.hierarchies() if "memory" in one.controllers)
@@ -132,7 +132,7 @@ def kernel_memory(c: Context, name: str, file: str) -> None:
 
 @table((0,), (17,), (100,), ids="LNX-MEM-03")
 def swappiness(c: Context, value: int) -> None:
-    """Swappiness {0} is set."""
+    """A swappiness of {0} is set."""
     c.need_v1("memory", "memory.swappiness")
     box = limited(c, swappiness=value)
     c.equal(box.cgroup_file("memory", "memory.swappiness", ""), str(value), "memory.swappiness")
@@ -140,7 +140,7 @@ def swappiness(c: Context, value: int) -> None:
 
 @table((101,), (-1,), (1 << 40,), ids="LNX-MEM-03")
 def bad_swappiness(c: Context, value: int) -> None:
-    """Swappiness {0} is refused."""
+    """A swappiness of {0} is rejected."""
     sound, bad = c.bundle(), c.bundle()
     sound.resources["memory"] = {"swappiness": 100}
     bad.resources["memory"] = {"swappiness": value}
@@ -149,7 +149,7 @@ def bad_swappiness(c: Context, value: int) -> None:
 
 @table((True, "1"), (False, "0"), ids="LNX-MEM-04")
 def oom_killer(c: Context, disable: bool, value: str) -> None:
-    """DisableOOMKiller {0} is what the cgroup says."""
+    """The cgroup's oom_kill_disable matches a disableOOMKiller of {0}."""
     c.need_v1("memory", "memory.oom_control")
     text = limited(c, disableOOMKiller=disable).cgroup_file("memory", "memory.oom_control", "")
     found = dict(line.split() for line in text.splitlines())
@@ -158,7 +158,7 @@ def oom_killer(c: Context, disable: bool, value: str) -> None:
 
 @table((True, "1"), (False, "0"), ids="LNX-MEM-05")
 def hierarchical(c: Context, use: bool, value: str) -> None:
-    """UseHierarchy {0} is what the cgroup says, or is refused where the kernel cannot."""
+    """A useHierarchy of {0} is set, or rejected if the kernel does not support it."""
     c.need_v1("memory", "memory.use_hierarchy")
     bundle = c.bundle()
     bundle.resources["memory"] = {"useHierarchy": use}
@@ -173,8 +173,10 @@ def hierarchical(c: Context, use: bool, value: str) -> None:
 
 @case("LNX-MEM-06")
 def check_before_update(c: Context) -> None:
-    """With checkBeforeUpdate a limit below the current usage is refused, and no process is
-    killed."""
+    """A limit below the current usage is rejected if checkBeforeUpdate is set.
+
+    The container keeps running.
+    """
     c.need_controller("memory")
     bundle = c.bundle(f"eat {64 * MIB}", "touch /out/full", "sleep")
     bundle.resources["memory"] = {"limit": 256 * MIB, "checkBeforeUpdate": True}

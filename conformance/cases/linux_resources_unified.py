@@ -12,7 +12,10 @@ from conformance.context import Context
 
 
 def with_keys(c: Context, **keys: str) -> Bundle:
-    """Underscores of the names are dots."""
+    """Return a bundle with ``keys`` as ``unified``.
+
+    Underscores in the names stand for dots.
+    """
     c.need_root("needs control groups to write to")
     bundle = c.bundle()
     bundle.resources["unified"] = {name.replace("_", "."): text for name, text in keys.items()}
@@ -20,7 +23,7 @@ def with_keys(c: Context, **keys: str) -> Bundle:
 
 
 def written(c: Context, box: Container, name: str) -> str:
-    """Content of a file in the container's v2 cgroup."""
+    """Return the content of a file in the container's v2 cgroup."""
     path = box.cgroups()[""] / name
     c.expect(path.exists(), f"the cgroup has no {name}")
     return path.read_text().strip()
@@ -33,7 +36,7 @@ def written(c: Context, box: Container, name: str) -> str:
     ids="LNX-UNI-01",
 )
 def controller_enabled(c: Context, controller: str, name: str, value: str) -> None:
-    """A key of {0} alone brings that controller into the cgroup."""
+    """A single {0} key is enough to enable the {0} controller for the cgroup."""
     c.need_v2(controller)
     bundle = with_keys(c)
     bundle.resources["unified"] = {name: value}
@@ -45,7 +48,7 @@ def controller_enabled(c: Context, controller: str, name: str, value: str) -> No
 
 @table(("memory.oom.group", "1"), ("cgroup.max.depth", "5"), ids="LNX-UNI-02")
 def other_keys(c: Context, name: str, value: str) -> None:
-    """{0}, which is no v1 setting in disguise, is written."""
+    """{0}, which has no equivalent v1 setting, is written."""
     c.need_v2(*({"memory"} if name.startswith("memory") else set()))
     if c.host.cgroup_mode != "v2":
         c.skip("needs control groups v2 alone")
@@ -56,7 +59,7 @@ def other_keys(c: Context, name: str, value: str) -> None:
 
 @table(("nosuch.max",), ("memory.max",), ("pids.max",), ("cpuset.cpus",), ids="LNX-UNI-03")
 def missing_controller(c: Context, name: str) -> None:
-    """{0} is refused where no v2 controller has it."""
+    """{0} is rejected if no v2 controller provides it."""
     bundle = with_keys(c)
     bundle.resources["unified"] = {name: "0" if name == "cpuset.cpus" else "67108864"}
     if cgroups.version_of(name.split(".", maxsplit=1)[0]) == 2:
@@ -66,7 +69,7 @@ def missing_controller(c: Context, name: str) -> None:
 
 @table(("a/b",), ("../cgroup.max.depth",), ("/cgroup.max.depth",), ("",), (".",), ids="LNX-UNI-04")
 def no_file_name(c: Context, name: str) -> None:
-    """The key {0!r} is no file name, and refused."""
+    """The key {0!r} is rejected because it is not a file name."""
     sound, bad = with_keys(c), with_keys(c)
     sound.resources["unified"] = {"cgroup.max.depth": "5"}
     bad.resources["unified"] = {name: "5"}
@@ -75,7 +78,7 @@ def no_file_name(c: Context, name: str) -> None:
 
 @case("LNX-UNI-04")
 def missing_file(c: Context) -> None:
-    """A key that no file of the cgroup has is refused."""
+    """A key that does not name a file of the cgroup is rejected."""
     sound, bad = with_keys(c), with_keys(c)
     sound.resources["unified"] = {"cgroup.max.depth": "5"}
     bad.resources["unified"] = {"cgroup.nosuch": "5"}
@@ -84,7 +87,7 @@ def missing_file(c: Context) -> None:
 
 @case("LNX-UNI-04")
 def several_lines(c: Context) -> None:
-    """A value of several lines is written line by line."""
+    """A multi-line value is written line by line."""
     c.need_v2("io")
     point = next(one.point for one in cgroups.hierarchies() if one.version == 2)
     lines = (point / "io.stat").read_text().splitlines() if (point / "io.stat").exists() else []
@@ -110,7 +113,7 @@ def several_lines(c: Context) -> None:
     ids="LNX-UNI-05",
 )
 def v1_setting(c: Context, name: str, resources: Any) -> None:
-    """On v2 {0} is refused."""
+    """The v1 setting {0} is rejected on cgroup v2."""
     c.need_root("needs control groups to write to")
     if c.host.cgroup_mode != "v2":
         c.skip("needs control groups v2 alone")

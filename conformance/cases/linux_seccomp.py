@@ -37,7 +37,10 @@ HIGH = 1 << 32
 
 
 def with_rule(c: Context, *actions: str, seccomp: Any = None, **rule: Any) -> Bundle:
-    """A filter that allows all, with one rule for getsid: by default ERRNO with ENOSYS."""
+    """Return a bundle with a filter that allows all calls and has one rule for getsid.
+
+    By default, the rule has the action ERRNO with ENOSYS.  A member that is None is left out.
+    """
     bundle = c.bundle(*actions)
     whole = {"names": ["getsid"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38} | rule
     whole = {key: value for key, value in whole.items() if value is not None}
@@ -47,7 +50,7 @@ def with_rule(c: Context, *actions: str, seccomp: Any = None, **rule: Any) -> Bu
 
 
 def with_list(c: Context, action: str = "SCMP_ACT_ALLOW", **seccomp: Any) -> Bundle:
-    """A filter whose default is ERRNO, and a rule for what is needed."""
+    """Return a bundle with a filter that defaults to ERRNO and a rule for ``NEEDED``."""
     bundle = c.bundle("syscall getsid 0")
     bundle.linux["seccomp"] = {
         "defaultAction": "SCMP_ACT_ERRNO",
@@ -57,7 +60,7 @@ def with_list(c: Context, action: str = "SCMP_ACT_ALLOW", **seccomp: Any) -> Bun
 
 
 def errors(c: Context, bundle: Bundle) -> list[str | None]:
-    """What each of the program's calls gave."""
+    """Run the bundle; return the error of each of the program's calls, None for success."""
     box = c.run(bundle)
     c.equal(box.exit_status, 0, "exit status of the program")
     return [None if report["error"] == "ok" else report["error"] for report in box.reports]
@@ -65,7 +68,7 @@ def errors(c: Context, bundle: Bundle) -> list[str | None]:
 
 @case("LNX-SECC-01")
 def no_default(c: Context) -> None:
-    """A filter without defaultAction is refused."""
+    """A filter without defaultAction is rejected."""
     c.refused_beside(
         with_rule(c), with_rule(c, seccomp={"defaultAction": None}), "no defaultAction"
     )
@@ -73,14 +76,14 @@ def no_default(c: Context) -> None:
 
 @case("LNX-SECC-01")
 def bad_default(c: Context) -> None:
-    """A defaultAction that does not exist is refused."""
+    """A defaultAction that does not exist is rejected."""
     bad = with_rule(c, seccomp={"defaultAction": "SCMP_ACT_MAYBE"})
     c.refused_beside(with_rule(c), bad, "the action SCMP_ACT_MAYBE")
 
 
 @table(*((action,) for action in RETURN_NO_NUMBER), ids="LNX-SECC-02")
 def default_number(c: Context, action: str) -> None:
-    """DefaultErrnoRet with the action {0} is refused."""
+    """A defaultErrnoRet with the defaultAction {0} is rejected."""
     # All that a runtime needs is allowed: one that takes the config is to come to its end.
     bad = with_list(c, defaultAction=action, defaultErrnoRet=38)
     c.refused_beside(with_list(c), bad, f"defaultErrnoRet with {action}")
@@ -88,13 +91,13 @@ def default_number(c: Context, action: str) -> None:
 
 @table(("none", None, "EPERM"), ("ENOSYS", 38, "ENOSYS"), ("0", 0, None), ids="LNX-SECC-03")
 def error_of_rule(c: Context, _name: str, number: int | None, error: str | None) -> None:
-    """A rule's error number is what the call gives: {0}."""
+    """A call that matches a rule returns the rule's errnoRet: {0}."""
     c.equal(errors(c, with_rule(c, "syscall getsid 0", errnoRet=number)), [error], "error")
 
 
 @table(("none", None, "EPERM"), ("ENOSYS", 38, "ENOSYS"), ids="LNX-SECC-03")
 def error_of_default(c: Context, _name: str, number: int | None, error: str) -> None:
-    """The default's error number is what other calls give: {0}."""
+    """A call that matches no rule returns defaultErrnoRet: {0}."""
     bundle = with_list(c)
     if number is not None:
         bundle.linux["seccomp"]["defaultErrnoRet"] = number
@@ -106,7 +109,7 @@ def error_of_default(c: Context, _name: str, number: int | None, error: str) -> 
 
 @table(("SCMP_ARCH_VAX",), ("x86_64",), ("",), ids="LNX-SECC-04")
 def bad_architecture(c: Context, name: str) -> None:
-    """The architecture {0!r} is refused."""
+    """The architecture {0!r} is rejected."""
     bad = with_rule(c, seccomp={"architectures": [name]})
     c.refused_beside(with_rule(c), bad, f"the architecture {name!r}")
 
@@ -125,14 +128,17 @@ def bad_architecture(c: Context, name: str) -> None:
     ids="LNX-SECC-04",
 )
 def architecture(c: Context, name: str) -> None:
-    """{0} is taken, and the rules hold for the machine's own calls."""
+    """{0} is accepted, and the rules apply to native system calls."""
     bundle = with_rule(c, "syscall getsid 0", seccomp={"architectures": [name]})
     c.equal(errors(c, bundle), ["ENOSYS"], "error")
 
 
 @table(("listed", ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86"]), ("absent", None), ids="LNX-SECC-04")
 def calls_of_32_bits(c: Context, _name: str, architectures: Any) -> None:
-    """Calls through the 32-bit entry follow the rules if X86 is {0}, and never slip through."""
+    """Calls through the 32-bit entry cannot bypass the filter if X86 is {0}.
+
+    If X86 is listed, the rules apply to them.
+    """
     if os.uname().machine != "x86_64":
         c.skip("needs an x86-64 machine")
     host = c.probe_on_host("syscall32 147 0")
@@ -151,7 +157,7 @@ def calls_of_32_bits(c: Context, _name: str, architectures: Any) -> None:
 
 @table(("SECCOMP_FILTER_FLAG_ALL",), ("TSYNC",), ("",), ids="LNX-SECC-05")
 def bad_flag(c: Context, name: str) -> None:
-    """The flag {0!r} is refused."""
+    """The flag {0!r} is rejected."""
     bad = with_rule(c, seccomp={"flags": [name]})
     c.refused_beside(with_rule(c, seccomp={"flags": []}), bad, f"the flag {name!r}")
 
@@ -163,7 +169,7 @@ def bad_flag(c: Context, name: str) -> None:
     ids="LNX-SECC-05",
 )
 def flag(c: Context, name: str) -> None:
-    """The flag {0} is taken, and the rules hold."""
+    """The flag {0} is accepted, and the rules apply."""
     flags = [f"SECCOMP_FILTER_FLAG_{name}"]
     bundle = with_rule(c, "syscall getsid 0", seccomp={"flags": flags})
     c.equal(errors(c, bundle), ["ENOSYS"], "error")
@@ -174,7 +180,7 @@ def flag(c: Context, name: str) -> None:
 
 @table(("names",), ("action",), ids="LNX-SECC-06")
 def incomplete_rule(c: Context, key: str) -> None:
-    """A rule without {0} is refused."""
+    """A rule without {0} is rejected."""
     bad = with_rule(c, errnoRet=None)
     del bad.linux["seccomp"]["syscalls"][0][key]
     c.refused_beside(with_rule(c, errnoRet=None), bad, f"no {key}")
@@ -182,7 +188,7 @@ def incomplete_rule(c: Context, key: str) -> None:
 
 @case("LNX-SECC-06")
 def several_names(c: Context) -> None:
-    """A rule is about all of its names."""
+    """A rule applies to all of its names."""
     bundle = with_rule(c, "syscall getsid 0", "syscall getpriority 0 0", "syscall getpid")
     bundle.linux["seccomp"]["syscalls"][0]["names"] = ["getsid", "getpriority"]
     c.equal(errors(c, bundle), ["ENOSYS", "ENOSYS", None], "errors")
@@ -190,20 +196,20 @@ def several_names(c: Context) -> None:
 
 @case("LNX-SECC-07")
 def no_names(c: Context) -> None:
-    """A rule with no name is refused."""
+    """A rule with an empty list of names is rejected."""
     c.refused_beside(with_rule(c), with_rule(c, names=[]), "a rule with no name")
 
 
 @table(*((action,) for action in RETURN_NO_NUMBER[:-1]), ids="LNX-SECC-08")
 def number_of_rule(c: Context, action: str) -> None:
-    """ErrnoRet with the action {0} is refused."""
+    """An errnoRet with the action {0} is rejected."""
     sound = with_rule(c, action=action, errnoRet=None)
     c.refused_beside(sound, with_rule(c, action=action), f"errnoRet with {action}")
 
 
 @case("LNX-SECC-08")
 def number_of_allowing_rule(c: Context) -> None:
-    """ErrnoRet with the action ALLOW is refused."""
+    """An errnoRet with the action ALLOW is rejected."""
     sound, bad = with_list(c), with_list(c)
     bad.linux["seccomp"]["syscalls"][0]["errnoRet"] = 38
     c.refused_beside(sound, bad, "errnoRet with SCMP_ACT_ALLOW")
@@ -214,7 +220,7 @@ CONDITION = {"index": 0, "value": 5, "op": "SCMP_CMP_EQ"}
 
 @table(("index",), ("value",), ("op",), ids="LNX-SECC-09")
 def incomplete_condition(c: Context, key: str) -> None:
-    """A condition without {0} is refused."""
+    """A condition without {0} is rejected."""
     args = [{name: value for name, value in CONDITION.items() if name != key}]
     c.refused_beside(with_rule(c, args=[CONDITION]), with_rule(c, args=args), f"no {key}")
 
@@ -229,7 +235,7 @@ def incomplete_condition(c: Context, key: str) -> None:
     ids="LNX-SECC-09",
 )
 def bad_condition(c: Context, name: str, change: Any) -> None:
-    """A condition with a bad value is refused: {0}."""
+    """A condition with an invalid value is rejected: {0}."""
     bad = with_rule(c, args=[CONDITION | change])
     c.refused_beside(with_rule(c, args=[CONDITION]), bad, f"{name}: {change}")
 
@@ -245,7 +251,7 @@ def bad_condition(c: Context, name: str, change: Any) -> None:
     ids="LNX-SECC-10",
 )
 def ending_action(c: Context, action: str) -> None:
-    """{0} ends the program with SIGSYS."""
+    """{0} kills the program with SIGSYS."""
     bundle = with_rule(c, "syscall getsid 0", "exit 3", action=action, errnoRet=None)
     c.equal(c.run(bundle).exit_status, -signal.SIGSYS, "end of the program")
 
@@ -257,14 +263,14 @@ def ending_action(c: Context, action: str) -> None:
     ids="LNX-SECC-10",
 )
 def other_action(c: Context, action: str, error: str | None) -> None:
-    """{0} lets the program continue; without a tracer TRACE gives ENOSYS."""
+    """{0} lets the program continue; TRACE returns ENOSYS if there is no tracer."""
     bundle = with_rule(c, "syscall getsid 0", action=action, errnoRet=None)
     c.equal(errors(c, bundle), [error], "error")
 
 
 @table(("SCMP_ACT_ALLOW",), ("SCMP_ACT_LOG",), ids="LNX-SECC-10")
 def allowing_action(c: Context, action: str) -> None:
-    """{0} lets calls through that the default would not."""
+    """{0} allows calls that the default action would not allow."""
     bundle = with_list(c)
     bundle.does("syscall getsid 0", "syscall getpriority 0 0")
     bundle.linux["seccomp"]["syscalls"].append({"names": ["getsid"], "action": action})
@@ -285,7 +291,7 @@ def allowing_action(c: Context, action: str) -> None:
     ids="LNX-SECC-11",
 )
 def operator(c: Context, name: str, value: int, two: int | None, hit: Any, missed: Any) -> None:
-    """SCMP_CMP_{0} is true for the right arguments only."""
+    """SCMP_CMP_{0} is true only for the right arguments."""
     compare(c, name, value, two, hit, missed)
 
 
@@ -311,7 +317,7 @@ def highest_value(c: Context) -> None:
 
 
 def compare(c: Context, name: str, value: int, two: int | None, hit: Any, missed: Any) -> None:
-    """The rule must hold for the arguments in ``hit`` and for none in ``missed``."""
+    """Require that the rule matches all arguments in ``hit`` and none in ``missed``."""
     condition = {"index": 0, "value": value, "op": f"SCMP_CMP_{name}"}
     if two is not None:
         condition["valueTwo"] = two
@@ -326,7 +332,7 @@ def compare(c: Context, name: str, value: int, two: int | None, hit: Any, missed
 
 @case("LNX-SECC-11")
 def conditions_together(c: Context) -> None:
-    """Conditions on several arguments must all be true."""
+    """A rule with conditions on several arguments matches only if all are true."""
     args = [CONDITION, {"index": 1, "value": 7, "op": "SCMP_CMP_EQ"}]
     actions = [f"syscall getsid {words}" for words in ("5 7", "5 8", "4 7")]
     found = errors(c, with_rule(c, *actions, errnoRet=18, args=args))
@@ -335,7 +341,7 @@ def conditions_together(c: Context) -> None:
 
 @case("LNX-SECC-11")
 def last_argument(c: Context) -> None:
-    """A condition may be about the sixth argument."""
+    """A condition can test the sixth argument."""
     args = [CONDITION | {"index": 5}]
     actions = [f"syscall getsid {words}" for words in ("0 0 0 0 0 5", "0 0 0 0 0 6", "5")]
     found = errors(c, with_rule(c, *actions, errnoRet=18, args=args))

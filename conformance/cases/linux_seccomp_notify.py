@@ -21,7 +21,10 @@ METADATA = "what the agent is to know"
 
 
 def notifying(c: Context, path: Path | None, *actions: str, **seccomp: Any) -> Bundle:
-    """A filter that asks the agent about getsid."""
+    """Return a bundle with a filter that notifies the agent at ``path`` of getsid calls.
+
+    If ``path`` is None, the filter has no listenerPath.
+    """
     c.need_kernel(5, 0)
     bundle = c.bundle(*actions)
     bundle.linux["seccomp"] = {
@@ -34,7 +37,7 @@ def notifying(c: Context, path: Path | None, *actions: str, **seccomp: Any) -> B
 
 
 def told(c: Context, *actions: str, **seccomp: Any) -> tuple[Container, Connection, Agent]:
-    """A started container, what its agent got, and the agent."""
+    """Start a container; return it, what its agent received, and the agent."""
     agent = Agent(c.directory / "agent")
     # Concurrently with the runtime: a long state does not fit into the socket's buffer.
     agent.receive_ahead()
@@ -51,7 +54,10 @@ def stream_socket(c: Context) -> None:
 
 @case("LNX-SECC-05")
 def wait_killable(c: Context) -> None:
-    """The flag WAIT_KILLABLE_RECV, which the kernel takes only with an agent, is taken."""
+    """The flag WAIT_KILLABLE_RECV is accepted.
+
+    The kernel accepts it only with an agent.
+    """
     c.need_kernel(5, 19)
     _, connection, _ = told(c, "syscall getsid 0", flags=["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"])
     c.expect(connection.text, "the agent got nothing")
@@ -63,7 +69,7 @@ def wait_killable(c: Context) -> None:
     ids="LNX-SECN-01",
 )
 def other_socket(c: Context, name: str, kind: int) -> None:
-    """An agent with a socket of another kind ({0}) is an error."""
+    """Create or start fails if the agent's socket is of another type ({0})."""
     sound = Agent(c.directory / "sound")
     c.started(notifying(c, sound.path))
     agent = Agent(c.directory / "agent", kind)
@@ -72,7 +78,7 @@ def other_socket(c: Context, name: str, kind: int) -> None:
 
 @case("LNX-SECN-02")
 def one_state(c: Context) -> None:
-    """The agent gets one state over its connection, and no second connection."""
+    """The agent receives one state over one connection."""
     _, connection, agent = told(c)
     c.expect(connection.state, "the state is empty")
     c.expect(not agent.pending(), "there is a second connection")
@@ -80,7 +86,7 @@ def one_state(c: Context) -> None:
 
 @case("LNX-SECN-03")
 def connection_for_each_process(c: Context) -> None:
-    """The state of a further process of the container arrives over its own connection."""
+    """The state of an additional process in the container has its own connection."""
     box, first, agent = told(c, "sleep")
     c.expect(first.closed, "the first connection is still open")
     process = c.directory / "process.json"
@@ -94,7 +100,7 @@ def connection_for_each_process(c: Context) -> None:
 
 @case("LNX-SECN-04")
 def connection_closed(c: Context) -> None:
-    """The connection is closed while the container runs."""
+    """The connection is closed while the container is still running."""
     box, connection, _ = told(c, "sleep")
     c.expect(connection.closed, "the connection is still open")
     c.equal(box.status, "running", "status")
@@ -102,7 +108,7 @@ def connection_closed(c: Context) -> None:
 
 @table(("absent", False), ("deaf", True), ids="LNX-SECN-05")
 def no_agent(c: Context, name: str, there: bool) -> None:
-    """An agent that cannot be reached ({0}) is an error."""
+    """Create or start fails if the agent cannot be reached ({0})."""
     sound = Agent(c.directory / "sound")
     c.started(notifying(c, sound.path))
     path = c.directory / "agent"
@@ -114,7 +120,7 @@ def no_agent(c: Context, name: str, there: bool) -> None:
 
 @case("LNX-SECN-05")
 def no_listener_path(c: Context) -> None:
-    """The action NOTIFY without listenerPath is an error."""
+    """Create or start fails if a rule has the action NOTIFY but there is no listenerPath."""
     sound = Agent(c.directory / "sound")
     c.started(notifying(c, sound.path))
     c.refused(notifying(c, None), "NOTIFY without listenerPath", or_start=True)
@@ -122,7 +128,7 @@ def no_listener_path(c: Context) -> None:
 
 @case("LNX-SECN-06")
 def path_without_notify(c: Context) -> None:
-    """Without the action NOTIFY it does not matter that nothing listens at listenerPath."""
+    """A listenerPath where nothing listens is ignored if no rule has the action NOTIFY."""
     bundle = notifying(c, c.directory / "nobody", "syscall getsid 0")
     bundle.linux["seccomp"]["syscalls"][0]["action"] = "SCMP_ACT_ERRNO"
     c.equal(c.run(bundle).reports[0]["error"], "EPERM", "error of the call")
@@ -130,7 +136,7 @@ def path_without_notify(c: Context) -> None:
 
 @case("LNX-SECN-06")
 def agent_without_notify(c: Context) -> None:
-    """Without the action NOTIFY the runtime does not connect to the agent."""
+    """The runtime does not connect to the agent if no rule has the action NOTIFY."""
     agent = Agent(c.directory / "agent")
     bundle = notifying(c, agent.path, "exit 4")
     bundle.linux["seccomp"]["syscalls"][0]["action"] = "SCMP_ACT_ERRNO"
@@ -140,7 +146,7 @@ def agent_without_notify(c: Context) -> None:
 
 @case("LNX-SECN-07", "LNX-SECC-10")
 def answered_call(c: Context) -> None:
-    """The descriptor that came lets the agent answer the program's call."""
+    """The agent can answer the program's call through the descriptor that it received."""
     box, connection, _ = told(c, "syscall getsid 0", "sleep")
     seccomp_agent.answer(connection.filter_fd(), errno.EXDEV)
     c.equal(box.wait_for_reports()[0]["error"], "EXDEV", "error of the call")
@@ -148,7 +154,7 @@ def answered_call(c: Context) -> None:
 
 @case("LNX-SECN-08")
 def metadata_alone(c: Context) -> None:
-    """ListenerMetadata without listenerPath is refused."""
+    """A listenerMetadata without listenerPath is rejected."""
     rule = {"names": ["getsid"], "action": "SCMP_ACT_ERRNO"}
     sound, bad = notifying(c, None, syscalls=[rule]), notifying(c, None, syscalls=[rule])
     bad.linux["seccomp"]["listenerMetadata"] = METADATA
@@ -157,7 +163,7 @@ def metadata_alone(c: Context) -> None:
 
 @case("LNX-SECN-09")
 def payload(c: Context) -> None:
-    """The state is JSON, and a descriptor comes beside it."""
+    """The state is sent as JSON, together with a file descriptor."""
     _, connection, _ = told(c)
     c.expect(isinstance(connection.state, dict), "the state is no object")
     c.expect(connection.fds, "no descriptor came")
@@ -165,7 +171,7 @@ def payload(c: Context) -> None:
 
 @case("LNX-SECN-10")
 def descriptors_come_first(c: Context) -> None:
-    """A state that is too long for one message has its descriptors with the first."""
+    """If the state is too long for one message, the first message has the descriptors."""
     _, connection, _ = told(c, listenerMetadata=METADATA * 20000)
     c.expect(len(connection.chunks) > 1, "the state came in one piece")
     c.expect(connection.chunks[0].fds, "the first message has no descriptors")
@@ -175,7 +181,7 @@ def descriptors_come_first(c: Context) -> None:
 
 @case("LNX-SECN-11")
 def process_state(c: Context) -> None:
-    """The container process state has all that is required, in the right form."""
+    """The container process state has all required properties, in the right format."""
     box, connection, _ = told(c)
     state = connection.state
     c.expect(is_semver(state.get("ociVersion")), f"ociVersion: {state.get('ociVersion')!r}")
@@ -186,14 +192,14 @@ def process_state(c: Context) -> None:
 
 @case("LNX-SECN-11")
 def metadata(c: Context) -> None:
-    """ListenerMetadata comes as metadata."""
+    """The listenerMetadata is sent as metadata."""
     _, connection, _ = told(c, listenerMetadata=METADATA)
     c.equal(connection.state.get("metadata"), METADATA, "metadata")
 
 
 @case("LNX-SECN-12")
 def names_of_descriptors(c: Context) -> None:
-    """Fds has a name for each descriptor, and seccompFd is at the place of the filter's."""
+    """The list fds names each descriptor; seccompFd is at the index of the seccomp one."""
     _, connection, _ = told(c)
     names = connection.state.get("fds")
     c.equal(len(names or []), len(connection.fds), "number of names")

@@ -14,7 +14,7 @@ BIND = {"mode": "MPOL_BIND", "nodes": "0"}
 
 
 def with_policy(c: Context, policy: dict[str, Any]) -> Bundle:
-    """A bundle with that ``memoryPolicy``."""
+    """Return a bundle with ``policy`` as ``memoryPolicy``; skip without NUMA support."""
     if 0 not in c.host.nodes or c.probe_on_host().json()["memory_policy"] is None:
         c.skip("the kernel has no NUMA policies")
     bundle = c.bundle()
@@ -24,7 +24,7 @@ def with_policy(c: Context, policy: dict[str, Any]) -> Bundle:
 
 @table(("nothing", {}), ("nodes", {"nodes": "0"}), ids="LNX-MPOL-01")
 def policy_without_mode(c: Context, name: str, policy: Any) -> None:
-    """A memoryPolicy with {0} but no mode is refused."""
+    """A memoryPolicy with {0} but no mode is rejected."""
     c.refused_beside(with_policy(c, BIND), with_policy(c, policy), f"{name} without a mode")
 
 
@@ -39,7 +39,7 @@ def policy_without_mode(c: Context, name: str, policy: Any) -> None:
     ids="LNX-MPOL-02",
 )
 def mode(c: Context, name: str, nodes: str | None, number: int, kernel: Any) -> None:
-    """The policy of the program is {0} for its nodes."""
+    """The program has the memory policy {0} with the given nodes."""
     c.need_kernel(*kernel)
     policy = {"mode": name} | ({"nodes": nodes} if nodes is not None else {})
     found = c.probe(with_policy(c, policy))["memory_policy"]
@@ -54,7 +54,7 @@ def mode(c: Context, name: str, nodes: str | None, number: int, kernel: Any) -> 
     ids="LNX-MPOL-02",
 )
 def flag(c: Context, name: str, bit: int) -> None:
-    """The policy of the program has the flag {0}."""
+    """The program's memory policy has the flag {0}."""
     c.need_kernel(5, 12)
     found = c.probe(with_policy(c, BIND | {"flags": [name]}))["memory_policy"]
     c.equal((found["mode"], found["flags"]), (2, bit), "mode and flags")
@@ -73,7 +73,7 @@ def flag(c: Context, name: str, bit: int) -> None:
     ids="LNX-MPOL-02",
 )
 def bad_policy(c: Context, name: str, change: Any) -> None:
-    """A memoryPolicy with a bad value is refused: {0}."""
+    """A memoryPolicy with an invalid value is rejected: {0}."""
     c.refused_beside(with_policy(c, BIND), with_policy(c, BIND | change), f"{name}: {change}")
 
 
@@ -87,7 +87,7 @@ def bad_policy(c: Context, name: str, change: Any) -> None:
     ids="LNX-MPOL-03",
 )
 def impossible_policy(c: Context, name: str, policy: Any) -> None:
-    """What the kernel does not take is an error: {0}."""
+    """Create or start fails if the kernel rejects the memory policy: {0}."""
     bad = with_policy(c, policy)
     box, result = c.attempt_create(bad)
     box.deleted = not result.ok
@@ -100,7 +100,7 @@ def impossible_policy(c: Context, name: str, policy: Any) -> None:
 
 @case("LNX-MPOL-03")
 def preferred_without_nodes(c: Context) -> None:
-    """PREFERRED without nodes means the node of the processor, which is LOCAL."""
+    """The mode PREFERRED without nodes means the local node, like LOCAL."""
     found = c.probe(with_policy(c, {"mode": "MPOL_PREFERRED"}))["memory_policy"]
     c.expect(found["mode"] in (1, 4), f"mode {found['mode']}")
     c.equal(found["nodes"], [], "nodes")
@@ -110,12 +110,15 @@ def preferred_without_nodes(c: Context) -> None:
 
 
 def path_of(key: str) -> Path:
-    """``net.ipv4.ip_forward`` -> its file."""
+    """Return the path of a kernel parameter's file, for a key like ``net.ipv4.ip_forward``."""
     return Path("/proc/sys", *key.split("."))
 
 
 def outside(key: str) -> str:
-    """The value that the kit itself sees."""
+    """Return the value of a kernel parameter outside the container.
+
+    Returns an empty string if it cannot be read.
+    """
     try:
         return path_of(key).read_text().strip()
     except OSError:
@@ -133,7 +136,7 @@ def outside(key: str) -> str:
     ids="LNX-SYSCTL-01",
 )
 def parameter(c: Context, key: str, value: str) -> None:
-    """{0} is set inside, and stays as it is outside."""
+    """{0} is set inside the container and unchanged outside."""
     before = outside(key)
     if not before:
         c.skip(f"the kernel has no {key}")
@@ -147,7 +150,7 @@ def parameter(c: Context, key: str, value: str) -> None:
 
 @case("LNX-SYSCTL-01")
 def several_parameters(c: Context) -> None:
-    """All of several parameters are set."""
+    """If several kernel parameters are listed, all are set."""
     wanted = {"net.ipv4.ip_forward": "1", "kernel.msgmax": "12345", "kernel.msgmnb": "23456"}
     bundle = c.bundle(linux={"sysctl": wanted})
     found = c.probe(bundle, *(f"read={path_of(key)}" for key in wanted))["read"]
@@ -156,7 +159,10 @@ def several_parameters(c: Context) -> None:
 
 
 def set_or_refused(c: Context, bundle: Bundle, key: str, value: str) -> None:
-    """Expect an error, or the value: the text says no more of parameters shared with the host."""
+    """Require that create fails or sets the value.
+
+    The specification says no more about parameters shared with the host.
+    """
     box, result = c.attempt_create(bundle)
     if not result.ok:
         box.deleted = True
@@ -171,7 +177,7 @@ def set_or_refused(c: Context, bundle: Bundle, key: str, value: str) -> None:
     ids="LNX-SYSCTL-01",
 )
 def parameter_of_the_host(c: Context, kind: str, key: str, value: str) -> None:
-    """A parameter of a namespace that is not the container's own is refused, or set: {0}."""
+    """A parameter of a namespace shared with the host is either rejected or set: {0}."""
     bundle = c.bundle(linux={"sysctl": {key: value}})
     bundle.without_namespace(kind.split(maxsplit=1)[0])
     before = outside(key)
@@ -190,7 +196,7 @@ def parameter_of_the_host(c: Context, kind: str, key: str, value: str) -> None:
     ids="LNX-SYSCTL-01",
 )
 def parameter_without_namespace(c: Context, key: str) -> None:
-    """{0}, which is of no namespace, is refused, or set."""
+    """{0}, which is not namespaced, is either rejected or set."""
     # The present value: nothing is lost where the runtime sets it.
     set_or_refused(c, c.bundle(linux={"sysctl": {key: outside(key)}}), key, outside(key))
 
@@ -201,6 +207,6 @@ def parameter_without_namespace(c: Context, key: str) -> None:
     ids="RT-CREATE-07",
 )
 def impossible_parameter(c: Context, name: str, key: str, value: object) -> None:
-    """A parameter that cannot be set is an error: {0}."""
+    """Create fails if a kernel parameter cannot be set: {0}."""
     bad = c.bundle(linux={"sysctl": {key: value}})
     c.refused_beside(c.bundle(linux={"sysctl": {"net.ipv4.ip_forward": "1"}}), bad, name)

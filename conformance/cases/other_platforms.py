@@ -23,17 +23,17 @@ def _runs_with(c: Context, name: str, value: Any) -> None:
     ids="VM-00",
 )
 def vm(c: Context, _name: str, value: Any) -> None:
-    """A config with vm runs as one without ({0})."""
+    """A container runs normally if its config has a vm object ({0})."""
     _runs_with(c, "vm", value)
 
 
 @table(("freebsd",), ("solaris",), ("windows",), ("zos",), ids="VM-01")
 def empty_object(c: Context, name: str) -> None:
-    """A config with an empty {0} object runs."""
+    """A container runs normally if its config has an empty {0} object."""
     _runs_with(c, name, {})
 
 
 @table(("freebsd",), ("solaris",), ("windows",), ("zos",), ids="VM-01")
 def junk_object(c: Context, name: str) -> None:
-    """A config with unknown members in {0} runs."""
+    """A container runs normally if its config has unknown members in {0}."""
     _runs_with(c, name, JUNK)

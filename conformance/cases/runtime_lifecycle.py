@@ -20,7 +20,7 @@ FAILING = {
 
 @case("RT-LIFE-01")
 def environment_after_create(c: Context) -> None:
-    """Namespaces, mounts and the cgroup are there before start."""
+    """Namespaces, mounts and the cgroup exist before start."""
     box = c.create(c.bundle().mount("/tmp", "tmpfs", "tmpfs", "size=64k"))
     outside = c.probe_on_host().json()["namespaces"]
     for kind in ("pid", "mnt", "ipc", "uts", "net"):
@@ -40,13 +40,13 @@ def environment_after_create(c: Context) -> None:
     ids=("RT-LIFE-02", "RT-CREATE-07", "RT-CREATE-08"),
 )
 def impossible(c: Context, _what: str, changes: dict[str, object]) -> None:
-    """A {0} that cannot be had is an error of create."""
+    """Create fails if the {0} does not exist."""
     c.refused(c.bundle(**changes), f"{changes}")
 
 
 @case("RT-LIFE-03", "RT-CREATE-06", "RT-START-04", "RT-LIFE-13")
 def program_waits_for_start(c: Context) -> None:
-    """The program does not run before start, and runs then."""
+    """The program does not run until start."""
     box = c.create(c.bundle("touch /out/ran", "sleep"))
     time.sleep(0.3)
     c.expect(not box.file("/out/ran").exists(), "the program ran during create")
@@ -57,7 +57,7 @@ def program_waits_for_start(c: Context) -> None:
 
 @case("RT-LIFE-04", "RT-CREATE-09")
 def later_edits(c: Context) -> None:
-    """Rewriting and removing config.json after create changes nothing."""
+    """Changing and removing config.json after create has no effect."""
     bundle = c.bundle("touch /out/old", "facts", hostname="old").hook("poststop", word="old")
     box = c.create(bundle)
     bundle.does("touch /out/new", "facts").change(hostname="new", hooks={"poststop": []})
@@ -86,7 +86,7 @@ def hook_in_create(c: Context, kind: str) -> None:
 
 @case("RT-LIFE-05", "RT-LIFE-07", "RT-LIFE-09")
 def order_of_hooks_in_create(c: Context) -> None:
-    """Create runs prestart, createRuntime and createContainer hooks in this order."""
+    """Create runs prestart, createRuntime and createContainer hooks, in that order."""
     bundle = c.bundle()
     for kind in reversed(CREATE_HOOKS):
         bundle.hook(kind)
@@ -99,7 +99,7 @@ def order_of_hooks_in_create(c: Context) -> None:
     ("RT-LIFE-08", "createRuntime killed", "createRuntime", "die KILL"),
 )
 def failing_hook_in_create(c: Context, _name: str, kind: str, how: str) -> None:
-    """A hook that fails ({0}) makes create fail; nothing stays, poststop hooks run."""
+    """If a hook fails ({0}), create fails, leaves no container and runs poststop hooks."""
     bundle = c.bundle().hook(kind, then=[how]).hook("poststop")
     c.refused(bundle, f"a {kind} hook that ends by {how}")
     c.equal(bundle.words(), [kind, "poststop"], "hooks that ran")
@@ -109,14 +109,14 @@ def failing_hook_in_create(c: Context, _name: str, kind: str, how: str) -> None:
 
 @case("RT-LIFE-08")
 def missing_hook_program(c: Context) -> None:
-    """A createRuntime hook whose program does not exist makes create fail."""
+    """Create fails if the program of a createRuntime hook does not exist."""
     bundle = c.bundle().raw_hook("createRuntime", {"path": "/nowhere/hook"})
     c.refused(bundle, "a hook without a program")
 
 
 @case("RT-LIFE-11")
 def start_container_hook(c: Context) -> None:
-    """Start runs the startContainer hooks, create does not."""
+    """Start runs the startContainer hooks; create does not."""
     bundle = c.bundle().hook("startContainer")
     box = c.create(bundle)
     c.equal(bundle.words(), [], "hooks that ran during create")
@@ -139,7 +139,7 @@ def _is_over(c: Context, box: Container) -> None:
 
 @case("RT-LIFE-12")
 def failing_start_container_hook(c: Context) -> None:
-    """A failing startContainer hook makes start fail, and the program never runs."""
+    """If a startContainer hook fails, start fails and the program never runs."""
     bundle = c.bundle("touch /out/ran", "sleep").hook("startContainer", then=["exit 1"])
     box = _started_badly(c, bundle)
     _is_over(c, box)
@@ -148,7 +148,7 @@ def failing_start_container_hook(c: Context) -> None:
 
 @case("RT-LIFE-12")
 def destroyed_after_start_container_hook(c: Context) -> None:
-    """After a failing startContainer hook the container is destroyed and poststop hooks run."""
+    """If a startContainer hook fails, the container is destroyed and poststop hooks run."""
     bundle = c.bundle().hook("startContainer", then=["exit 1"]).hook("poststop")
     box = c.create(bundle)
     box.attempt("start")
@@ -167,7 +167,7 @@ def program_runs(c: Context) -> None:
 
 @case("RT-LIFE-14")
 def poststart_hook(c: Context) -> None:
-    """Start runs the poststart hooks, create does not."""
+    """Start runs the poststart hooks; create does not."""
     bundle = c.bundle().hook("poststart")
     box = c.create(bundle)
     c.equal(bundle.words(), [], "hooks that ran during create")
@@ -177,7 +177,10 @@ def poststart_hook(c: Context) -> None:
 
 @case("RT-LIFE-15")
 def failing_poststart_hook(c: Context) -> None:
-    """A failing poststart hook makes start fail; the container is destroyed, poststop hooks run."""
+    """If a poststart hook fails, start fails and the container is destroyed.
+
+    The poststop hooks run.
+    """
     bundle = c.bundle().hook("poststart", then=["exit 1"]).hook("poststop")
     box = _started_badly(c, bundle)
     _is_over(c, box)
@@ -187,7 +190,7 @@ def failing_poststart_hook(c: Context) -> None:
 
 @case("RT-LIFE-16", "RT-DELETE-04")
 def delete_undoes(c: Context) -> None:
-    """After delete there are no processes, cgroups, mounts or files of the container."""
+    """Delete removes the container's processes, cgroups, mounts and files."""
     box = c.run(c.bundle("background session", "exit 0").without_namespace("time"))
     groups = cgroups.named(box.id)
     box.delete()
@@ -199,7 +202,7 @@ def delete_undoes(c: Context) -> None:
 
 @case("RT-LIFE-17")
 def poststop_hook(c: Context) -> None:
-    """Delete runs the poststop hooks, and nothing else does."""
+    """Delete runs the poststop hooks; they do not run before delete."""
     bundle = c.bundle("exit 0").hook("poststop")
     box = c.run(bundle)
     c.equal(box.status, "stopped", "status after the end")
@@ -210,7 +213,7 @@ def poststop_hook(c: Context) -> None:
 
 @case("RT-LIFE-18")
 def failing_poststop_hook(c: Context) -> None:
-    """A failing poststop hook neither fails delete nor stops the other hooks."""
+    """If a poststop hook fails, delete still succeeds and the other hooks still run."""
     bundle = c.bundle("exit 0").hook("poststop", word="one", then=["exit 1"])
     box = c.run(bundle.hook("poststop", word="two"))
     result = box.attempt("delete")
@@ -221,7 +224,7 @@ def failing_poststop_hook(c: Context) -> None:
 
 @case("RT-ERR-01")
 def failing_operations_change_nothing(c: Context) -> None:
-    """Operations that fail leave a running container and the surroundings as they were."""
+    """Failed operations leave a running container and its environment unchanged."""
     box = c.started()
     pid = box.pid
     c.failed(box.attempt("start"), "start of a running container")
@@ -234,7 +237,10 @@ def failing_operations_change_nothing(c: Context) -> None:
 
 @case("RT-WARN-01", "CFG-CAP-01")
 def unknown_capability(c: Context) -> None:
-    """A config with an unknown capability, worth a warning, is carried out."""
+    """An unknown capability in the config does not stop the container from running.
+
+    It is worth a warning.
+    """
     bundle = c.bundle("exit 0")
     bundle.process["capabilities"]["bounding"].append("CAP_NOBODY_KNOWS")
     box = c.run(bundle)

@@ -23,7 +23,10 @@ def _opened(c: Context, count: int) -> list[int]:
 
 
 def _keep_from_3(fds: list[int]) -> None:
-    """In the child: the descriptors become 3, 4..."""
+    """Duplicate the descriptors to 3, 4 and so on.
+
+    Called in the child process.
+    """
     high = [os.dup2(fd, 500 + index) for index, fd in enumerate(fds)]
     for index, fd in enumerate(high):
         os.dup2(fd, 3 + index)
@@ -38,7 +41,7 @@ def standard_only(c: Context) -> None:
 
 @table((3, 20), (200, 3), (1000, 2), ids="RTL-FD-01")
 def leaked_by_caller(c: Context, first: int, count: int) -> None:
-    """Descriptors that the caller of create has open, from {0} on, do not get in."""
+    """The program does not inherit open descriptors of create's caller, from {0} upwards."""
     fds = [os.dup2(fd, first + 300 + index) for index, fd in enumerate(_opened(c, count))]
 
     def before() -> None:
@@ -53,7 +56,7 @@ def leaked_by_caller(c: Context, first: int, count: int) -> None:
 
 @case("RTL-FD-01")
 def leaked_by_caller_of_start(c: Context) -> None:
-    """Descriptors that the caller of start has open do not get in."""
+    """The program does not inherit open descriptors of start's caller."""
     box = c.create(c.bundle().args("/bin/probe", "facts"))
     result = box.attempt("start", pass_fds=_opened(c, 5))
     c.expect(result.ok, f"start failed: {result.complaint}")
@@ -63,7 +66,7 @@ def leaked_by_caller_of_start(c: Context) -> None:
 
 @case("RTL-FD-02")
 def preserved(c: Context) -> None:
-    """With --preserve-fds 2 the program has descriptors 3 and 4."""
+    """The program has the descriptors 3 and 4 if create has --preserve-fds 2."""
     fds = _opened(c, 3)
     box, result = c.attempt_create(
         c.bundle().args("/bin/probe", "facts"),
@@ -84,7 +87,7 @@ def preserved(c: Context) -> None:
 
 @case("RTL-FD-02")
 def listening(c: Context) -> None:
-    """With LISTEN_FDS=1 in the caller's environment the program has descriptor 3."""
+    """The program has descriptor 3 if LISTEN_FDS=1 is in the environment of create's caller."""
     fds = _opened(c, 2)
     env = {"PATH": PATH, "LISTEN_FDS": "1"}
 
@@ -111,13 +114,13 @@ def _is_link(c: Context, bundle: Bundle, name: str, target: str) -> None:
 
 @table(*LINKS, ids="RTL-LINK-01")
 def link(c: Context, name: str, target: str) -> None:
-    """/dev/{0} leads to {1}."""
+    """/dev/{0} is a symbolic link to {1}."""
     _is_link(c, c.bundle(), name, target)
 
 
 @table(*LINKS, ids="RTL-LINK-01")
 def link_without_mount(c: Context, name: str, target: str) -> None:
-    """/dev/{0} is there even if nothing is mounted on /dev."""
+    """/dev/{0} exists even if nothing is mounted on /dev."""
     c.need_root()
     bundle = c.bundle()
     bundle.config["mounts"] = [one for one in bundle.mounts if one["destination"] == "/proc"]
@@ -126,7 +129,7 @@ def link_without_mount(c: Context, name: str, target: str) -> None:
 
 @case("RTL-LINK-01")
 def links_in_bound_directory(c: Context) -> None:
-    """The links are there even if /dev comes from a bind mount."""
+    """The symbolic links exist even if /dev is a bind mount."""
     c.need_root()
     bundle = c.bundle()
     source = c.directory / "dev"

@@ -13,7 +13,7 @@ LONG = "a" * 1024
 
 @case("RT-OP-01")
 def all_operations(c: Context) -> None:
-    """create, state, start, kill and delete take a container through its life."""
+    """A container can be created, queried, started, killed and deleted."""
     box = c.create()
     box.state()
     box.start()
@@ -29,14 +29,14 @@ def all_operations(c: Context) -> None:
     (("RT-DELETE-01",), "delete"),
 )
 def without_id(c: Context, verb: str) -> None:
-    """{0} without an id is an error."""
+    """{0} without an ID fails."""
     bundle = c.bundle().save()
     c.failed(c.call(verb, cwd=bundle.path), "no id")
 
 
 @case("RT-CREATE-01", "BUNDLE-01")
 def without_bundle(c: Context) -> None:
-    """Create with a bundle that does not exist, or that is no bundle, is an error."""
+    """Create fails if the bundle does not exist or has no config.json."""
     empty = c.directory / "empty"
     empty.mkdir()
     for path in (empty, c.directory / "nowhere"):
@@ -51,7 +51,7 @@ def without_bundle(c: Context) -> None:
     ids=("RT-CREATE-02", "RT-CREATE-03"),
 )
 def bad_id(c: Context, _name: str, id: str) -> None:
-    """An id that cannot be one ({0}) is refused and makes no container."""
+    """An invalid ID is rejected and creates no container ({0})."""
     box, result = c.attempt_create(c.bundle(), id=id.format(c.token))
     c.failed(result, f"the id {box.id[:40]!r}")
     c.containers.clear()
@@ -62,7 +62,7 @@ def bad_id(c: Context, _name: str, id: str) -> None:
 
 @table(("blank", "{0} a"), ("long", LONG), ids="RT-CREATE-02")
 def unusual_id(c: Context, _name: str, id: str) -> None:
-    """An id that a runtime need not take ({0}) is refused, or is that of the container."""
+    """An ID that a runtime need not accept ({0}) is rejected, or is the container's ID."""
     box, result = c.attempt_create(c.bundle(), id=id.format(c.token))
     if result.ok:
         c.equal(box.state()["id"], box.id, "id in the state")
@@ -72,7 +72,7 @@ def unusual_id(c: Context, _name: str, id: str) -> None:
 
 @case("RT-CREATE-02", "RT-CREATE-03")
 def taken_id(c: Context) -> None:
-    """A created container can still be started after its id was requested again."""
+    """A created container can still be started after a second create with its ID fails."""
     box = c.create(c.bundle("touch /out/ran", "sleep"))
     c.failed(c.attempt_create(c.bundle(), id=box.id)[1], "an id that was taken")
     c.containers.pop()
@@ -83,7 +83,7 @@ def taken_id(c: Context) -> None:
 
 @case("RT-CREATE-04")
 def create_makes_container(c: Context) -> None:
-    """Create makes a container that was not there."""
+    """Create makes a container that did not exist before."""
     name = c.id()
     c.failed(c.call("state", name), "not created yet")
     c.equal(c.create(id=name).status, "created", "status")
@@ -91,7 +91,7 @@ def create_makes_container(c: Context) -> None:
 
 @case("RT-CREATE-05")
 def properties_after_create(c: Context) -> None:
-    """Mounts, host name and kernel parameters are applied before start."""
+    """Mounts, hostname and kernel parameters are applied before start."""
     bundle = c.bundle(hostname="applied", linux={"sysctl": {"kernel.msgmax": "4321"}})
     bundle.mount("/tmp", "tmpfs", "tmpfs", "size=64k")
     box = c.create(bundle)
@@ -112,13 +112,13 @@ def properties_after_create(c: Context) -> None:
     ids=("RT-CREATE-07", "RT-CREATE-08"),
 )
 def unusable_property(c: Context, name: str, changes: dict[str, object]) -> None:
-    """A {0} that means nothing is an error, and there is no container."""
+    """An invalid {0} is rejected, and no container is created."""
     c.refused(c.bundle(**changes), f"{name} {changes}")
 
 
 @case("RT-START-02", "RT-START-03")
 def start_twice(c: Context) -> None:
-    """A second start is an error and does nothing."""
+    """Starting a container twice fails, and the second start has no effect."""
     bundle = c.bundle("append /out/runs once", "sleep").hook("poststart")
     box = c.started(bundle)
     c.until(box.file("/out/runs").exists, "the program did not run")
@@ -131,7 +131,7 @@ def start_twice(c: Context) -> None:
 
 @case("RT-START-02", "RT-START-03")
 def start_stopped(c: Context) -> None:
-    """Start of a stopped container is an error and it stays stopped."""
+    """Starting a stopped container fails, and the container stays stopped."""
     box = c.run(c.bundle("append /out/runs once"))
     c.failed(box.attempt("start"), "the container was stopped")
     c.equal(box.status, "stopped", "status")
@@ -140,13 +140,13 @@ def start_stopped(c: Context) -> None:
 
 @case("RT-START-02")
 def start_unknown(c: Context) -> None:
-    """Start of an unknown container is an error."""
+    """Starting an unknown container fails."""
     c.failed(c.call("start", c.id()), "an unknown id")
 
 
 @case("RT-START-05", "CFG-PROC-01")
 def start_without_process(c: Context) -> None:
-    """Without process in the config start fails, if not already create."""
+    """Create or start fails if the config has no process."""
     bundle = c.bundle()
     del bundle.config["process"]
     c.refused(bundle, "start without process", or_start=True)
@@ -154,13 +154,13 @@ def start_without_process(c: Context) -> None:
 
 @case("RT-KILL-02")
 def kill_unknown(c: Context) -> None:
-    """Kill of an unknown container is an error."""
+    """Killing an unknown container fails."""
     c.failed(c.call("kill", c.id(), "TERM"), "an unknown id")
 
 
 @case("RT-KILL-02", "RT-KILL-03")
 def kill_stopped(c: Context) -> None:
-    """Kill of a stopped container is an error and changes nothing."""
+    """Killing a stopped container fails and changes nothing."""
     box = c.run(c.bundle("exit 0"))
     c.failed(box.attempt("kill", "KILL"), "the container was stopped")
     c.equal(box.status, "stopped", "status")
@@ -175,7 +175,7 @@ def kill_stopped(c: Context) -> None:
     ids="RT-KILL-04",
 )
 def kill_delivers(c: Context, _name: str, word: str, number: int) -> None:
-    """The signal arrives at the container's process ({0})."""
+    """Kill sends the signal to the container's process ({0})."""
     trapped = " ".join(str(int(one)) for one in (1, 10, 12, 15, signal.SIGRTMIN + 3))
     box = c.started(c.bundle(f"trap /out/signals {trapped}", "sleep"))
     notes = box.file("/out/signals")
@@ -187,7 +187,7 @@ def kill_delivers(c: Context, _name: str, word: str, number: int) -> None:
 
 @case("RT-KILL-04")
 def kill_created(c: Context) -> None:
-    """KILL ends a created container, whose program then never runs."""
+    """Sending KILL to a created container stops it, and its program never runs."""
     box = c.create(c.bundle("touch /out/ran"))
     box.kill("KILL")
     box.wait()
@@ -197,7 +197,7 @@ def kill_created(c: Context) -> None:
 
 @case("RT-DELETE-02", "RT-DELETE-03")
 def delete_running(c: Context) -> None:
-    """Delete of a running container is an error and the container keeps running."""
+    """Deleting a running container fails, and the container keeps running."""
     box = c.started()
     c.failed(box.attempt("delete"), "the container was running")
     c.equal(box.status, "running", "status")
@@ -206,7 +206,7 @@ def delete_running(c: Context) -> None:
 
 @case("RT-DELETE-02", "RT-DELETE-03")
 def delete_created(c: Context) -> None:
-    """Delete of a created container is an error and the container can be started."""
+    """Deleting a created container fails, and the container can still be started."""
     box = c.create(c.bundle("touch /out/ran", "sleep"))
     c.failed(box.attempt("delete"), "the container was created, not stopped")
     box.start()
@@ -215,13 +215,13 @@ def delete_created(c: Context) -> None:
 
 @case("RT-DELETE-02")
 def delete_unknown(c: Context) -> None:
-    """Delete of an unknown container is an error."""
+    """Deleting an unknown container fails."""
     c.failed(c.call("delete", c.id()), "an unknown id")
 
 
 @case("RT-DELETE-04")
 def delete_stopped(c: Context) -> None:
-    """Delete of a stopped container removes it."""
+    """Deleting a stopped container removes it."""
     box = c.run(c.bundle("exit 0"))
     box.delete()
     c.failed(box.attempt("state"), "the container was deleted")
@@ -229,7 +229,7 @@ def delete_stopped(c: Context) -> None:
 
 @case("RT-DELETE-05")
 def delete_leaves_the_rest(c: Context) -> None:
-    """A cgroup made by others, a namespace that was joined and bind sources stay."""
+    """Delete keeps cgroups that others created, joined namespaces and sources of bind mounts."""
     c.need_root()
     source = c.directory / "data"
     source.mkdir()
@@ -251,7 +251,7 @@ def delete_leaves_the_rest(c: Context) -> None:
 
 @case("RT-DELETE-06")
 def id_again(c: Context) -> None:
-    """An id can be used again as soon as its container is deleted."""
+    """An ID can be reused as soon as its container is deleted."""
     name = c.id()
     for _ in range(5):
         box = c.create(id=name)

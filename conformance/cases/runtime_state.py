@@ -16,7 +16,7 @@ from conformance.documents import is_semver, state_faults
 
 @case("RT-SCOPE-01")
 def separate_calls(c: Context) -> None:
-    """Calls that share nothing but user and root directory operate on the same container."""
+    """Calls that share only the user and the state root operate on the same container."""
     box = c.create()
     elsewhere: dict[str, Any] = {
         "cwd": Path("/"),
@@ -32,7 +32,7 @@ def separate_calls(c: Context) -> None:
 
 @case("RT-STATE-01")
 def state_version(c: Context) -> None:
-    """The state's ociVersion is a version number, and not one above what the runtime claims."""
+    """The state's ociVersion is a valid version, and not above what the runtime supports."""
     version = c.create().state().get("ociVersion")
     c.expect(is_semver(version), f"ociVersion is no version as of SemVer: {version!r}")
     features = c.call("features")
@@ -44,14 +44,14 @@ def state_version(c: Context) -> None:
 
 @case("RT-STATE-02", "RT-QUERY-03")
 def state_id(c: Context) -> None:
-    """The state's id is the one given to create."""
+    """The ID in the state is the one given to create."""
     box = c.create()
     c.equal(box.state().get("id"), box.id, "id")
 
 
 @case("RT-STATE-03")
 def id_is_unique(c: Context) -> None:
-    """A second container cannot have the id of the first, which is not disturbed."""
+    """A second container with the same ID is rejected, and the first is not affected."""
     box = c.started()
     pid = box.pid
     _, result = c.attempt_create(c.bundle(), id=box.id)
@@ -63,7 +63,7 @@ def id_is_unique(c: Context) -> None:
 
 @case("RT-STATE-04", "RT-STATE-05")
 def statuses(c: Context) -> None:
-    """After create, start and the end a container is created, running and stopped."""
+    """The status is created after create, running after start and stopped after exit."""
     box = c.create()
     c.equal(box.status, "created", "after create")
     box.start()
@@ -75,14 +75,14 @@ def statuses(c: Context) -> None:
 
 @case("RT-STATE-05")
 def stopped_by_itself(c: Context) -> None:
-    """A container whose program has ended is stopped."""
+    """A container is stopped when its program has exited."""
     box = c.run(c.bundle("exit 3"))
     c.equal(box.status, "stopped", "after exit")
 
 
 @case("RT-STATE-05")
 def stopped_before_start(c: Context) -> None:
-    """A created container whose process is killed from outside is stopped."""
+    """A created container is stopped if its process is killed from outside."""
     box = c.create()
     os.kill(box.pid, signal.SIGKILL)
     box.wait()
@@ -91,7 +91,7 @@ def stopped_before_start(c: Context) -> None:
 
 @case("RT-STATE-05")
 def creating_in_hooks(c: Context) -> None:
-    """While create is in progress, hooks get the status creating."""
+    """Hooks that run during create get the status creating."""
     bundle = c.bundle().hook("createRuntime")
     c.create(bundle)
     notes = bundle.hooked()
@@ -101,7 +101,7 @@ def creating_in_hooks(c: Context) -> None:
 
 @case("RT-STATE-06")
 def frozen_state(c: Context) -> None:
-    """A frozen container's status is a defined one, or a name that is used for that only."""
+    """The status of a frozen container is running, or a value used only for this state."""
     c.need_root()
     box = c.started()
     groups = box.cgroups()
@@ -121,7 +121,7 @@ def frozen_state(c: Context) -> None:
 
 @case("RT-STATE-07")
 def state_pid(c: Context) -> None:
-    """The pid is the container's process while that lives, and none afterwards."""
+    """The pid is the container's process while it is alive, and is absent or 0 afterwards."""
     box = c.create()
     pid = box.state().get("pid")
     c.equal(pid, box.pid, "pid after create")
@@ -144,7 +144,7 @@ def state_pid(c: Context) -> None:
     ids="RT-STATE-08",
 )
 def pid_in_hook(c: Context, kind: str, inside: bool) -> None:
-    """The pid in the state that a {0} hook gets is valid where the hook runs."""
+    """The pid in a {0} hook's state is valid in the PID namespace where the hook runs."""
     bundle = c.bundle().hook(kind, "read=/proc/%p/comm")
     box = c.create(bundle)
     pid = box.pid
@@ -157,7 +157,7 @@ def pid_in_hook(c: Context, kind: str, inside: bool) -> None:
 
 @case("RT-STATE-09")
 def relative_bundle(c: Context) -> None:
-    """A bundle given by a relative path is absolute in the state."""
+    """The state has an absolute path for a bundle that is given by a relative path."""
     bundle = c.bundle()
     box = c.create(bundle, path=bundle.path.name, cwd=bundle.path.parent)
     c.equal(box.state().get("bundle"), str(bundle.path), "bundle")
@@ -165,7 +165,7 @@ def relative_bundle(c: Context) -> None:
 
 @case("RT-STATE-09")
 def bundle_is_working_directory(c: Context) -> None:
-    """A bundle that is the working directory is absolute in the state."""
+    """The state has an absolute path for a bundle that is the working directory."""
     bundle = c.bundle()
     box = c.create(bundle, path=".", cwd=bundle.path)
     c.equal(box.state().get("bundle"), str(bundle.path), "bundle")
@@ -173,7 +173,7 @@ def bundle_is_working_directory(c: Context) -> None:
 
 @case("RT-STATE-10")
 def annotations_in_state(c: Context) -> None:
-    """The state has the annotations of the config, one with an empty value among them."""
+    """The state has the config's annotations, including one with an empty value."""
     wanted = {"org.example.colour": "blue", "org.example.empty": ""}
     box = c.create(c.bundle(annotations=wanted))
     found = box.state().get("annotations") or {}
@@ -182,13 +182,13 @@ def annotations_in_state(c: Context) -> None:
 
 @case("RT-STATE-10")
 def no_annotations_in_state(c: Context) -> None:
-    """Without annotations in the config the state has none, or an empty object."""
+    """The annotations in the state are absent or empty if the config has none."""
     c.equal(c.create().state().get("annotations", {}), {}, "annotations")
 
 
 @case("RT-STATE-11", "RT-QUERY-03")
 def state_schema(c: Context) -> None:
-    """The state fits the schema when created, running and stopped."""
+    """The state matches the schema when the container is created, running and stopped."""
     box = c.create(c.bundle(annotations={"org.example.a": "b"}))
     found = {"created": state_faults(box.state())}
     box.start()
@@ -202,20 +202,20 @@ def state_schema(c: Context) -> None:
 
 @case("RT-QUERY-01")
 def state_without_id(c: Context) -> None:
-    """State without an id is an error."""
+    """Calling state without an ID fails."""
     c.failed(c.call("state"), "no id")
 
 
 @case("RT-QUERY-02")
 def state_of_unknown(c: Context) -> None:
-    """State of an unknown container is an error and prints no state."""
+    """Calling state for an unknown container fails and prints no state."""
     result = c.failed(c.call("state", c.id()), "an unknown id")
     c.expect('"status"' not in result.out, f"printed a state: {result.out!r}")
 
 
 @case("RT-QUERY-02", "RT-DELETE-04")
 def state_after_delete(c: Context) -> None:
-    """A deleted container is unknown."""
+    """Calling state for a deleted container fails."""
     box = c.create()
     box.delete("--force")
     c.failed(box.attempt("state"), "the container was deleted")

@@ -39,7 +39,8 @@ def check_object(document: object, members: Members, what: str = "the body") -> 
 def string(where: str, value: object) -> None:
     """Raise BadRequest unless ``value`` is a string that an argument or file name can contain.
 
-    It must not contain NUL and must be valid Unicode.
+    The string must not contain NUL or lone surrogates, except U+DC80 to U+DCFF, which stand for
+    bytes that are not UTF-8.
     """
     if not isinstance(value, str):
         raise BadRequest(where, "must be a string")
@@ -167,6 +168,6 @@ def strings_by_name(where: str, value: object) -> None:
             raise BadRequest(
                 where,
                 f"{json.dumps(name)} is not a valid name",
-                "a name must not be empty, or contain = or NUL",
+                "a name must not be empty or contain = or NUL",
             )
         string(path_of(where, name), member)

@@ -83,11 +83,11 @@ def _identity(fd: int) -> tuple[int, int]:
 
 
 def open_regular(path: str, status: os.stat_result) -> int:
-    """Open the file at ``path`` for reading, if it is still the regular file with ``status``.
+    """Open the regular file at ``path`` for reading, if ``status`` still describes it.
 
-    ``status`` is a stat result.  Checks that before it opens the file for reading: if another file
-    has replaced it, opening a FIFO would block, and opening a device can have side effects.  Raises
-    OSError (ESTALE if it was replaced).
+    ``status`` is a stat result.  Checks this before it opens the file: if the file was replaced,
+    opening a FIFO could block, and opening a device can have side effects.  Raises OSError, with
+    ESTALE if the file was replaced.
     """
     path_fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -106,8 +106,9 @@ def _allow() -> None:
 class TreeEntry:
     """A file or directory that ``walk`` yields.
 
-    ``name``: its name in the directory that ``cursor`` has open; ``status``: its stat result.  A
-    directory is yielded twice: before its content and, with ``leaving`` set, after it.
+    ``cursor`` is at the directory that contains it, ``name`` is its name in that directory, and
+    ``status`` is its stat result.  A directory is yielded twice: before its content and, with
+    ``leaving`` set, after it.
     """
 
     __slots__ = ("cursor", "leaving", "name", "status")
@@ -160,10 +161,10 @@ def walk(
 
 
 def disk_usage(root: str) -> int:
-    """Return the disk usage of the tree at ``root`` in bytes, without filesystems mounted in it.
+    """Return the disk usage of the tree at ``root`` in bytes.
 
-    Counts a file with several hard links once.  If a directory cannot be read, returns the sum up
-    to that point.
+    Does not include filesystems mounted in the tree.  Counts a file with several hard links once.
+    If a directory cannot be read, returns the sum up to that point.
     """
     total = 0
     seen: set[int] = set()

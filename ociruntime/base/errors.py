@@ -63,9 +63,9 @@ class UsageError(RuntimeFailure):
 class ConfigError(RuntimeFailure):
     """A value of config.json is missing, invalid or not supported.
 
-    ``where`` is the value's JSON path (``mounts[7].options[0]``), or "" for the file itself.  Path
-    and message may quote the document verbatim: this class escapes unprintable characters, and cuts
-    the middle out of a text that is too long for a line.
+    ``where`` is the value's JSON path (``mounts[7].options[0]``), or "" for the file itself.  The
+    path and the message may quote the document verbatim.  Therefore this class escapes unprintable
+    characters, and cuts the middle out of a text that is too long for a line.
     """
 
     def __init__(self, where: str, message: str, hint: str = "") -> None:
@@ -107,7 +107,7 @@ class HostError(RuntimeFailure):
 
 
 class StepError(RuntimeFailure):
-    """An operation of the plan failed in the executor."""
+    """An operation of the plan failed in the executor, the program that carries out the plan."""
 
     def __init__(self, message: str, hint: str = "", errno: int = 0) -> None:
         super().__init__(message, hint)
@@ -135,11 +135,17 @@ class ImageError(RuntimeFailure):
 
 
 class RegistryError(ImageError):
-    """A registry refused a request or did not answer; the message quotes request and response."""
+    """A registry refused a request or did not answer.
+
+    The message quotes the request and the response.
+    """
 
 
 class NetworkError(RuntimeFailure):
-    """A pod's network could not be set up or torn down; the message names network and plugin."""
+    """A pod's network could not be set up or torn down.
+
+    The message names the network and the plugin.
+    """
 
 
 class ManagerError(RuntimeFailure):
@@ -194,7 +200,7 @@ class InternalError(RuntimeFailure):
 
 
 def reason(error: OSError) -> str:
-    """Return the kernel's text for an OSError, starting in lower case as engines expect it."""
+    """Return the kernel's text for an OSError, starting in lower case, as engines expect."""
     text = error.strerror or str(error)
     return text[:1].lower() + text[1:]
 
@@ -231,10 +237,10 @@ def unhandled(action: str, error: Exception) -> RuntimeFailure:
 
 
 def _in_an_import(error: Exception) -> bool:
-    """Return whether a module raised ``error`` while it was imported.
+    """Return whether ``error`` was raised while a module was being imported.
 
-    Python treats a package that it cannot read as empty, and then the modules that import from the
-    package fail.
+    Python treats a package that it cannot read as empty, so the modules that import from that
+    package then fail.
     """
     frame = error.__traceback__
     while frame is not None:

@@ -29,7 +29,7 @@ def read_file(path: str) -> bytes:
 
 
 def whole_number(text: str) -> int | None:
-    """Parse a decimal number of up to 64 bits, as in files of the kernel; return None if malformed.
+    """Parse a decimal number as the kernel writes it, up to 64 bits; return None if malformed.
 
     ``str.isdigit`` alone is not sufficient: it accepts digits that ``int`` refuses, such as a
     superscript.
@@ -233,7 +233,10 @@ def _subdirectories(directory: int) -> list[str]:
 
 
 def may_access(path: str, mode: int) -> bool:
-    """Return whether access(2) grants the effective user and group ``mode`` of a file."""
+    """Return whether the effective user and group may access ``path`` with ``mode``.
+
+    ``mode`` is a mode of access(2), such as W_OK.
+    """
     if posix.access(path, mode, effective_ids=True):
         return True
     # A filter that does not know faccessat2(2) fails it with EPERM; access(2) asks for real ids.

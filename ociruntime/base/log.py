@@ -51,7 +51,7 @@ class Log:
         """Create the log file if it does not exist.
 
         Raises HostError for a link that another user may have planted, ValueError if the path
-        contains NUL, and OSError.
+        contains NUL, OSError if the file cannot be opened.
         """
         if not self.target:
             return
@@ -123,9 +123,9 @@ class Log:
 def _open_log(path: str) -> int:
     """Open the log file ``path`` for appending; return a descriptor.
 
-    A symbolic link is followed only if no other user can have planted it, else raises HostError.
-    The kernel refuses planted links itself only if the sysctl fs.protected_symlinks is set.  Raises
-    ValueError if ``path`` contains NUL, and OSError.
+    Follows a symbolic link only if no other user can have planted it; otherwise raises HostError.
+    The kernel itself refuses planted links only if the sysctl fs.protected_symlinks is set.  Raises
+    ValueError if ``path`` contains NUL, OSError if the file cannot be opened.
     """
     flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOCTTY
     try:

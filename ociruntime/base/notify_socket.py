@@ -79,7 +79,8 @@ class NotifyRelay:
         """Connect to the host's socket and bind the container's.
 
         ``notify_socket`` is the value of NOTIFY_SOCKET; ``main_pid`` is sent as MAINPID.  Raises
-        UsageError if ``notify_socket`` is not a socket address, and HostError.
+        UsageError if ``notify_socket`` is not a socket address, HostError if a socket cannot be
+        connected or bound.
         """
         self.main_pid = main_pid
         self.ready = False  # True once READY=1 was received

@@ -1,8 +1,8 @@
-"""Find, signal and wait for processes of the host, which are identified by pid and start time.
+"""Find, signal and wait for processes of the host, identified by pid and start time.
 
 A pid alone may have been reused by another process.  Together with the start time, in clock ticks
 since boot (proc_pid_stat(5), field 22), it identifies one process: the kernel reuses no pid within
-a tick of a hundredth of a second, unless root requests a particular pid (ns_last_pid, clone3).
+one tick (a hundredth of a second), unless root requests a particular pid (ns_last_pid, clone3).
 
 In a time namespace (time_namespaces(7)), procfs adds the namespace's offset to start times.  This
 module subtracts it, so that commands in different time namespaces agree.
@@ -177,12 +177,12 @@ def signal_pinned(
     opener: Callable[[int], int],
     send: Callable[[int, int], object],
 ) -> None:
-    """Call ``send(pidfd, pid)`` once for each pid in ``pids`` that ``listing()`` still returns.
+    """Call ``send(pidfd, pid)`` once for each pid in ``pids`` that ``listing()`` still lists.
 
-    ``opener(pid)`` returns a pidfd, or -1 if the process has exited.  The pidfd pins the process;
-    ``listing`` is called after that, so a pid that was reused in between gets no signal.  The
-    processes are handled in batches, as large as the limit on open files permits.  Raises
-    HostError.
+    ``opener(pid)`` returns a pidfd, or -1 if the process has exited.  The pidfd pins the process.
+    ``listing`` is called after the pidfds are open, so a pid that was reused before that gets no
+    signal.  The processes are handled in batches, as large as the limit on open files permits.
+    Raises HostError.
     """
     waiting = list(pids)
     while waiting:

@@ -209,7 +209,10 @@ def inside(namespace: int, act: Callable[[], Made]) -> Made:
 
 
 def in_new_namespace(act: Callable[[], Made]) -> Made:
-    """Call ``act`` in a new network namespace; return its result.  Raises like ``inside``."""
+    """Call ``act`` in a new network namespace; return its result.
+
+    Raises the same exceptions as ``inside``.
+    """
     return _elsewhere(_unshare, act)
 
 

@@ -19,7 +19,11 @@ WINDOW_SIZE = 8  # bytes of struct winsize: four u16 (rows, columns, width and h
 
 
 def window_size(fd: int) -> tuple[int, int] | None:
-    """Return (rows, columns) of the terminal ``fd``; None if it has no size or is no terminal."""
+    """Return (rows, columns) of the terminal ``fd``; None if it is not known.
+
+    The size is not known if ``fd`` is not a terminal, or if its size is not set (0 rows or
+    columns).
+    """
     import termios
 
     try:
@@ -47,9 +51,10 @@ def keep_line_feeds(master: int) -> None:
 
 
 def find_terminal() -> Terminal:
-    """Return the host's terminal: stderr, stdout or stdin if it is a terminal, else /dev/tty.
+    """Return the host's terminal: the first of stderr, stdout and stdin that is one.
 
-    Call it before anything is created.  Raises ConfigError if this process has no terminal.
+    If none of them is a terminal, opens /dev/tty.  Call it before anything is created.  Raises
+    ConfigError if this process has no terminal.
     """
     for fd in (2, 1, 0):
         if posix.isatty(fd):
@@ -102,8 +107,8 @@ class Terminal:
     def restore(self) -> None:
         """Restore the modes saved by ``make_raw``, and close the terminal if it is ``owned``.
 
-        Ignores SIGTTOU during the call, which would stop a background process.  Ignores errors of a
-        terminal that no longer exists.
+        Ignores SIGTTOU in the meantime, because that signal would stop a background process.
+        Ignores errors of a terminal that no longer exists.
         """
         if self._saved is not None:
             import termios

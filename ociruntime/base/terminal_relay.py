@@ -77,7 +77,7 @@ class Relay:
         self._terminal.make_raw(keep_output=True)
 
     def resume(self) -> None:
-        """Set raw mode and size again after SIGTSTP: the shell may have changed them."""
+        """Set raw mode and copy the window size again after SIGTSTP: both may have changed."""
         self._terminal.make_raw(keep_output=True)
         self.resize()
 

@@ -65,7 +65,8 @@ class Layer:
     def line(self, label: str) -> str:
         """Return the layer's line on the terminal, which begins with ``label``.
 
-        The line has state, bar, number of bytes, rate and remaining time.
+        The line shows the current step, a bar, the number of bytes, the rate and the remaining
+        time.
         """
         head = f"{label:<{_LABEL}} "
         if self.is_waiting:

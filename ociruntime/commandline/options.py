@@ -64,11 +64,11 @@ class Command:
     synopsis determines how many arguments the command takes, unless ``fewest`` and ``most`` do.
 
     ``run`` is called with the program's context and the parsed arguments, and returns the exit
-    status. ``options_end`` is the number of the argument after which everything belongs to another
+    status.  ``options_end`` is the number of the argument after which everything belongs to another
     program's command line; 0 if options may stand anywhere.  ``parse`` replaces the parser for
     commands where the position of an option matters.  ``exit_status`` describes exit statuses other
-    than the usual ones.  ``option_groups`` are the titles of groups of options in the help, with
-    their names; options without a group come first.
+    than the usual ones.  ``option_groups`` lists the groups of options in the help, each as (title,
+    names of its options); options without a group come first.
     """
 
     __slots__ = (

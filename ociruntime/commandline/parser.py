@@ -80,10 +80,10 @@ def parse(
 ) -> int:
     """Parse ``argv`` into ``arguments``; return the index at which parsing has ended.
 
-    Looks up an option in ``tables`` in order.  With ``mixed``, parses all of ``argv``; otherwise
-    stops at the first argument that is not an option.  After an error, ``arguments`` keeps the
-    options parsed so far: the error must be written to the log that ``--log`` names.  Raises
-    UsageError.
+    Looks up each option in the ``tables``, in their order.  With ``mixed``, parses all of ``argv``;
+    otherwise stops at the first argument that is not an option.  After an error, ``arguments``
+    keeps the options parsed so far: the error must be written to the log that ``--log`` names.
+    Raises UsageError.
     """
     scopes = [(table, arguments) for table in tables]
     at = 0

@@ -19,11 +19,11 @@ INTERRUPTED = 130
 class Program:
     """A program: its name, package, global options and commands.
 
-    Each module in ``groups`` has a tuple ``COMMANDS``, and is imported when one of them is needed.
-    ``foreign`` lists commands of similar programs, which must not be taken for abbreviations of our
-    commands.  ``aliases`` maps a command's second name to its first.  A second name cannot be
-    abbreviated, and the help does not list it among the commands.  ``absent`` maps a command of a
-    similar program that this program lacks to the reason, for the error message.
+    Each module in ``groups`` has a tuple ``COMMANDS``, and is imported when one of these commands
+    is needed.  ``foreign`` lists commands of similar programs, which must not be taken for
+    abbreviations of our commands.  ``aliases`` maps a command's second name to its first.  A second
+    name cannot be abbreviated, and the help does not list it among the commands.  ``absent`` maps a
+    command of a similar program that this program lacks to the reason, for the error message.
     """
 
     __slots__ = (

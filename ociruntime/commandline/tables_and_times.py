@@ -13,9 +13,9 @@ _UNITS = (("year", 31557600), ("month", 2629800), ("week", 604800), ("day", 8640
 
 
 def tabbed(rows: list[list[str]]) -> str:
-    """Format rows as columns separated by tabs, readable for people and for cut(1).
+    """Format rows as tab-separated columns, which both people and cut(1) can read.
 
-    Escapes unprintable characters in cells.  All cells but the last of a row are padded with tabs
+    Escapes unprintable characters in cells.  All cells but the last in a row are padded with tabs
     to the width of their column.
     """
     if not rows:

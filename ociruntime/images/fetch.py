@@ -31,7 +31,7 @@ def fetch(
     warn: Callable[[str], None] | None = None,
     platform: str = "",
 ) -> Image:
-    """Return the image that the reference ``text`` names (reference.py); fetch it if necessary.
+    """Return the image that the reference ``text`` names (reference.py); fetch it if needed.
 
     ``policy`` is ``new`` (ask a registry only for images that are not in the store), ``update``
     (also for newer versions of stored images) or ``never`` (use only the store).  With ``new`` and
@@ -49,8 +49,8 @@ def fetch(
     another platform is refused.
 
     Raises HostError if a file cannot be read or written, RegistryError if a registry fails,
-    ImageError for other errors.  Then the store is unchanged, unless an image without an index
-    turned out to be for another platform.
+    ImageError for other errors.  After an error, the store is unchanged, unless an image without an
+    index turned out to be for another platform.
     """
     if platform:
         parse_platform(platform)
@@ -155,7 +155,7 @@ def _by_name(
 
 
 def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Reference:
-    """Return ``reference``, whose kind is ``path``, with the kind that is detected from its file.
+    """Return ``reference``, which has the kind ``path``, with the kind detected from its file.
 
     If the file no longer exists, returns the reference of a stored image that was imported from
     this path.

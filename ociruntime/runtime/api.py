@@ -394,12 +394,12 @@ def _absolute(path: Path) -> str:
 
 
 def wait(context: Context, container_id: str, seconds: float | None = None) -> int | None:
-    """Wait for a container's init to exit; return its exit status (128+n if signal n killed it).
+    """Wait for a container's init to exit; return its status, 128+n if signal n killed it.
 
     Returns None if the init is not a child of this process: only the parent gets the status.
 
-    Raises UsageError for an invalid id, NoSuchContainer, HostError, and TimeoutError after
-    ``seconds``.
+    Raises UsageError for an invalid id, NoSuchContainer if there is no container with this id,
+    HostError or ContainerError if its state cannot be read, and TimeoutError after ``seconds``.
     """
     check_id(container_id)
     container = load(context.root, container_id)
@@ -457,9 +457,9 @@ def with_streams(
 def _descriptor(name: str, own: int, stream: Stream, null: int) -> int:
     """Return the file descriptor for a container's stream.
 
-    ``stream`` None stands for ``own``, the same stream of this process; DEVNULL stands for
-    ``null``. ``name`` is the stream's name in the error. Raises UsageError if the descriptor is not
-    open.
+    If ``stream`` is None, this is ``own``, the same stream of this process; if it is DEVNULL, this
+    is ``null``.  ``name`` is the stream's name in the error message.  Raises UsageError if ``own``
+    or the returned descriptor is not open.
     """
     if stream is None:
         fd = own

@@ -128,7 +128,7 @@ class Archive:
         exec(self._content(module.__name__), module.__dict__)  # noqa: S102
 
     def load_ahead(self, command: str) -> None:
-        """Load all modules that a command needs with one read, in the order of their dependencies.
+        """With one read, load all modules that a command needs, each after those that it imports.
 
         The import system spends more time on finding 70 modules than they take to run.  If the
         source of a module has changed, that module and all later ones are imported as usual.
@@ -153,7 +153,7 @@ class Archive:
 
 
 def find_packages() -> None:
-    """Append site-packages to ``sys.path``, as ``site`` does: programs start without it."""
+    """Append site-packages to ``sys.path``, as ``site`` does: programs start without ``site``."""
     library = f"{sys.prefix}/lib/python"
     sys.path += [
         f"{library}{sys.version_info[0]}.{sys.version_info[1]}/site-packages",

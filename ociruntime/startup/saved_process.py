@@ -47,8 +47,8 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
 
     Returns twice, like fork(2): False in this process, and True in each process started from the
     snapshot, which must then call ``adopt``.  ``room``: the heap must begin in the first ``room``
-    bytes of a huge page.  If that is the whole page, this process may re-execute itself once to get
-    a heap that spans fewer huge pages.  Raises OSError.
+    bytes of a huge page.  If ``room`` is the size of a huge page, this process may re-execute
+    itself once to get a heap that spans fewer huge pages.  Raises OSError.
     """
     import gc
 
@@ -181,7 +181,7 @@ def _refuse_unfit(fd: int) -> None:
         if isinstance(each, kinds):
             raise OSError(
                 errno.EINVAL,
-                f"loaded modules have left an object of type {type(each).__name__}",
+                f"loaded modules hold an object that cannot be saved: {type(each).__name__}",
             )
 
 

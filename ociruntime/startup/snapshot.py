@@ -108,9 +108,9 @@ thawed = False  # True in a process that was started from a snapshot
 
 
 class Unusable(Exception):
-    """Raised if the launcher would not start from a snapshot; ``str()`` gives the reason.
+    """Raised if the launcher would not start a program from the snapshot.
 
-    ``outdated``: a new snapshot would be usable.
+    ``str()`` gives the reason.  ``outdated``: a new snapshot would be usable.
     """
 
     def __init__(self, reason: str, *, outdated: bool = False) -> None:
@@ -190,7 +190,7 @@ def _read_head(path: str) -> bytes:
 
 
 def _checksum(head: bytes) -> int:
-    """Return the FNV-1a hash of ``head`` in 64-bit words, with its checksum field taken as 0."""
+    """Return the FNV-1a hash of ``head``, by 64-bit words and with its checksum field as 0."""
     total = 0xCBF29CE484222325
     size = len(head) & ~7
     words = Struct(f"={size // 8}Q").unpack_from(head)
@@ -488,9 +488,9 @@ def make_in_background(program: str = FIRST) -> None:
 
 
 def _is_possible(directory: str) -> bool:
-    """Return whether this user may create files in ``directory`` (created if missing).
+    """Return whether this user may create files in ``directory``, or create it if missing.
 
-    Root of a user namespace may not own /run.
+    The root user of a user namespace does not necessarily own /run.
     """
     existing = directory if exists(directory) else directory.rpartition("/")[0]
     return posix.access(existing, posix.W_OK | posix.X_OK)

@@ -15,11 +15,12 @@ FIRST: Final = "ociruntime"
 class Program:
     """A program that starts from a snapshot, and the modules in it.
 
-    ``main``: the module with ``run()``. ``modules``: modules of this package, named without
+    ``main``: the module with ``run()``.  ``modules``: modules of this package, named without
     ``ociruntime.``; ``others``: modules of other distributions and of the standard library.
-    ``prepare``: a module whose ``prepare()`` is called before all these are imported. ``streams``:
-    the program uses ``sys.stderr`` (as logging does), which must be reopened in each process.
-    ``requires``: an optional package without which the program does not start.
+    ``prepare``: a module whose ``prepare()`` is called before ``main``, ``modules`` and ``others``
+    are imported.  ``streams``: the program uses ``sys.stderr`` (as logging does), which must be
+    reopened in each process.  ``requires``: an optional package without which the program does not
+    start.
     """
 
     __slots__ = ("main", "modules", "others", "prepare", "requires", "streams")

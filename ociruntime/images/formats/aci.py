@@ -34,7 +34,7 @@ ROOTFS = "rootfs"
 
 
 class Hashing:
-    """A wrapper of ``stream`` that computes the SHA-512 of the bytes read through it."""
+    """A wrapper around ``stream`` that computes the SHA-512 of the bytes read through it."""
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream

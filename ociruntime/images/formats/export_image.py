@@ -97,7 +97,7 @@ def write_archive(
 
 
 class _Checked:
-    """A stream of a blob that reports progress; ``finish`` verifies the blob's digest.
+    """A stream that reads a blob and reports progress; ``finish`` verifies the blob's digest.
 
     ``total`` is the size of the blob in bytes.
     """

@@ -106,7 +106,8 @@ class Claims:
     """Decide whether an imported image gets the name that its file declares.
 
     The image gets the name if the policy requires no signature for that name and if no other image
-    has the name.  With ``replace``, the other image loses the name.  Otherwise ``warn`` is called.
+    has the name.  With ``replace``, another image that has the name loses it.  If the imported
+    image does not get the name, ``warn`` is called.
     """
 
     permission: Permission
@@ -114,7 +115,7 @@ class Claims:
     warn: Callable[[str], None]
 
     def settle(self, store: Store, image: Image, name: str, path: str) -> bool:
-        """Give ``name`` to an image imported from the file at ``path``, or call ``warn``.
+        """Give ``name`` to an image imported from the file at ``path``; if refused, call ``warn``.
 
         Returns whether the image now has the name.
         """

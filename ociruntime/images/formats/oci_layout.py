@@ -31,7 +31,7 @@ class Layout:
             raise ImageError(f"read {files}: oci-layout: {message}", "supported: 1.0.0")
 
     def image(self, tag: str, platform: str = "") -> list[Document]:
-        """Return [nested indexes ..., manifest] of the image ``tag`` for ``platform``.
+        """Return the nested indexes and, last, the manifest of the image ``tag`` for ``platform``.
 
         ``tag`` may be "" if the layout has only one image.  Raises HostError if a file cannot be
         read, ImageError if the layout is invalid or has no such image.

@@ -25,8 +25,8 @@ from ociruntime.images.tar.tar_header import BLOCK, parse_header
 def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:
     """Import the directory ``path`` as an image with one layer; return the image's manifest.
 
-    ``incoming`` is the import to add it to.  Raises HostError if a file cannot be read, ImageError
-    if a limit is exceeded or a layer cannot hold a file.
+    ``incoming`` is the import that the image is added to.  Raises HostError if a file cannot be
+    read, ImageError if a limit is exceeded or a file cannot be stored in a layer.
     """
     stream = LayerTar(of_directory(path, incoming.budget.fresh()))
     digest = incoming.add_blob(stream, progress=progress, kind=f"packing {path}")

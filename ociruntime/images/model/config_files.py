@@ -48,7 +48,7 @@ class Settings:
     def mirrors(self) -> dict[str, list[str]]:
         """Return {registry: [mirrors to try before it]}, with mirrors as HOST[:PORT][/PATH].
 
-        If several files list a registry, the file with the highest precedence counts.  Raises
+        If several files list a registry, the file with the highest precedence wins.  Raises
         HostError if a file cannot be read, ImageError if it is invalid.
         """
         merged: dict[str, list[str]] = {}

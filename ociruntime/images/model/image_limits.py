@@ -101,7 +101,7 @@ class Budget:
             self._check_room()
         if self.bytes + count > self._end:
             free = max(self._end - self.bytes, 0)
-            raise _exceeded(f"more bytes than the {free} that are free on the disk", "reserve")
+            raise _exceeded(f"more than the {free} bytes that are free on the disk", "reserve")
 
     def check_room(self, count: int, what: str) -> None:
         """Raise ImageError if ``count`` more bytes exceed the limit or the free disk space.
@@ -152,10 +152,10 @@ class Budget:
         self.names = 0
 
     def check_ratio(self, plain: int, stored: int, what: str = "a layer") -> None:
-        """Raise ImageError if ``stored`` bytes expand to so many bytes that they may be a bomb.
+        """Raise ImageError if ``plain`` and ``stored`` suggest a decompression bomb.
 
-        ``plain`` is the number of decompressed bytes.  ``what`` names the compressed stream in the
-        error message.
+        ``plain`` is the number of decompressed bytes, ``stored`` the number of compressed bytes
+        that they come from.  ``what`` names the compressed stream in the error message.
         """
         limits = self.limits
         if plain > limits.floor and plain > stored * limits.ratio:

@@ -52,7 +52,7 @@ class Entry:
 
 
 def host() -> list[Platform]:
-    """Return the platforms that this machine can run, best first."""
+    """Return the platforms whose programs this machine can run, best first."""
     machine = os.uname().machine
     if machine != "x86_64":
         return runs(machine, set())
@@ -65,7 +65,7 @@ def host() -> list[Platform]:
 
 
 def runs(machine: str, flags: set[str]) -> list[Platform]:
-    """Return the platforms that a machine can run, best first.
+    """Return the platforms whose programs a machine can run, best first.
 
     ``machine`` is the machine's name in uname(2).  ``flags`` contains its CPU flags in
     /proc/cpuinfo, which are used only for x86_64.

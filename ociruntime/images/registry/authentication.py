@@ -1,6 +1,6 @@
-"""Authenticate to a registry: parse its challenges, get a bearer token from its token server.
+"""Authenticate to a registry: parse challenges, get a bearer token from the token server.
 
-The source is RFC 9110, section 11.3, and "Token Authentication Specification" of CNCF Distribution.
+See RFC 9110, section 11.3, and "Token Authentication Specification" of CNCF Distribution.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST_TOKEN = 1 << 20  # bytes of a token server's response
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A challenge of a WWW-Authenticate header, with lower-case scheme and parameter names."""
+    """A challenge from a WWW-Authenticate header, with lower-case scheme and parameter names."""
 
     scheme: str
     parameters: dict[str, str]
@@ -54,7 +54,8 @@ def bearer_token(
 
     ``parameters`` must contain ``realm`` and ``scope``.  ``host`` is the registry, ``url`` the
     request that it has challenged, ``hint`` the remedy if the server refuses the credentials.
-    Raises RegistryError if the server is not to be trusted, refuses, or sends no token.
+    Raises RegistryError if the token server cannot be trusted, refuses the request, or sends no
+    token.
     """
     realm = parameters["realm"]
     what = f"{host}: refusing token server {realm!r}"

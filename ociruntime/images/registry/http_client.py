@@ -59,7 +59,7 @@ class HttpClient:
         return f"{self._schemes[host]}://{host}{path}"
 
     def allows_http(self, host: str) -> bool:
-        """Return whether plain HTTP is allowed for HOST or HOST:PORT; loopback always is."""
+        """Return whether plain HTTP is allowed for HOST or HOST:PORT; always for loopback."""
         return "http" in self.insecure or is_loopback(host)
 
     def request(
@@ -104,7 +104,7 @@ class HttpClient:
         if not is_plain(following):
             raise RegistryError(
                 f"refusing redirect from {_shown(url)} to {_shown(following)!r}: the URL has a"
-                " user name, or characters that programs interpret differently"
+                " user name, or characters that programs interpret in different ways"
             )
         old, new = urlsplit(url), urlsplit(following)
         plain = new.scheme == "http" and (
@@ -305,9 +305,9 @@ def _truncated(text: str) -> str:
 
 
 def _backoff(response: Response, pause: float, url: str) -> float:
-    """Return the seconds in the response's Retry-After; ``pause`` without this header.
+    """Return the seconds in the response's Retry-After header; ``pause`` if it has none.
 
-    Raises RegistryError if they exceed ``_LONGEST_BACKOFF``.
+    Raises RegistryError if the header demands more than ``_LONGEST_BACKOFF``.
     """
     demanded = retry_after(response.headers.get("Retry-After", ""), time.time())
     if demanded is None:
@@ -319,7 +319,10 @@ def _backoff(response: Response, pause: float, url: str) -> float:
 
 
 def _no_auth(request: PreparedRequest) -> PreparedRequest:
-    """Return the request unchanged; without this hook, requests would add credentials of .netrc."""
+    """Return the request unchanged.
+
+    Without this hook, the library ``requests`` would add credentials from ``.netrc``.
+    """
     return request
 
 
@@ -341,9 +344,10 @@ def _shown(url: str) -> str:
 
 
 def _is_final(error: Exception) -> bool:
-    """Return whether a retry is pointless: connection refused, unknown host or connect timeout.
+    """Return whether a retry is pointless, because of the kind of ``error``.
 
-    A connect timeout counts so that a mirror that is down costs only one timeout.
+    This is so if the connection was refused, the host is unknown, or connecting timed out.  A
+    connect timeout counts as final so that a mirror that is down costs only one timeout.
     """
     from requests.exceptions import ConnectTimeout
 

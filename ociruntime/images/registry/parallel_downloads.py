@@ -1,9 +1,9 @@
 """Download the blobs of one image in parallel.
 
-Several threads download one blob each at a time.  Locks protect the data that they share: the
-budget, the progress, and the order of the sources.  A thread holds the file lock of only one
-download at a time, so concurrent fetches of the same image, which wait for these file locks, cannot
-deadlock.
+There are several threads; each of them downloads one blob at a time.  Locks protect the data that
+they share: the budget, the progress, and the order of the sources.  A thread holds the file lock of
+only one download at a time, so concurrent fetches of the same image, which wait for these file
+locks, cannot deadlock.
 """
 
 from __future__ import annotations

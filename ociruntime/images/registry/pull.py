@@ -23,11 +23,11 @@ def update(
     progress: Progress,
     budget: Budget,
 ) -> Image:
-    """Return the image that ``reference`` currently names in its registry; fetch missing blobs.
+    """Return the image that ``reference`` now names in its registry; fetch missing blobs.
 
     Raises HostError if a file cannot be read or written, RegistryError if a download fails,
     ImageError if the image is invalid, exceeds a limit or is not permitted by the signature policy.
-    Then the store is unchanged.
+    After an error, the store is unchanged.
     """
     name = reference.name
     tag = reference.digest or reference.tag

@@ -23,7 +23,7 @@ _ACCEPT = ", ".join(media_types.INDEXES + media_types.MANIFESTS)
 
 
 class Registry:
-    """A client of one repository at a registry; its methods raise RegistryError on failure."""
+    """A client for one repository of a registry; its methods raise RegistryError on failure."""
 
     def __init__(
         self, host: str, repository: str, http: HttpClient, credential: Credential | None = None
@@ -72,7 +72,7 @@ class Registry:
         return Document(data, digest_of(data), response.headers.get("Content-Type", ""))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """Request a blob from ``offset`` on; return (response, offset in the blob of its body).
+        """Request a blob from ``offset`` on; return (response, offset at which its body begins).
 
         The returned offset is ``offset``, or 0 if the registry does not support ranges.
         """

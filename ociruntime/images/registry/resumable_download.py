@@ -38,9 +38,10 @@ _POLL = 0.05  # seconds between two attempts to lock the file
 class Download:
     """The download of a blob to the file ``path``; it resumes earlier attempts.
 
-    The context manager locks the file.  If another process has locked it, it waits ``wait``
-    seconds, and longer while the other download makes progress; then it uses a separate file.  The
-    file stays until ``discard`` is called, unless it is empty or a separate file.
+    The context manager locks the file.  If another process holds the lock, the context manager
+    waits ``wait`` seconds, and longer while the other download makes progress; then it uses a
+    separate file.  The file stays until ``discard`` is called, unless it is empty or a separate
+    file.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ def partial_path(directory: str, digest: str) -> str:
 
 
 def remove_stale(directory: str, age: float) -> tuple[int, int]:
-    """Remove the files of interrupted downloads that were not written for ``age`` seconds.
+    """Remove the files of interrupted downloads that have not changed for ``age`` seconds.
 
     Returns (number of removed files, their total size in bytes).  Raises HostError if a file cannot
     be opened or removed.

@@ -73,7 +73,7 @@ class Sources:
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
         """Request a blob from ``offset`` on, from the first source that succeeds.
 
-        Returns (response, offset in the blob of its body); the returned offset is 0 if the source
+        Returns (response, offset at which its body begins); the returned offset is 0 if the source
         does not support ranges.
         """
         return self._first(lambda registry: registry.open_blob(digest, offset))

@@ -61,7 +61,8 @@ MIGRATIONS = (
 def open_database(path: str) -> sqlite3.Connection:
     """Open the image index at ``path``; create or migrate it if necessary.
 
-    Raises ImageError if SQLite cannot open the file, or if a newer version has created it.
+    Raises ImageError if SQLite cannot open the file, or if a newer version of ociruntime has
+    created it.
     """
     try:
         connection = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
@@ -79,7 +80,8 @@ def open_database(path: str) -> sqlite3.Connection:
 class explained:  # noqa: N801 - as contextlib has them
     """A context manager that converts errors of SQLite to ImageErrors.
 
-    Their message is ``action``, what was attempted, followed by SQLite's message.
+    The message of an ImageError is ``action``, which says what was attempted, followed by SQLite's
+    message.
     """
 
     __slots__ = ("action",)
@@ -208,7 +210,8 @@ def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "")
     """Make ``name`` refer to an image, and record that the image was imported under that name.
 
     An image that has the name loses it.  ``signer`` is recorded with the name; "" keeps the signer
-    recorded earlier.  The caller begins a transaction.  Raises ImageError for an invalid name.
+    recorded earlier.  The caller must have begun a transaction.  Raises ImageError for an invalid
+    name.
     """
     point_name(database, id, name)
     database.execute(
@@ -222,8 +225,8 @@ def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
     """Make ``name`` refer to the image ``id``; an image that has the name loses it.
 
     Unlike ``put_name``, does not record that the image was imported under that name, which would
-    count for the signature policy.  The caller begins a transaction.  Raises ImageError for an
-    invalid name.
+    count for the signature policy.  The caller must have begun a transaction.  Raises ImageError
+    for an invalid name.
     """
     database.execute(
         "INSERT INTO names VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET image = excluded.image",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Incoming:
-    """The import of an image into ``store``, a context manager.
+    """A context manager for the import of an image into ``store``.
 
     Without ``commit``, the store stays unchanged.  ``budget`` limits the blobs that can be added;
     None means the default limits.  Methods raise ImageError if the image is invalid or exceeds a
@@ -117,9 +117,9 @@ class Incoming:
         return actual
 
     def adopt(self, path: str, digest: str) -> None:
-        """Add the file at ``path`` as a blob, by a hard link.
+        """Add the file at ``path`` as a blob, using a hard link.
 
-        The caller has synced the file and verified its digest, and does not write it any more.
+        The caller has synced the file and verified its digest, and no longer writes to it.
         """
         try:
             os.link(path, self._file(digest))
@@ -197,9 +197,10 @@ class Incoming:
 
 
 def remove_stale(tmp: str) -> tuple[int, int]:
-    """Remove imports of killed processes in ``tmp``; return (number of files, their total bytes).
+    """Remove the imports that killed processes have left in ``tmp``.
 
-    Raises HostError if they cannot be removed.
+    Returns (number of files, their total bytes).  Raises HostError if an import cannot be opened or
+    read.
     """
     count = total = 0
     try:

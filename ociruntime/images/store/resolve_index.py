@@ -81,7 +81,7 @@ def take_in(
     recorded with the name.
 
     Raises HostError if a file cannot be written, ImageError if the image is invalid or exceeds a
-    limit.  Then the store is unchanged.
+    limit.  After an error, the store is unchanged.
     """
     with Incoming(store, budget) as incoming:
         for document in documents:

@@ -76,14 +76,14 @@ class Store:
         image = self.load(self.record(reference))
         if digest and not self._has_digest(image, digest):
             raise ImageError(
-                f'image "{reference}" in the store has another digest', "fetch it again"
+                f'image "{reference}" in the store has a different digest', "fetch it again"
             )
         if use:
             self.mark_used(image.id)
         return image
 
     def _has_digest(self, image: Image, digest: str) -> bool:
-        """Return whether ``digest`` is the digest of the image's manifest or of an index of it."""
+        """Return whether ``digest`` is that of the image's manifest or an index that lists it."""
         if digest in (image.id, image.index):
             return True
         parts = {image.config_digest, *(layer.digest for layer in image.layers)}

@@ -84,7 +84,8 @@ def open_file(path: str) -> BinaryIO:
 def compression_of_file(file: BinaryIO, what: str) -> str:
     """Return the compression of an open file: "gzip", "zstd", "xz", "bzip2", or "" for none.
 
-    Keeps the position in the file.  Raises ImageError if the file ``what`` cannot be read.
+    Does not change the position in the file.  Raises ImageError if the file ``what`` cannot be
+    read.
     """
     with read_errors_of(what):
         start = file.read(MAGIC)
@@ -104,8 +105,8 @@ def plain(file: BinaryIO, what: str, budget: Budget) -> Reading:
 def members(stream: Reading, budget: Budget) -> Iterator[tuple[Header, Content]]:
     """Yield (header, content) of each member of a tar archive; read the stream to its end.
 
-    A content can be read until the next member is requested.  Raises ImageError if the archive is
-    damaged.
+    The content of a member can be read only until the next member is requested.  Raises ImageError
+    if the archive is damaged.
     """
     reader = TarReader(stream, stream.what)
     for header in _headers(reader, stream.what, budget.fresh()):

@@ -29,7 +29,7 @@ class Readable(Protocol):
 
 
 class Counted:
-    """A wrapper of a stream that counts the bytes read through it."""
+    """A wrapper around a stream that counts the bytes read through it."""
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream
@@ -42,7 +42,7 @@ class Counted:
 
 
 class _Peeked:
-    """A stream of ``start``, bytes already read from ``stream``, and the rest of ``stream``."""
+    """A stream of ``start`` (bytes already read from ``stream``) and the rest of ``stream``."""
 
     def __init__(self, start: bytes, stream: Readable) -> None:
         self.start = start

@@ -101,7 +101,7 @@ def of_directory(
     skipped: Collection[str] = (),
     mounts: bool = True,
 ) -> Iterator[Member]:
-    """Yield the layer members for the directory ``top`` and all files below it, except sockets.
+    """Yield the layer members for the directory ``top`` and all files below, except sockets.
 
     Does not follow symbolic links.  ``budget`` counts the bytes of files; holes count too, because
     they are written as zeros.  ``shift`` is subtracted from owner ids.  If ``top`` is the ``upper``
@@ -110,7 +110,7 @@ def of_directory(
     Omits extended attributes that images may not set.
 
     Raises HostError if a file cannot be read, ImageError if a limit is exceeded or a file cannot be
-    in a layer.
+    stored in a layer.
     """
     tree = _Tree(budget, shift, upper)
     path = "."
@@ -141,7 +141,7 @@ def of_file(
 class _Tree:
     """A directory tree that becomes a layer; the methods yield the layer's members.
 
-    They raise OSError if a file cannot be read, ImageError if it cannot be in a layer.
+    They raise OSError if a file cannot be read, ImageError if it cannot be stored in a layer.
     """
 
     def __init__(self, budget: Budget, shift: int, upper: bool) -> None:

@@ -146,7 +146,7 @@ def apply_records(header: Header, records: list[Record]) -> None:
             name = key[len(_XATTR) :].decode("utf-8", "surrogateescape")
             if "\0" in name or not name:
                 raise ImageError(
-                    f'"{header.shown()}": invalid name of an extended attribute {name[:99]!r}'
+                    f'"{header.shown()}": invalid extended attribute name {name[:99]!r}'
                 )
             header.xattrs[name] = value
         elif not value:
@@ -192,7 +192,7 @@ def _check_sum(block: bytes) -> None:
         expected = -1
     if expected != actual and expected != actual - 256 * sum(byte > 127 for byte in other_bytes):
         hint = "the file is damaged, or not a tar archive"
-        raise ImageError("wrong checksum of a tar header", hint)
+        raise ImageError("wrong checksum in a tar header", hint)
 
 
 def _text(field: bytes) -> bytes:
@@ -218,7 +218,10 @@ def _decimal(header: Header, key: bytes, value: bytes) -> int:
 
 
 def _nanoseconds(header: Header, key: bytes, value: bytes) -> int:
-    """Convert a time in a pax header (decimal seconds) to nanoseconds, without a float's errors."""
+    """Convert a time in a pax header (decimal seconds) to nanoseconds, without using a float.
+
+    A float would cause rounding errors.
+    """
     seconds, _, fraction = value.partition(b".")
     digits = seconds.removeprefix(b"-")
     if not digits.isdigit() or len(digits) > 18 or (fraction and not fraction.isdigit()):

@@ -279,9 +279,10 @@ def _number(digits: bytes) -> int:
 
 
 def _check(pieces: list[Piece], size: int, header: Header) -> None:
-    """Raise ImageError if pieces overlap, exceed the end or do not add up to the stored size.
+    """Raise ImageError if the pieces of a sparse file are not valid.
 
-    Pieces that are not in order count as overlapping.
+    They must be in order, must not overlap or extend beyond the end of the file, and must add up to
+    the stored size.
     """
     at = 0
     for offset, length in pieces:

@@ -70,7 +70,7 @@ class Permission:
             raise ImageError(message, hint)
 
     def _culprit(self, id: str, name: str) -> str:
-        """Return the name under which the policy refuses the image ``id``; "" if it allows it."""
+        """Return the name for which the policy refuses the image ``id``; "" if it is allowed."""
         origins = self.store.origins(id)
         if (
             origins

@@ -1,8 +1,9 @@
-"""Parse and verify cosign signatures made with a key pair (ECDSA P-256), not keyless signatures.
+"""Parse and verify cosign signatures made with an ECDSA P-256 key pair.
 
-cosign stores signatures in the image's repository, as an image with the tag ``sha256-HEX.sig``.
-Each layer of it is a JSON payload, which names the signed digest.  An annotation of the layer
-contains the signature of the payload.  verify_signatures.py checks the content of the payload.
+Keyless signatures are not supported. cosign stores signatures in the image's repository, as an
+image with the tag ``sha256-HEX.sig``.  Each layer of this signature image is a JSON payload, which
+names the signed digest.  An annotation of the layer contains the signature of the payload.
+verify_signatures.py checks the content of the payload.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _MOST_SIGNATURES = 100
 
 
 def tag_of(digest: str) -> str:
-    """Return the tag of the image with cosign's signatures of ``digest``: ``sha256-HEX.sig``."""
+    """Return the tag of cosign's signature image for ``digest``: ``sha256-HEX.sig``."""
     return f"{digest.replace(':', '-')}.sig"
 
 
@@ -37,7 +38,7 @@ def signatures(
     """Yield (descriptor of a payload, signature) for the signatures in a signature image.
 
     ``manifest`` is the manifest of the image; layers that are not signatures are skipped.  Raises
-    ImageError if it is malformed; ``what`` names the manifest in the error message.
+    ImageError if the manifest is malformed; ``what`` names it in the error message.
     """
     layers = load_document(manifest, what).get("layers")
     if not isinstance(layers, list):

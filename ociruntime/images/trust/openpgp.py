@@ -34,8 +34,8 @@ class Key:
 def read_keys(data: bytes, what: str) -> list[Key]:
     """Return the public keys in ``data``, which is binary or ASCII-armored.
 
-    Raises ImageError if it contains no valid public key, or a secret key.  ``what`` describes the
-    data in the error message.
+    Raises ImageError if the data contains no valid public key, or if it contains a secret key.
+    ``what`` describes the data in the error message.
     """
     binary = dearmored(data, what) if data.lstrip().startswith(b"-----") else data
     # For each key: (body of its packet, [(tag, body)] of the packets after it, begin, end).
@@ -87,9 +87,10 @@ def _block(block: bytes, what: str) -> bytes:
 
 
 def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
-    """Yield (tag, body, begin, end) of each packet; begin and end include the packet's header.
+    """Yield (tag, body, begin, end) of each packet.
 
-    Raises ImageError if the data is truncated or not OpenPGP.
+    ``begin`` and ``end`` are the offsets in ``data`` between which the packet lies, with its
+    header.  Raises ImageError if the data is truncated or not OpenPGP.
     """
     at = 0
     while at < len(data):
@@ -110,7 +111,7 @@ def _header(data: bytes, at: int, first: int) -> tuple[int, int, int]:
     """Return (tag, length of the body, offset of the body) of an OpenPGP packet.
 
     ``first`` is the packet's first byte, ``at`` the offset of its second byte in ``data``.  The
-    length is -1 if the packet's header does not tell it (partial or indeterminate length).
+    length is -1 if the packet's header does not state it (partial or indeterminate length).
     """
     if first & 0x40:
         tag, length = first & 0x3F, data[at]

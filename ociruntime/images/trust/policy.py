@@ -104,8 +104,8 @@ def shown(rule: Rule) -> object:
 def check_prefix(prefix: str, where: str) -> str:
     """Convert ``prefix``, as written in a policy, to the canonical form of full image names.
 
-    Raises ImageError if no image name can begin with ``prefix``; ``where`` names its file and
-    member in the error message.
+    Raises ImageError if no image name can begin with ``prefix``.  In the error message, ``where``
+    names the file and the member that contain the prefix.
     """
     kind, colon, path = prefix.partition(":")
     if colon and kind in LOCAL_KINDS:

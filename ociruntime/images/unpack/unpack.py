@@ -88,7 +88,7 @@ def unpack_layer(
     """Unpack a layer from the stream of its blob into the directory ``root`` (a descriptor).
 
     Raises ImageError if the layer is invalid or exceeds a limit, HostError if a file cannot be
-    written.  Then ``root`` is incomplete.
+    written.  After an error, ``root`` is incomplete.
     """
     _unpack(stream, layer, root, budget, warnings, silent, "unpacking")
 

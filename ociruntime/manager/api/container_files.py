@@ -50,7 +50,7 @@ async def _files(
 
 
 async def file_status(manager: Manager, request: web.Request) -> web.Response:
-    """Return name, kind and size of the file ``path`` in a container, as JSON.
+    """Return the name, kind and size of the file ``path`` in a container, as JSON.
 
     With ``follow``, resolves a symbolic link.  Raises NotFound if there is no such file.
     """

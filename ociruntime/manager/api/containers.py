@@ -147,7 +147,7 @@ async def rename(manager: Manager, request: web.Request) -> web.Response:
 async def update(manager: Manager, request: web.Request) -> web.Response:
     """Change a container's limits and restart policy.
 
-    The body contains the changed members, in the form of the body of ``create``.
+    The body contains the changed members, in the same form as in the body of ``create``.
     """
     container = manager.find(_ref(request))
     await container.update(await read_document(request) or {})

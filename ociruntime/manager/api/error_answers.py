@@ -63,7 +63,7 @@ def error_document(error: BaseException) -> dict[str, Any]:
     if isinstance(error, RuntimeFailure):
         message = str(error)
     else:
-        message = f"internal error: {type(error).__name__}: {error} (see the log of ocid)"
+        message = f"internal error: {type(error).__name__}: {error} (see ocid's log)"
     details: dict[str, Any] = {"code": getattr(error, "code", _row(error)[1]), "message": message}
     if isinstance(error, errors.StartFailed):
         details["exit_code"] = error.exit_code

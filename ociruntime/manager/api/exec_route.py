@@ -77,8 +77,7 @@ async def _first(client: web.WebSocketResponse) -> Any:  # noqa: ANN401 - whatev
 class RuntimeLog:
     """The log file of the OCI runtime, a memfd.
 
-    It serves to distinguish the runtime's error messages from the output of the program that it
-    executes.
+    It is used to distinguish the runtime's error messages from the output of the executed program.
     """
 
     def __enter__(self) -> RuntimeLog:

@@ -29,9 +29,10 @@ class ProgramInput:
     """
 
     def __init__(self, fd: int, *, owned: bool) -> None:
-        """Create the buffer for ``fd``, the write end of the program's input; -1 if it has none.
+        """Create the buffer for ``fd``, the write end of the program's input.
 
-        If ``owned``, the end of input closes ``fd``.  A terminal is not owned and stays open.
+        ``fd`` is -1 if the program has no input.  If ``owned``, the end of input closes ``fd``.  A
+        terminal is not owned and stays open.
         """
         self._fd = fd
         self._owned = owned

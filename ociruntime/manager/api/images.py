@@ -123,7 +123,7 @@ async def archive(manager: Manager, request: web.Request) -> web.StreamResponse:
 async def remove(manager: Manager, request: web.Request) -> web.Response:
     """Remove an image; without ``force``, answer 409 if a pod uses it.
 
-    If the request has one of several names of the image, removes only that name.
+    If the image has several names and the request gives one of them, removes only that name.
     """
     options = ["--force"] if flag(request.query, "force") else []
     ref = request.match_info["ref"]

@@ -124,7 +124,10 @@ def _served(manager: Manager, handler: Handler) -> Served:
 
 @web.middleware
 async def _with_errors_and_log(request: web.Request, handler: Served) -> web.StreamResponse:
-    """Convert a handler's exceptions to HTTP answers; log each request with client and status."""
+    """Convert a handler's exceptions to HTTP answers, and log each request.
+
+    The log contains the client and the status of each request.
+    """
     began = time.monotonic()
     peer = peer_of(request)
     try:

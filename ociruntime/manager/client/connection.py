@@ -144,7 +144,7 @@ class Connection:
             return json.loads(data) if data else None
         except ValueError:
             raise RuntimeFailure(
-                f'read the answer of ocid to "{method} {path}": invalid JSON'
+                f'read the answer from ocid to "{method} {path}": invalid JSON'
             ) from None
 
     def _connect(self) -> socket:
@@ -211,7 +211,7 @@ def with_ocictl_options(message: str) -> str:
 
 
 def _lost(error: OSError) -> RuntimeFailure:
-    return HostError("read the answer of ocid", error, _LOOK_AT_LOG)
+    return HostError("read the answer from ocid", error, _LOOK_AT_LOG)
 
 
 def _hint(path: str, error: OSError) -> str:

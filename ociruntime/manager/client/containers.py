@@ -119,7 +119,7 @@ def run_start(connection: Connection, arguments: Arguments) -> int:
         return each(refs, lambda ref: connection.post(container(ref, "start")))
     if len(refs) > 1:
         raise UsageError(
-            "--attach and --interactive: can attach to only one container",
+            "--attach and --interactive accept only one container",
             "start the others with a separate command",
         )
     from ociruntime.manager.client.run_and_attach import check_terminal, in_foreground

@@ -28,7 +28,7 @@ _TYPE = "container"  # only containers have events
 
 
 def run_events(connection: Connection, arguments: Arguments) -> int:
-    """Print the events of containers, until ``--until`` or until interrupted.
+    """Print the events of containers until the time ``--until``, or until interrupted.
 
     Returns 1 if standard output is closed.  Raises UsageError for an invalid option, and the errors
     of ``Connection``.

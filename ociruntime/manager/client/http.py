@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _LONGEST_HEAD = 65536  # bytes
 _PIECE = 65536
 _SWITCHED = 101
-_TOO_LONG = f"read the answer of ocid: a header is longer than {_LONGEST_HEAD} bytes"
-_CUT = "read the answer of ocid: the connection was closed before the end of the answer"
+_TOO_LONG = f"read the answer from ocid: a header is longer than {_LONGEST_HEAD} bytes"
+_CUT = "read the answer from ocid: the connection was closed before the end of the answer"
 
 
 class Answer:
@@ -41,7 +41,7 @@ class Answer:
             piece = socket.recv(_PIECE)
             if not piece:
                 raise RuntimeFailure(
-                    "read the answer of ocid: the connection was closed",
+                    "read the answer from ocid: the connection was closed",
                     "if ocid is running, see its log",
                 )
             if len(head) > _LONGEST_HEAD:
@@ -135,7 +135,7 @@ def status_of(line: str) -> int:
     version, _, status_and_reason = line.partition(" ")
     if not version.startswith("HTTP/1.") or not status_and_reason[:3].isdigit():
         hint = "--socket must be the socket of ocid"
-        raise RuntimeFailure(f"read the answer of ocid: not HTTP: {line[:80]!r}", hint)
+        raise RuntimeFailure(f"read the answer from ocid: not HTTP: {line[:80]!r}", hint)
     return int(status_and_reason[:3])
 
 

@@ -35,7 +35,7 @@ def run_inspect(connection: Connection, arguments: Arguments) -> int:
     images: dict[str, Record | None] = {}
 
     def described(record: Record) -> Shape:
-        """Return a container in docker's form, with the settings of its image if that exists."""
+        """Return a container in docker's form, with its image's settings if the image exists."""
         image_id = (record.get("details") or {}).get("image_id") or ""
         if image_id and image_id not in images:
             try:

@@ -114,7 +114,7 @@ def security(text: str) -> dict[str, Any]:
 
 
 def _one_of(arguments: Arguments, option: str) -> str:
-    """Return the value of ``option``, one of its values in ``_POSSIBLE``; "" if it is not given.
+    """Return the value of ``option``, which must be in ``_POSSIBLE``; "" if it is not given.
 
     Raises UsageError for another value, with the reason if docker supports that value.
     """

@@ -12,7 +12,7 @@ from ociruntime.manager.client.connection import Connection, resource
 def run_login(connection: Connection, arguments: Arguments) -> int:
     """Log in to a registry; ask the user for a missing user name or password.
 
-    Raises UsageError if they cannot be read.
+    Raises UsageError if an option is invalid, or if the user name or password cannot be read.
     """
     user, password = credentials(arguments)
     body = {"username": user, "password": password, **_registry(arguments)}

@@ -96,7 +96,7 @@ _BOOLEANS = {"true": True, "1": True, "": True, "false": False, "0": False}
 def mounts(arguments: Arguments, directory: str) -> dict[str, Any]:
     """Return the members of a create request that ``MOUNT_OPTIONS`` set.
 
-    Resolves relative paths in ``directory``.  Raises UsageError for an invalid value.
+    Resolves relative paths against ``directory``.  Raises UsageError for an invalid value.
     """
     own = [volume(text, directory) for text in arguments.list("volume")]
     own += [mount(text, directory) for text in arguments.list("mount") if not is_tmpfs(text)]
@@ -219,9 +219,10 @@ def _boolean(key: str, value: str) -> bool:
 
 
 def _origin(source: str, directory: str) -> Mount:
-    """Return the mount of ``source``: it is writable, and its target is still missing.
+    """Return the entry of ``volumes`` for ``source``: writable, and still without a target.
 
-    ``source`` is a path on the host, the name of a volume, or "" for an anonymous volume.
+    ``source`` is a path on the host, the name of a volume, or "" for an anonymous volume.  A
+    relative path is resolved against ``directory``.
     """
     made: Mount = {"read_only": False}
     if not source:

@@ -97,7 +97,8 @@ def published_ports(text: str) -> list[dict[str, Any]]:
     """Parse a value of ``--publish``; return entries of a create request's ``ports``.
 
     Examples of values are ``8080:80``, ``127.0.0.1:8080:80/udp``, ``80`` and ``8000-8009:80-89``.
-    If the host's port is missing, chooses a free port.  Raises UsageError for an invalid value.
+    If the value has no host port, chooses a free one.  Raises UsageError for an invalid value, or
+    if no host port is free.
     """
     ports, _, protocol = text.partition("/")
     host, _, inside = ports.rpartition(":")
@@ -141,7 +142,10 @@ def _port_number(digits: str, text: str) -> int:
 
 
 def _free_port(address: str, protocol: str) -> int:
-    """Return a free port of this host's ``address``.  Raises UsageError if there is none."""
+    """Return a free port on the host's ``address``.
+
+    An empty ``address`` means all addresses.  Raises UsageError if no port is free.
+    """
     import socket
 
     family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -113,10 +113,11 @@ def restart_policy(text: str) -> dict[str, Any]:
 
 
 def absolute_image(image: str, directory: str) -> str:
-    """Return the image reference ``image`` with a relative path resolved in ``directory``.
+    """Return the image reference ``image`` with a relative path resolved.
 
-    ocid runs in another directory, so it needs absolute paths.  Raises UsageError if
-    ``directory`` contains a colon that would begin the tag.
+    The path is relative to ``directory``; the daemon runs in another directory, so it needs
+    absolute paths.  Raises UsageError if ``directory`` contains a colon, because the part after the
+    colon would be read as the tag.
     """
     form, colon, path = image.partition(":")
     if not colon:
@@ -224,8 +225,8 @@ def _posted(connection: Connection, spec: Spec, *, quiet: bool) -> dict[str, Any
 def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     """Return the body of a create request, with members for the options in ``arguments``.
 
-    Resolves relative paths in the working directory of ocictl.  Raises UsageError for an invalid
-    value, HostError if a file that an option names cannot be read.
+    Resolves relative paths against the working directory of ocictl.  Raises UsageError for an
+    invalid value, HostError if a file that an option names cannot be read.
     """
     spec: Spec = {}
     rootfs = arguments.text("rootfs")
@@ -282,7 +283,7 @@ def _labels(arguments: Arguments) -> dict[str, str]:
 
 
 def labels_of(values: list[str]) -> dict[str, str]:
-    """Parse values of ``--label`` (KEY[=VALUE]) to ``{KEY: VALUE}``."""
+    """Parse values of ``--label`` (KEY[=VALUE]) into ``{KEY: VALUE}``."""
     return {name: value for name, _, value in (word.partition("=") for word in values)}
 
 

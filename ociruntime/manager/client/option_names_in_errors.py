@@ -1,4 +1,4 @@
-"""Replace JSON members in errors of ocid with options of ocictl: ``auto_remove`` is ``--rm``."""
+"""In error messages of ocid, replace JSON members by options: ``auto_remove`` by ``--rm``."""
 
 from __future__ import annotations
 

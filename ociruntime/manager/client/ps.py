@@ -192,7 +192,7 @@ def width() -> int:
 
 
 def table(rows: list[list[str]], columns: int) -> str:
-    """Format rows as a table of at most ``columns`` characters, if possible.
+    """Format rows as a table that is at most ``columns`` characters wide, if possible.
 
     Shortens times, then truncates images, commands and ports; never truncates IDs and names.
     """

@@ -248,10 +248,10 @@ def exec_request(arguments: Arguments) -> dict[str, Any]:
 
 
 def check_terminal(hint: str) -> None:
-    """Raise UsageError, with the remedy ``hint``, unless standard input is a terminal.
+    """Raise UsageError with the remedy ``hint`` unless standard input is a terminal.
 
-    Through a container's terminal, the end of a pipe's input is not signalled: a shell that reads a
-    script from it would wait forever.
+    A pipe's end of input cannot be signalled through a container's terminal: a shell that reads a
+    script from the pipe would wait forever.
     """
     if not os.isatty(0):
         raise UsageError("attach a terminal: the input device is not a TTY", hint)

@@ -1,8 +1,8 @@
 """Relay the user's streams or terminal to and from a container or a program of ``exec``.
 
 ``manager/api/attach.py`` describes the messages; ``exec_route.py`` describes the flow control of
-``metered`` input.  Sending never blocks, because the daemon may be waiting for us to read: that
-would be a deadlock.
+``metered`` input.  Sending never blocks, because the daemon may be waiting for us to read: then
+neither side could continue.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Session:
 
     ``keys`` is the key sequence that detaches from a terminal.  ``on_signal`` is called with each
     signal in ``PASSED_ON`` that the client receives; if it is None, signals are not handled.  The
-    session ends if standard output is closed, as by ``| head``.  If ``passes_sigpipe``, the program
-    gets SIGPIPE then.
+    session ends if standard output is closed, as by ``| head``.  If ``passes_sigpipe`` is set, the
+    program gets SIGPIPE in this case.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Session:
         """Relay the streams until the program exits; return its exit code.
 
         Returns DETACHED if the user detaches, SIGPIPE_STATUS if standard output is closed.  Raises
-        HostError if the connection fails, RuntimeFailure for an error message of the daemon.
+        HostError if the connection fails, RuntimeFailure for an error message from the daemon.
         """
         if self._shares_terminal:
             from ociruntime.base.terminal import Terminal
@@ -176,7 +176,7 @@ class Session:
             self._send({"resize": size})
 
     def _take(self, messages: Iterable[tuple[int, bytes]]) -> int | None:
-        """Handle messages of the daemon; return the exit code that they contain, or None.
+        """Handle messages from the daemon; return the exit code that they contain, or None.
 
         Raises DaemonError for an error message, RuntimeFailure if the daemon closes the connection.
         """
@@ -201,7 +201,10 @@ class Session:
 
 
 def parse(data: bytes) -> dict[str, Any]:
-    """Parse a text message of the daemon.  Raises RuntimeFailure if it is not a JSON object."""
+    """Parse a text message from the daemon.
+
+    Raises RuntimeFailure if it is not a JSON object.
+    """
     import json
 
     try:
@@ -209,5 +212,5 @@ def parse(data: bytes) -> dict[str, Any]:
     except ValueError:
         message = None
     if not isinstance(message, dict):
-        raise RuntimeFailure("read a message of ocid: not a JSON object")
+        raise RuntimeFailure("read a message from ocid: not a JSON object")
     return message

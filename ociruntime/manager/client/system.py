@@ -64,7 +64,7 @@ def run_pod_rm(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_info(connection: Connection, arguments: Arguments) -> int:
-    """Print the daemon's and the host's properties, one on each line.
+    """Print the daemon's and the host's properties, one per line.
 
     Raises UsageError for an invalid option.
     """
@@ -161,7 +161,8 @@ _FORMAT = (INSPECT_FORMAT,)
 def run_system_prune(connection: Connection, arguments: Arguments) -> int:
     """Remove stopped containers, unused networks and images; print what was removed.
 
-    With ``--volumes``, also remove anonymous volumes.
+    Removes only images without a name; with ``--all``, all images that no container uses.  With
+    ``--volumes``, also removes anonymous volumes that no container uses.
     """
     whole, volumes = arguments.flag("all"), arguments.flag("volumes")
     kinds = ["stopped containers", "unused networks", UNUSED if whole else UNNAMED]

@@ -18,7 +18,7 @@ _EXPONENT = 1e21  # Go prints whole numbers below this without an exponent
 
 
 class Safe(str):
-    """Text that is printed without escaping: text of the template, or already escaped."""
+    """Text that is printed without escaping: part of the template, or escaped already."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class Keys(dict[str, Any]):
 
 
 class Pairs(Keys):
-    """A Keys object that prints as ``a=1,b=2``, also by the function ``json``."""
+    """A Keys object that is printed as ``a=1,b=2``, even by the function ``json``."""
 
     def __str__(self) -> str:
         return plain(self.text)

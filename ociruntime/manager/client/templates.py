@@ -348,7 +348,7 @@ class _Parser:
 
 
 def failure(at: int, message: str, hint: str = "") -> UsageError:
-    """Return a UsageError that names the position of the template's character ``at``."""
+    """Return a UsageError that names the position of the character at offset ``at``."""
     return UsageError(f"--format: character {at + 1}: {message}", hint)
 
 

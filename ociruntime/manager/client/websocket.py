@@ -114,13 +114,14 @@ class WebSocket:
     def _receive(self) -> None:
         data = self._socket.recv(CHUNK)
         if not data:
-            raise RuntimeFailure(
-                "receive from ocid: it closed the connection", "see the log of ocid"
-            )
+            raise RuntimeFailure("receive from ocid: it closed the connection", "see ocid's log")
         self._buffer += data
 
     def _payload_bounds(self) -> tuple[int, int] | None:
-        """Return (begin, end) of the first frame's payload in ``_buffer``; None if incomplete."""
+        """Return (begin, end) of the payload of the first frame in ``_buffer``.
+
+        Returns None if the frame is incomplete.
+        """
         if len(self._buffer) < 2:
             return None
         size, begin = self._buffer[1] & 0x7F, 2

@@ -115,7 +115,7 @@ class Container:
 
     @property
     def location(self) -> tuple[str, str, str]:
-        """The container's (data directory of ``ocipod``, UUID of the pod, name of the app)."""
+        """Where the container's app is: (data directory of ``ocipod``, pod's UUID, app's name)."""
         return self._services.settings.directory, self.record.pod, APP
 
     def inspect(self) -> Answer:
@@ -136,7 +136,7 @@ class Container:
         return self.pod.status().addresses
 
     def abandon(self) -> None:
-        """Cancel the pending restart and fail every pending ``wait``: the daemon shuts down."""
+        """Cancel the pending restart and fail every pending ``wait`` when the daemon shuts down."""
         self._restarts.cancel()
         self.clients.abandon(self._shutting_down())
 
@@ -179,7 +179,7 @@ class Container:
             self._begin("stop the pod of", self._end_idle_pod())
 
     async def settled(self) -> None:
-        """Wait for the exit of the container's pod, and record the exit of its program."""
+        """If the program has exited, wait up to 75 s for the pod's exit; record the program's."""
         await self.pod.has_ended()
         async with self.lock:
             if not self._removing:
@@ -208,8 +208,7 @@ class Container:
     async def kill(self, signal: str) -> None:
         """Send a signal to the container's init, without taking the container's lock.
 
-        ``signal`` is a name or a number.  Raises the errors that ``Container`` lists, and
-        BadRequest for an unknown signal.
+        ``signal`` is a name or a number.  Raises BadRequest if it is unknown.
         """
         name = check_signal("signal", signal)
         self._check_present()
@@ -249,8 +248,8 @@ class Container:
     async def wait(self, condition: str) -> Answer:
         """Wait for ``condition``; return the latest run's outcome, see ``LastRun.outcome``.
 
-        Conditions: ``not-running`` (returns at once if that is so), ``next-exit``, ``removed``.
-        Raises BadRequest for any other, ManagerError if the daemon shuts down meanwhile.
+        Conditions: ``not-running`` (returns at once if the container is not up), ``next-exit``,
+        ``removed``.  Raises BadRequest for another one, ManagerError if the daemon shuts down.
         """
         if condition not in CONDITIONS:
             hint = f"supported: {', '.join(CONDITIONS)}"
@@ -268,9 +267,9 @@ class Container:
         return await self.clients.wait(condition)
 
     async def update(self, changes: object) -> None:
-        """Change the container's limits and restart policy, also while it is running.
+        """Change limits and the restart policy, also while the container is running.
 
-        ``changes`` has members of a spec, see ``changed_spec``.  BadRequest if one is invalid.
+        ``changes`` has members of a spec.  Raises BadRequest if one is invalid.
         """
         async with self._held():
             pod_status = await self._reconcile()
@@ -283,7 +282,7 @@ class Container:
             self._publish("update")
 
     async def rename(self, name: str) -> None:
-        """Rename the container, also in DNS.
+        """Rename the container; DNS uses the new name from the container's next start on.
 
         Raises BadRequest for an invalid name, Conflict if the name is in use.
         """
@@ -421,7 +420,7 @@ class Container:
         return True
 
     async def _shorten_stop(self, seconds: float) -> None:
-        """If another request is stopping the container, shorten its timeout to ``seconds``."""
+        """Shorten the timeout of another request's stop, if any, to ``seconds``."""
         pod = self.pod.open() if self.lock.locked() else None
         if pod is not None and self.pod.status().app_state == "stopping":
             with suppress(RuntimeFailure):  # the stop in progress reports the same error
@@ -531,7 +530,7 @@ class Container:
             self._publish("stop", at=end)
 
     def _follow_up(self, *, at_reload: bool = False) -> None:
-        """Remove the container, which has exited (``--rm``), or apply its restart policy."""
+        """After the container's exit, remove it (``--rm``) or apply its restart policy."""
         record = self.record
         if record.auto_remove:
             self._begin("remove", self._remove_exited())

@@ -1,4 +1,4 @@
-"""The names and ids of containers: generate, check and look them up."""
+"""Generate, check and look up the names and ids of containers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _THINGS = (
 
 
 class Names:
-    """The table of container names and ids, also of containers that are being created."""
+    """The table of container names and ids, including containers that are being created."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
@@ -104,7 +104,7 @@ def check_name(where: str, name: object) -> str:
         or name[0] not in _LETTERS
         or set(name) - _LETTERS - set("_.-")
     ):
-        hint = "use at most 128 letters, digits, _ . and -; the first is a letter or digit"
+        hint = "use at most 128 letters, digits, _ . and -; begin with a letter or digit"
         raise BadRequest(where, f'invalid container name "{name}"', hint)
     if is_id(name):
         raise BadRequest(

@@ -100,7 +100,7 @@ class ContainerPod:
     async def has_ended(self) -> bool:
         """If the app has exited, wait for the pod to exit too; return False after 75 seconds.
 
-        Returns True if the pod has exited, and at once if the app has not.
+        Returns True once the pod has exited, or at once if the app has not exited.
         """
         deadline = asyncio.get_running_loop().time() + _END_TIMEOUT
         while self.status().is_ending:

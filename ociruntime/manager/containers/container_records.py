@@ -309,7 +309,7 @@ class RecordStore:
         return [str(volume) for volume in volumes] if isinstance(volumes, list) else []
 
     def new_pod(self, container_id: str) -> str:
-        """Return the UUID in the container's marker file ``pod``; "" without this file."""
+        """Return the UUID in a container's marker file ``pod``; "" if the file is missing."""
         try:
             with open(self.path(container_id, POD), encoding="ascii", errors="replace") as file:
                 return file.read().strip()

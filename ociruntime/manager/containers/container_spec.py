@@ -130,7 +130,7 @@ def check_spec(spec: object) -> Spec:
     request = checks.check_object(spec, _MEMBERS, "the spec of the container")
     if "platform" in request and "rootfs" in request:
         raise BadRequest(
-            "platform", "cannot be combined with rootfs: it selects a variant of an image"
+            "platform", "cannot be combined with rootfs: a platform selects a variant of an image"
         )
     if ("image" in request) == ("rootfs" in request):
         raise BadRequest("image", "exactly one of image and rootfs is required")
@@ -178,7 +178,7 @@ def _check_limits(spec: Spec) -> None:
 
 
 def _check_sysctls(spec: Spec) -> None:
-    """Raise BadRequest if a sysctl belongs to a namespace that the spec shares with the host."""
+    """Raise BadRequest if a sysctl belongs to a namespace shared with the host."""
     shared = {"network": spec.get("network"), "ipc": spec.get("ipc")}
     for name in spec.get("sysctls") or ():
         kind = namespace_of(name)
@@ -252,7 +252,10 @@ def capability(word: str) -> str:
 
 
 def check_signal(where: str, signal: str) -> str:
-    """Return the full name of a signal: ``SIGTERM`` for ``15``.  BadRequest if it is unknown."""
+    """Return the full name of a signal: ``SIGTERM`` for ``15``.
+
+    Raises BadRequest if the signal is unknown.
+    """
     requests.signal(where, signal)
     return signal_name(signal)
 
@@ -280,7 +283,7 @@ def check_volume_name(where: str, value: Any) -> None:  # noqa: ANN401
     """Raise BadRequest if ``value`` is not a valid name for a volume."""
     checks.nonempty(where, value)
     if set(value) - _LETTERS or value[0] in "._-" or len(value) > 128:
-        hint = "use at most 128 letters, digits, _ . and -; the first is a letter or digit"
+        hint = "use at most 128 letters, digits, _ . and -; begin with a letter or digit"
         raise BadRequest(where, f'invalid volume name "{value}"', hint)
 
 
@@ -298,7 +301,7 @@ def _volume(where: str, value: Any) -> None:  # noqa: ANN401
         raise BadRequest(where, "source and name are mutually exclusive")
     if value.get("no_copy") and "source" in value:
         raise BadRequest(
-            f"{where}.no_copy", "cannot be combined with source: only volumes are filled"
+            f"{where}.no_copy", "cannot be combined with source: it applies only to volumes"
         )
     if "propagation" in value and "source" not in value:
         raise BadRequest(f"{where}.propagation", "requires source: it applies only to bind mounts")
@@ -445,7 +448,7 @@ def _is_local(image: str) -> bool:
 def global_args(
     spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
 ) -> list[str]:
-    """Return ``["--insecure-options=..."]`` to disable ``disabled_checks``; [] if none."""
+    """Return ``["--insecure-options=..."]`` for ``disabled_checks``; [] if there are none."""
     checks = sorted(disabled_checks(spec, insecure, allowed))
     return [f"--insecure-options={','.join(checks)}"] if checks else []
 

@@ -34,7 +34,8 @@ QUEUED = 4096  # events queued for a slow subscriber, whose subscription then en
 def described(record: Record | None, attributes: Event) -> Event:
     """Return an event's attributes plus the container's image and its labels, if it has any.
 
-    ``record`` is the container's record, None if it is corrupt: nothing is added then.
+    ``record`` is the container's record.  If it is None, because the record is corrupt, nothing is
+    added.
     """
     if record is None:
         return attributes
@@ -145,7 +146,7 @@ class EventBus:
             self._stamps.add(stamp)
 
     def since(self, moment: str) -> list[Event]:
-        """Return the events in memory from ``moment`` on, an ISO 8601 time with a zone.
+        """Return the events in memory since ``moment``, an ISO 8601 time with a zone.
 
         Raises ValueError if ``moment`` is invalid.
         """
@@ -153,10 +154,11 @@ class EventBus:
         return [event for event in self._events if datetime.fromisoformat(event["time"]) >= first]
 
     def subscribe(self, since: str = "") -> AsyncGenerator[Event, None]:
-        """Return a generator of events from ``since`` on, an RFC 3339 time with a zone.
+        """Return a generator of the events from the time ``since`` on.
 
-        "" means from now on.  The generator ends when the log is closed, or when the subscriber has
-        ``QUEUED`` unread events.  Raises ValueError if ``since`` is invalid.
+        ``since`` is an RFC 3339 time with a zone, "" for the current time.  The generator ends when
+        the log is closed, or when the subscriber has ``QUEUED`` unread events.  Raises ValueError
+        if ``since`` is invalid.
         """
         queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUED)
         past = self.since(since) if since else []

@@ -331,13 +331,13 @@ class Manager:
     def list(
         self, *, all: bool = True, filters: Mapping[str, list[str]] | None = None
     ) -> list[Answer]:
-        """Return the containers, newest first; without ``all`` omit those that are not up.
+        """Return the containers, newest first; without ``all``, only those that are up.
 
-        "Up" is running, paused or restarting.  ``filters`` maps a filter to its values: ``id``
-        (prefix), ``name`` (substring), ``status`` (also ``exited`` and ``up``, as ``ps`` shows it),
-        ``image`` (or root filesystem), ``label`` (``NAME`` or ``NAME=VALUE``), ``exited`` (exit
-        code), ``network``.  A container must match at least one value of each filter.  Raises
-        BadRequest for an unknown filter or an invalid value.
+        Containers that are up are running, paused or restarting.  ``filters`` maps a filter to its
+        values: ``id`` (prefix), ``name`` (substring), ``status`` (also ``exited`` and ``up``, as
+        ``ps`` shows it), ``image`` (or root filesystem), ``label`` (``NAME`` or ``NAME=VALUE``),
+        ``exited`` (exit code), ``network``.  A container must match at least one value of each
+        filter.  Raises BadRequest for an unknown filter or an invalid value.
         """
         filters = filters or {}
         check_filters(filters, FILTERS)

@@ -195,7 +195,8 @@ class Networks:
     def inspect(self, name: str) -> Answer:
         """Return a network as JSON, with its containers' IP addresses.
 
-        Raises NotFound if there is no such network.
+        The member ``pods`` lists the network's running pods that belong to no container.  Raises
+        NotFound if there is no such network.
         """
         users = [one for one in self._users() if one.uses(name)]
         if name in _SPECIAL:
@@ -209,8 +210,9 @@ class Networks:
     async def remove(self, name: str) -> None:
         """Remove a network that a client has created.
 
-        Raises NotFound if the network does not exist, Conflict if it is in use or if no client has
-        created it, HostError if its file cannot be removed.
+        Raises NotFound if the network does not exist.  Raises Conflict if it is in use, if a
+        container's record is corrupt, so that it may be in use, or if no client has created it.
+        Raises HostError if its file cannot be removed.
         """
         action = f'remove network "{name}"'
         if name in _SPECIAL:
@@ -269,7 +271,7 @@ class Networks:
             if user.spec is None:
                 reason = f'{action}: the record of container "{user.name}" is corrupt:'
                 hint = f"remove the container with ocictl rm -f {user.name}"
-                raise Conflict(f"{reason} it may use any network", hint)
+                raise Conflict(f"{reason} its networks are unknown", hint)
 
     def _unlink(self, configuration: Configuration) -> None:
         # Callers must not ``await`` between checking for users and this call: a container could
@@ -318,7 +320,7 @@ def _names(network: str, users: Iterable[User]) -> list[str]:
 
 
 def check_name(where: str, name: str) -> None:
-    """Raise BadRequest if ``name``, of a new network, is invalid or reserved.
+    """Raise BadRequest if ``name``, the name of a new network, is invalid or reserved.
 
     The error message begins with ``where``, the JSON path of the name.
     """
@@ -460,13 +462,13 @@ def publish(
 ) -> list[dict[str, Any]]:
     """Return ``ports`` plus a free host port for each exposed port that is not in ``ports``.
 
-    ``taken`` lists the published ports of all containers, also of stopped ones.  Raises BadRequest
-    if the image exposes too many ports, HostError if no host port is free.
+    ``taken`` lists the published ports of all containers, including stopped ones.  Raises
+    BadRequest if the image exposes too many ports, HostError if no host port is free.
     """
     exposed = list(exposed)
     if len(exposed) > _MOST_PORTS:
         text = f"the image exposes {len(exposed)} ports; at most {_MOST_PORTS} can be published"
-        raise BadRequest("publish_all", text, "publish single ports instead")
+        raise BadRequest("publish_all", text, "publish individual ports instead")
     result = list(ports)
     used = {one["host_port"] for one in [*ports, *taken]}
     published = {(one["port"], one.get("protocol") or "tcp") for one in ports}
@@ -495,5 +497,5 @@ def _free_port(protocol: str, used: Container[int]) -> int:
             if port not in used:
                 return port
     except OSError as error:
-        raise HostError("find a free port of this host", error) from None
-    raise HostError("find a free port of this host", OSError(EADDRINUSE, "all ports are in use"))
+        raise HostError("find a free port on this host", error) from None
+    raise HostError("find a free port on this host", OSError(EADDRINUSE, "all ports are in use"))

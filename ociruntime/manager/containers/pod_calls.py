@@ -88,8 +88,8 @@ class Programs:
     async def call(self, *args: str, content: bytes = b"") -> str:
         """Run ``ocipod`` with ``content`` as its standard input; return its standard output.
 
-        Raises NotFound or Conflict if the error message of ``ocipod`` has this meaning, otherwise
-        ManagerError.
+        Raises NotFound if an image is not in the store, Conflict if an image is in use or has a
+        name, ManagerError for any other error of ``ocipod``.
         """
         try:
             return await self._queued(args, content)
@@ -230,7 +230,8 @@ def _standard_input(content: bytes) -> IO[bytes]:
 def classified(text: str) -> ManagerError:
     """Return an exception with ``text``, an error message of ``ocipod``.
 
-    Its type is NotFound or Conflict if the message has this meaning, otherwise ManagerError.
+    It is a NotFound if an image is not in the store, a Conflict if an image is in use or has a
+    name, otherwise a ManagerError.
     """
     kind = next((kind for part, kind in _MEANING if part in text), ManagerError)
     return kind(text)

@@ -1,8 +1,9 @@
-"""The status of a container's pod and app, read from the pod's files and lock without blocking.
+"""The status of a container's pod and app, read without blocking.
 
-The container's status follows from it: created -> running <-> paused, running -> stopped ->
-running.  ``removing`` and ``restarting`` are transitions.  ``unknown`` means that the pod cannot be
-read, ``corrupt`` that the container's record cannot be read.
+It is read from the pod's files and the pod's lock.  The container's status is derived from it:
+created -> running <-> paused, running -> stopped -> running.  ``removing`` and ``restarting`` are
+transitions.  ``unknown`` means that the pod cannot be read, ``corrupt`` that the container's record
+cannot be read.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class PodStatus:
     """A snapshot of the status of a container's pod and app.
 
     ``pod_state`` is the pod's ``Pod.state``.  ``app_state`` is the state in the app's
-    ``state.json``, "" without this file.  ``last`` is None if the app was never started in this
-    pod.  ``problem`` is the error that prevented reading the status, "" if there was none.
+    ``state.json``, "" if this file is missing.  ``last`` is None if the app was never started in
+    this pod.  ``problem`` is the error that prevented reading the status, "" if there was none.
     """
 
     pod_state: str = GONE

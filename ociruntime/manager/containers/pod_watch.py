@@ -45,7 +45,7 @@ class Watcher:
         return int(number)
 
     def forget(self, number: int) -> None:
-        """Remove the watch whose descriptor ``watch`` has returned."""
+        """Remove the watch with the descriptor ``number``, which ``watch`` has returned."""
         if self._calls.pop(number, None) is not None:
             lib.oci_unwatch(self._fd, number)  # an error is expected if the directory is gone
 

@@ -23,7 +23,7 @@ def usage(uuid: str, app: str, pid: int = 0) -> dict[str, Any]:
     ``network_received``, ``network_sent``, ``block_read`` and ``block_written``.  Memory and
     traffic are in bytes; None means unknown or unlimited.  ``pid`` is the container's init, 0 if
     the container is not running.  Network traffic is counted in the network namespace of ``pid``;
-    it is unknown in the host's network namespace.
+    it is unknown if this is the host's network namespace.
     """
     files = _files(uuid, app)
     cpu = _scaled(files.get("cpuacct.usage"), _NANOSECONDS)
@@ -47,9 +47,10 @@ def usage(uuid: str, app: str, pid: int = 0) -> dict[str, Any]:
 
 
 def _network(pid: int) -> tuple[int | None, int | None]:
-    """Return (bytes received, bytes sent) in the network namespace of ``pid``, without loopback.
+    """Return (bytes received, bytes sent) in the network namespace of ``pid``.
 
-    Returns (None, None) for the host's network namespace, or if it cannot be read.
+    Leaves out the loopback interface.  Returns (None, None) if ``pid`` is 0 or in the host's
+    network namespace, or if the counters cannot be read.
     """
     try:
         if not pid or os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino:
@@ -137,8 +138,8 @@ def processes(uuid: str, app: str) -> list[dict[str, Any]]:
     """Return the processes of an app, sorted by PID.
 
     A process is ``{"pid", "ppid", "user", "cpu_seconds", "memory", "command"}``.  PIDs are those in
-    the host's PID namespace.  ``user`` is the host's UID as a string, ``memory`` the resident set
-    size in bytes.
+    the host's PID namespace.  ``user`` is the UID on the host as a string, ``memory`` the resident
+    set size in bytes.
     """
     all_processes = (_process(pid) for pid in pod_cgroup.processes(_directories(uuid, app)))
     return [process for process in all_processes if process is not None]

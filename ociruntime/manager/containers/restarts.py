@@ -18,7 +18,7 @@ Begin = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 def should_restart(record: Record, *, at_reload: bool = False) -> bool:
-    """Return whether the restart policy restarts a container, which has exited.
+    """Return whether the restart policy restarts a container that has exited.
 
     An unknown exit status counts as a failure.  A container that a client has stopped is not
     restarted.  The exception, as in docker, is the policy ``always`` when the daemon starts
@@ -80,8 +80,8 @@ class Restarts:
     def cancel(self) -> None:
         """Cancel the pending restart, if any.
 
-        A restart that is under way is not interrupted, which could leave an incomplete pod.  A
-        caller that takes the container's lock afterwards finds the container started.
+        A restart that is under way is not interrupted, because that could leave an incomplete pod.
+        A caller that takes the container's lock afterwards finds the container started.
         """
         task, self._pending = self._pending, None
         if task is not None and task is not asyncio.current_task() and not self._under_way:

@@ -125,7 +125,7 @@ class SharedServices:
             handle.close()
 
     def pods_of(self, container_id: str) -> list[str]:
-        """Return the UUIDs of the pods whose annotation has this container id.
+        """Return the UUIDs of the pods that have this container id in an annotation.
 
         Raises HostError if the pods cannot be listed.
         """
@@ -167,8 +167,8 @@ class SharedServices:
         """Create a pod with the container's app in it.
 
         With ``fill``, copies the image's files to the container's empty volumes.  Raises
-        ManagerError if the pod cannot be created.  Then the marker file ``pod`` contains the UUID
-        of the incomplete pod, which the caller removes.
+        ManagerError if the pod cannot be created.  In that case, the marker file ``pod`` contains
+        the UUID of the incomplete pod, which the caller removes.
         """
         # The container may have been renamed since it was created.
         spec = {**spec, "name": self.names.name_of(container_id)}
@@ -185,7 +185,7 @@ class SharedServices:
         return pod
 
     async def run_pod(self, record: Record) -> None:
-        """Run the pod of ``record``, which is prepared or has exited.
+        """Run the pod of ``record``; the pod is prepared or has exited.
 
         Raises ManagerError if the pod cannot be run; the message names other containers instead of
         their pods.

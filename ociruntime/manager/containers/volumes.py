@@ -118,8 +118,9 @@ class Volumes:
     async def remove(self, name: str) -> None:
         """Remove a volume with its files.
 
-        Raises NotFound if the volume does not exist, Conflict if a container uses it or may use it,
-        HostError if it cannot be removed.
+        Raises NotFound if the volume does not exist.  Raises Conflict if a container uses it, or if
+        a container's record is corrupt, so that it may be in use.  Raises HostError if it cannot be
+        removed.
         """
         users = self.inspect(name)["containers"]
         if users:
@@ -135,7 +136,7 @@ class Volumes:
     async def remove_with_container(self, container: str, names: Collection[str]) -> None:
         """Remove the volumes of ``names`` that no container except ``container`` uses.
 
-        Removes no volume if any container's record is corrupt: that container may use them.
+        If any container's record is corrupt, removes no volume, because that container may use it.
         Raises HostError if a volume cannot be removed.
         """
         try:
@@ -202,7 +203,7 @@ class Volumes:
             if spec is None:
                 reason = f'{action}: the record of container "{container}" is corrupt:'
                 hint = f"remove the container with ocictl rm -f {container}"
-                raise Conflict(f"{reason} it may use any volume", hint)
+                raise Conflict(f"{reason} its volumes are unknown", hint)
 
     def _names(self) -> list[str]:
         try:

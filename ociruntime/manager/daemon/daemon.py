@@ -139,9 +139,10 @@ def _indented(text: str) -> str:
 
 
 def _log_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an unhandled exception in asyncio: the exception handler of the event loop.
+    """Log an exception that asyncio has not handled; called by the event loop.
 
-    An OSError is not a bug, so it is logged as one line; other exceptions have a traceback.
+    An OSError is not a bug, so it is logged as one line; other exceptions are logged with a
+    traceback.
     """
     error = context.get("exception")
     if isinstance(error, OSError):

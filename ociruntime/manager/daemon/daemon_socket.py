@@ -1,4 +1,4 @@
-"""The daemon's listening socket, created or passed by systemd, and sd_notify(3) messages."""
+"""The daemon's socket, created here or passed by systemd, and sd_notify(3) messages."""
 
 from __future__ import annotations
 

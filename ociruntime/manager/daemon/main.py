@@ -58,9 +58,10 @@ def prepare() -> None:
     """Keep the import of aiohttp from reading data of the host; call this before importing it.
 
     At import, aiohttp creates two TLS contexts with the host's certificates for its HTTP client,
-    reads the host's table of MIME types, and caches the host's name.  The daemon uses only its HTTP
-    server.  That takes time, and a snapshot must not contain data of the host.  After this call,
-    ``import ssl`` fails, as in an interpreter without ssl, and no files of the host are read.
+    reads the host's table of MIME types, and caches the host's name.  This takes time, and the
+    daemon needs none of it, because it uses only the HTTP server.  Also, a snapshot of the
+    interpreter must not contain data of the host.  After this call, ``import ssl`` fails, as in an
+    interpreter without ssl, and no files of the host are read.
     """
     import mimetypes
     import platform

@@ -1,6 +1,7 @@
 """Compile an app of a pod's manifest into the ``config.json`` of its container.
 
-The config works with any OCI runtime.  Pure: facts about host and image come in ``AppFacts``.
+The config works with any OCI runtime.  The functions are pure: facts about the host and the image
+are passed to them in ``AppFacts``.
 """
 
 from __future__ import annotations
@@ -53,16 +54,16 @@ _SHARED_MEMORY = ("bind", "rprivate", "nosuid", "noexec", "nodev")
 
 
 class AppFacts:
-    """Facts about host and image that an app's config depends on, besides the manifest.
+    """Facts about the host and the image that an app's config depends on.
 
-    ``namespaces`` maps a type (``pid``, ``network``, ``ipc``, ``uts``, ``user``) to the path of the
-    pod's namespace; the app shares all other namespaces with the caller.  ``shared_memory`` is the
-    host directory to mount at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's
-    name to its directory on the host; if the volume is a device, ``devices`` maps the name to
-    (``b`` or ``c``, major, minor).  ``host_devices`` lists the app's devices, as
-    ``host_devices.find_devices`` returns them.  ``binds`` lists (host path, path in the app) of
-    files made for the pod.  ``private_users`` is (first host id, number of ids), or None without a
-    user namespace.
+    The config also depends on the manifest.  ``namespaces`` maps a type (``pid``, ``network``,
+    ``ipc``, ``uts``, ``user``) to the path of the pod's namespace; the app shares all other
+    namespaces with the caller.  ``shared_memory`` is the host directory to mount at ``/dev/shm``,
+    "" for a private tmpfs.  ``volumes`` maps a volume's name to its directory on the host; if the
+    volume is a device, ``devices`` maps the name to (``b`` or ``c``, major, minor).
+    ``host_devices`` lists the app's devices, as ``host_devices.find_devices`` returns them.
+    ``binds`` lists (host path, path in the app) of files made for the pod.  ``private_users`` is
+    (first host id, number of ids), or None without a user namespace.
     """
 
     __slots__ = (

@@ -42,7 +42,7 @@ def _mounted() -> set[str]:
 
 
 def filesystems(*, cgroups: bool) -> tuple[str, ...]:
-    """Return the directories in /sys/fs to mask, because they show the host's mounts.
+    """Return the directories in /sys/fs that must be masked: they show the host's mounts.
 
     Includes /sys/fs/cgroup only if ``cgroups`` is True.  Returns () if /sys/fs cannot be read.
     """

@@ -48,7 +48,7 @@ class PodContext:
         """Mount the pod's /dev/shm and set the resource limits of its cgroup; called once.
 
         ``config`` is the pod's runtime-config.  Returns warnings about limits that this host cannot
-        enforce.  Raises HostError if a mount or a limit fails.
+        enforce.  Raises HostError if a mount fails or a limit cannot be set.
         """
         if config.get("ipc") != "parent":
             owner = (config.get("private_users") or {}).get("shift", 0)
@@ -85,10 +85,10 @@ class PodContext:
         return f"apps/{app}/runtime.log"
 
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
-        """Write the app's bundle, and replace this child process by the OCI runtime's ``create``.
+        """Write the app's bundle, and replace this child process with the runtime's ``create``.
 
         ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null.
-        Raises RuntimeFailure if the bundle cannot be written or the runtime cannot be executed.
+        Raises RuntimeFailure if the bundle cannot be written or the OCI runtime cannot be executed.
         """
         from ociruntime.pods.bundle.write_bundle import write_bundle
 
@@ -113,7 +113,7 @@ class PodContext:
         self.runtime.become(f"{directory}/runtime.log", argv, streams)
 
     def call_runtime(self, app: str, argv: tuple[str, ...]) -> None:
-        """Replace this child process by the OCI runtime with the arguments ``argv``.
+        """Replace this child process with the OCI runtime with the arguments ``argv``.
 
         The runtime writes its errors to the log of ``app``.  Raises RuntimeFailure if the runtime
         cannot be executed.

@@ -92,8 +92,8 @@ def has_names(path: str) -> bool:
 def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
     """Return the names by which other pods on its networks find the pod.
 
-    These are the values of --net-name, or else the names of the pod's apps, followed by its
-    hostname, which may be "".
+    These are the values of --net-name, or else the names of the pod's apps.  The last name is the
+    pod's hostname, which may be "".
     """
     names = config.get("net_names") or [app["name"] for app in manifest.get("apps") or ()]
     return [*names, config.get("hostname") or ""]

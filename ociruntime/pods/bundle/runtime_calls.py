@@ -45,8 +45,8 @@ def find_runtime(name: str) -> str:
 class RuntimeCalls:
     """Builds the command lines of a pod's OCI runtime, whose path is ``program``.
 
-    ``root`` is the runtime's ``--root``, the same for all pods that use a runtime with this file
-    name: runtimes keep files there that containers share.
+    ``root`` is the directory that the runtime's option ``--root`` sets.  All pods that use a
+    runtime with this file name share it, because runtimes keep files there that containers share.
     """
 
     __slots__ = ("debug", "program", "root", "uuid")
@@ -74,7 +74,7 @@ class RuntimeCalls:
         return [self.program, *options, *arguments]
 
     def become(self, log: str, arguments: Sequence[str], streams: Sequence[int]) -> NoReturn:
-        """Replace this process by the OCI runtime; raise HostError if execve(2) fails.
+        """Replace this process with the OCI runtime; raise HostError if execve(2) fails.
 
         ``log`` and ``arguments`` are passed to ``command``.  ``streams`` are the descriptors of the
         runtime's stdin, stdout and stderr, -1 for a null device.  The null device is a private one,

@@ -19,7 +19,8 @@ _IDS = 1 << 32
 class Account:
     """The UID and GIDs of an app's process, and its user's name, home and shell.
 
-    Name, home and shell come from the image's /etc/passwd.  A user that is not listed has defaults.
+    Name, home and shell come from the image's /etc/passwd.  They have default values if the user is
+    not listed there.
     """
 
     __slots__ = ("additional", "gid", "home", "name", "shell", "uid")

@@ -122,7 +122,10 @@ def _find_volumes(facts: AppFacts, pod_path: str, manifest: dict[str, Any]) -> N
 
 
 def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
-    """Set ``facts.host_devices`` to the app's host devices; raise PodError if one is missing."""
+    """Set ``facts.host_devices`` to the app's host devices; raise PodError if one is missing.
+
+    If the app is privileged, also adds the result of ``all_devices``.
+    """
     from ociruntime.pods.bundle import host_devices
 
     if not facts.flavour.confined:
@@ -140,7 +143,8 @@ def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
 def _make_reachable(facts: AppFacts, app_name: str) -> None:
     """Bind-mount the host paths in ``facts`` where the pod's root user can open them.
 
-    Replaces the paths in ``facts`` by those of the bind mounts.  Raises HostError if a mount fails.
+    Replaces the paths in ``facts`` with those of the bind mounts.  Raises HostError if a mount
+    fails.
     """
     facts.rootfs = reachable(f"app-{app_name}", facts.rootfs)
     for name, source in facts.volumes.items():

@@ -79,7 +79,10 @@ def run_copy_in(context: Context, arguments: Arguments) -> int:
 
 
 def run_diff(context: Context, arguments: Arguments) -> int:
-    """Print the files that an app has added to its image, changed or deleted, one per line."""
+    """Print the files that an app has added, changed or deleted compared with its image.
+
+    Prints one file per line.
+    """
     with open_pod(context.directory, arguments.positional[0]) as pod:
         app = choose_app(pod, arguments.text("app"))
         as_json = arguments.text("format") == "json"

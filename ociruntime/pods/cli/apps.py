@@ -25,7 +25,10 @@ from ociruntime.pods.store.pod_status import app_names, app_record, choose_app
 
 
 def run_app_start(context: Context, arguments: Arguments) -> int:
-    """Start an app; do nothing if it is running.  Raises RuntimeFailure if this fails."""
+    """Start an app; do nothing if it is running.
+
+    Raises RuntimeFailure if the app cannot be started.
+    """
     with open_pod(context.directory, arguments.positional[0]) as pod:
         ask(pod, {"op": "start", "app": choose_app(pod, arguments.text("app"))})
     return 0
@@ -34,7 +37,7 @@ def run_app_start(context: Context, arguments: Arguments) -> int:
 def run_app_stop(context: Context, arguments: Arguments) -> int:
     """Stop an app and wait for its exit; do nothing if it has exited.
 
-    Raises RuntimeFailure if this fails.
+    Raises RuntimeFailure if the app cannot be stopped.
     """
     with open_pod(context.directory, arguments.positional[0]) as pod:
         name = choose_app(pod, arguments.text("app"))
@@ -46,7 +49,10 @@ def run_app_stop(context: Context, arguments: Arguments) -> int:
 
 
 def run_app_rm(context: Context, arguments: Arguments) -> int:
-    """Stop an app and remove it with its files.  Raises RuntimeFailure if this fails."""
+    """Stop an app and remove it with its files.
+
+    Raises RuntimeFailure if the app cannot be stopped or removed.
+    """
     with open_pod(context.directory, arguments.positional[0]) as pod:
         remove_app(pod, arguments.text("app"), arguments.number("time", 10))
     return 0
@@ -114,9 +120,10 @@ def _value_text(value: object) -> str:
 
 
 def run_app_exec(context: Context, arguments: Arguments) -> int:
-    """Replace this process by a command in an app, or with ``--detach`` start it in the background.
+    """Replace this process with a command in an app.
 
-    Raises RuntimeFailure if the command cannot be executed.
+    With ``--detach``, start the command in the background instead.  Raises RuntimeFailure if the
+    command cannot be executed.
     """
     uuid, *argv = arguments.positional
     if not argv:
@@ -154,7 +161,7 @@ SHELL = "/bin/sh"
 
 
 def run_enter(context: Context, arguments: Arguments) -> int:
-    """Replace this process by a command in an app (default: a shell).
+    """Replace this process with a command in an app (default: a shell).
 
     Raises RuntimeFailure if the command cannot be executed.
     """

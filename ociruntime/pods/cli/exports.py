@@ -47,7 +47,7 @@ def run_image_export(context: Context, arguments: Arguments) -> int:
 
 
 def run_image_extract(context: Context, arguments: Arguments) -> int:
-    """Write an image's manifest, configuration and layers to a directory, as OCI image layout."""
+    """Write an image's manifest, configuration and layers to a directory in OCI image layout."""
     text, target = arguments.positional
     with Store(context.directory) as store, Bar() as bar:
         image = store.load(look_up(store, text))

@@ -50,7 +50,7 @@ def _fetch(
 ) -> Image:
     """Fetch the image ``text`` into the store, and unpack it, so that pods start quickly.
 
-    An image that cannot be unpacked is removed from the store.
+    If an image that is new in the store cannot be unpacked, it is removed again.
     """
     settings = Settings(context.system_config, context.local_config, context.user_config)
     before = {name: record.id for record in store.records() for name in (*record.names, record.id)}
@@ -136,7 +136,7 @@ def run_trust(context: Context, arguments: Arguments) -> int:
 
     prefix = arguments.text("prefix")
     if arguments.flag("root") == bool(prefix):
-        hint = "--prefix=PREFIX, or --root for all images"
+        hint = "use --prefix=PREFIX, or --root for all images"
         raise UsageError("trust: either --prefix or --root is required", hint)
     if prefix:
         prefix = check_prefix(prefix, "--prefix")
@@ -169,7 +169,7 @@ def _agreed() -> bool:
         line = _line()
         if not line:
             write("\n")
-            hint = "--skip-fingerprint-review skips the question"
+            hint = "use --skip-fingerprint-review to skip the question"
             raise ImageError("trust the key: no answer on standard input", hint)
         answer = line.strip().lower()
         if answer in ("yes", "no"):

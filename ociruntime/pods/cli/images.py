@@ -130,7 +130,7 @@ _FAILED = 254
 
 
 def run_image_rm(context: Context, arguments: Arguments) -> int:
-    """Remove images from the store; if one fails, print the error and continue with the next.
+    """Remove images from the store; if a removal fails, print the error and continue.
 
     Holds the lock that ``ocipod prepare`` takes, so that it does not remove an image that a new pod
     is about to use.
@@ -149,7 +149,7 @@ def run_image_rm(context: Context, arguments: Arguments) -> int:
                 if record.names and arguments.flag("unnamed"):
                     raise ImageError(f'remove image "{text}": it has a name: {record.name}')
                 if record.id in used:
-                    hint = "--force removes it anyway"
+                    hint = "use --force to remove it anyway"
                     raise ImageError(f'remove image "{text}": it is used by a pod', hint)
                 freed += _remove_image(context, store, record)
                 count += 1
@@ -258,7 +258,10 @@ def _trees(store: Store) -> dict[str, str]:
 
 
 def run_image_verify(context: Context, arguments: Arguments) -> int:
-    """Verify the blobs and trees of images; print each damaged blob, and the state of each tree."""
+    """Verify the blobs and trees of images; print damaged blobs, and the state of each tree.
+
+    Removes damaged blobs, and unpacks modified trees again.
+    """
     status = 0
     with Store(context.directory) as store, Bar() as bar:
         records = [look_up(store, text) for text in arguments.positional]
@@ -280,7 +283,7 @@ def run_image_verify(context: Context, arguments: Arguments) -> int:
 def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
     """Remove an image's blobs that do not match their digests.
 
-    Returns a text "blob DIGEST" for each removed blob.
+    Returns a string "blob DIGEST" for each removed blob.
     """
     damaged = []
     digests = store.digests(record.id)
@@ -295,7 +298,8 @@ def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
 def _verify_tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
     """Verify the image's unpacked tree; if it was modified, unpack the image again.
 
-    Returns (message for the user, whether the tree is intact now).
+    Does not unpack it again while a running pod uses the tree.  Returns (message for the user,
+    whether the tree is intact now).
     """
     settings = Settings(context.system_config, context.local_config, context.user_config)
     trees = TreeStore(context.directory, settings.limits)

@@ -17,7 +17,7 @@ from ociruntime.pods.cli.context import Context
 def run_login(context: Context, arguments: Arguments) -> int:
     """Log in to a registry and store the credentials; ask for a missing user name or password.
 
-    Raises UsageError for contradicting options, RegistryError if the registry refuses the
+    Raises UsageError for contradictory options, RegistryError if the registry refuses the
     credentials, HostError if they cannot be stored.
     """
     host = credential_files.registry_of("".join(arguments.positional))

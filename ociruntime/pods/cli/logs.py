@@ -37,7 +37,7 @@ def run_logs(context: Context, arguments: Arguments) -> int:
 
 
 def _follow(pod: Pod, readers: dict[str, LogReader], printer: Printer, *, changing: bool) -> None:
-    """Print new log lines until the pod exits or the reader of standard output closes it.
+    """Print new log lines until the pod exits or the reader closes standard output.
 
     ``readers`` maps names of apps to readers of their logs.  With ``changing``, also print the
     lines of apps that are added to the pod later.
@@ -87,7 +87,7 @@ class Printer:
         return [line for line in lines if self._stream in ("", line.stream)]
 
     def print(self, lines: list[Line]) -> bool:
-        """Print log lines; return False if the reader of standard output has closed it."""
+        """Print log lines; return False if the reader has closed standard output."""
         for line in lines:
             fd = 2 if line.stream == "stderr" else 1
             if not write_all(fd, form(line, self.with_app, self._with_time)):

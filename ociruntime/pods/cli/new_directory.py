@@ -44,7 +44,9 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
         raise UsageError(f'create "{target}": it is a mount point', "use another directory")
     if os.path.lexists(path) and not _is_empty_directory(path):
         if not overwrite:
-            raise UsageError(f'create "{target}": it already exists', "--overwrite replaces it")
+            raise UsageError(
+                f'create "{target}": it already exists', "use --overwrite to replace it"
+            )
         if not os.path.isdir(path):
             raise UsageError(f'replace "{target}": it is not a directory', "use another path")
     return path
@@ -83,7 +85,7 @@ def put_directory(path: str, fill: Callable[[int], None]) -> None:
 
 
 def _put(parent: int, temporary: str, name: str) -> None:
-    """Replace the directory ``name`` by the directory ``temporary``.
+    """Replace the directory ``name`` with the directory ``temporary``.
 
     Both are names in the directory ``parent``, a descriptor.  Raises OSError if a rename or removal
     fails.
@@ -122,7 +124,7 @@ def new_file(target: str, *, overwrite: bool) -> Iterator[BinaryIO]:
     if os.path.isdir(path):
         raise UsageError(f'write "{target}": it is a directory', "use the path of a file")
     if os.path.lexists(path) and not overwrite:
-        raise UsageError(f'create "{target}": it already exists', "--overwrite replaces it")
+        raise UsageError(f'create "{target}": it already exists', "use --overwrite to replace it")
     name = os.path.basename(path)
     temporary = _temporary(name)
     try:

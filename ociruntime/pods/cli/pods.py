@@ -32,7 +32,7 @@ from ociruntime.pods.store.pod_status import (
 
 
 def given_uuid(arguments: Arguments) -> str:
-    """Return the UUID given as argument of a command, or read from the file of --uuid-file.
+    """Return the UUID that is an argument of a command, or in the file of --uuid-file.
 
     Raises UsageError if both or neither are given, HostError if the file cannot be read.
     """
@@ -40,7 +40,7 @@ def given_uuid(arguments: Arguments) -> str:
 
 
 def given_uuids(arguments: Arguments) -> list[str]:
-    """Return the UUIDs given as arguments of a command, or the one in the file of --uuid-file.
+    """Return the UUIDs that are arguments of a command, or the one in the file of --uuid-file.
 
     Raises UsageError if both or neither are given, HostError if the file cannot be read.
     """
@@ -110,7 +110,7 @@ def pod_rows(pod: dict[str, Any], full: bool) -> list[list[str]]:
 
 
 def networks(pod: dict[str, Any]) -> str:
-    """Return a pod's networks as a text such as ``default:ip4=172.16.28.2, n2:ip6=fd00::2, n3``."""
+    """Return a pod's networks as text: ``default:ip4=172.16.28.2, n2:ip6=fd00::2, n3``."""
     parts = []
     for network in pod["networks"]:
         family = next((key for key in ("ip4", "ip6") if key in network), "")
@@ -171,7 +171,7 @@ _FAILED = 254
 
 
 def run_rm(context: Context, arguments: Arguments) -> int:
-    """Remove stopped pods; if one fails, print the error and continue with the next."""
+    """Remove stopped pods; if a removal fails, print the error and continue with the next pod."""
     status = 0
     for uuid in given_uuids(arguments):
         try:

@@ -82,8 +82,8 @@ def host_of(context: Context) -> Host:
 def prepared(context: Context, options: PodRequest, *, runs: bool) -> Pod:
     """Prepare a pod and return it, locked by this process.
 
-    ``runs`` means that the pod is run at once, so that its networks are checked as well.  Raises
-    RuntimeFailure if the pod cannot be prepared.
+    If ``runs`` is True, the caller runs the pod at once, so its networks are checked as well.
+    Raises RuntimeFailure if the pod cannot be prepared.
     """
     request = Request(host_of(context), options, warn, runs)
     kind = check(request).name
@@ -110,7 +110,7 @@ def check_root() -> None:
 
 
 def read_request() -> object:
-    """Read a JSON document, a request of the manager, from standard input and return it parsed.
+    """Read a request from the manager, a JSON document, from standard input, and parse it.
 
     Raises HostError if it cannot be read, UsageError if it is too large or invalid JSON.
     """
@@ -142,7 +142,10 @@ def parse_run(argv: list[str], program: Arguments) -> PodArguments:
 
 
 def run_run(context: Context, parsed: PodArguments) -> int:
-    """Prepare and run a pod; return its exit code, or with --detach 0 once the pod is ready."""
+    """Prepare and run a pod; return its exit code.
+
+    With --detach, return 0 once the pod is ready.
+    """
     request = pod_request(parsed)
     pod = prepared(context, request, runs=True)
     try:
@@ -174,7 +177,10 @@ def run_prepare(context: Context, parsed: PodArguments) -> int:
 
 
 def run_run_prepared(context: Context, arguments: Arguments) -> int:
-    """Run a prepared pod; return its exit code, or with --detach 0 once the pod is ready."""
+    """Run a prepared pod; return its exit code.
+
+    With --detach, return 0 once the pod is ready.
+    """
     check_root()
     request = from_options(PodRequest, arguments)
     pod = open_pod(context.directory, arguments.positional[0])
@@ -241,7 +247,8 @@ def _become_sandbox(pod: Pod, *, detach: bool) -> int:
 def run_app_sandbox(context: Context, arguments: Arguments) -> int:
     """Create and run a sandbox, and print its UUID.
 
-    Without ``--detach``, the command is the sandbox's monitor and returns when the sandbox exits.
+    With ``--prepare``, the sandbox is not run.  Without ``--detach``, this process is the sandbox's
+    monitor, and returns when the sandbox exits.
     """
     request = from_options(SandboxRequest, arguments)
     if arguments.flag("request"):
@@ -281,7 +288,11 @@ def parse_app_add(argv: list[str], program: Arguments) -> PodArguments:
 
 
 def run_app_add(context: Context, parsed: PodArguments) -> int:
-    """Add an app to a sandbox, without starting it.  Raises RuntimeFailure if this fails."""
+    """Add an app to a sandbox, without starting it.
+
+    Raises UsageError if the arguments are invalid, another RuntimeFailure if the app cannot be
+    added.
+    """
     if not parsed.positional or len(parsed.apps) != 1:
         raise UsageError(
             "app add: a pod and one image are required", "usage: ocipod app add UUID IMAGE"

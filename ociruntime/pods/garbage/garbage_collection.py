@@ -75,7 +75,7 @@ def _expire(pod: Pod, expiry: float) -> bool:
 
 
 def _is_kept(pod: Pod) -> bool:
-    """Return whether the pod was created with ``keep``: ``gc`` must not remove it."""
+    """Return whether the pod was created with ``keep``, so that ``gc`` must not remove it."""
     try:
         return (read_object(pod, RUNTIME_CONFIG) or {}).get("keep") is True
     except PodError:
@@ -136,8 +136,8 @@ def _discard(pod: Pod, period: float, point: str, timeout: float = 0) -> bool:
     """Move a pod that never ran to garbage if it has been in its phase for ``period`` seconds.
 
     Returns whether the pod was moved.  It is not moved if another process holds its lock for more
-    than ``timeout`` seconds, because that process is about to use it.  ``point`` names a fault
-    injection point.
+    than ``timeout`` seconds, because that process is about to use it.  ``point`` names a point
+    where tests inject faults, "" for none.
     """
     if _remaining(pod, period) > 0 or not phases.lock_within(pod, pod.phase, timeout):
         return False

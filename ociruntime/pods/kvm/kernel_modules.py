@@ -1,4 +1,4 @@
-"""Read kernel modules and their dependencies from a directory, in the order of loading them.
+"""Read kernel modules and their dependencies from a directory, in loading order.
 
 Dependencies are read from the modules themselves (modinfo ``depends``), so that no output of
 ``depmod`` is needed.
@@ -60,7 +60,7 @@ class Modules:
 
 
 def _plain(name: str) -> str:
-    """Return the module name ``name`` with dashes replaced by underscores, like modprobe."""
+    """Return the module name ``name`` with dashes replaced by underscores, as modprobe does."""
     return name.replace("-", "_")
 
 

@@ -139,7 +139,7 @@ class Machine(PodContext):
             virtio_port.end_app(f"{PORTS}/{self._apps.index(app) + 1}")
 
     def _become_machine(self, ports: list[int]) -> NoReturn:
-        """Mount the apps' root filesystems, and replace this child process by qemu.
+        """Mount the apps' root filesystems, and replace this child process with qemu.
 
         ``ports`` are descriptors of listening sockets, which become the machine's virtio ports.
         Raises RuntimeFailure if a mount fails or qemu cannot be executed.

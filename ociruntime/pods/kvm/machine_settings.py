@@ -84,7 +84,7 @@ def _find_kernel(kvm: Settings, kernel: str) -> None:
     ``kernel`` (--kvm-kernel) overrides the kernel in ``kvm``; "" does not.  Raises PodError if the
     kernel or the directory of modules is not found.
     """
-    hint = f'set --kvm-kernel FILE, or "kernel" in {FILE}'
+    hint = f'use --kvm-kernel FILE, or set "kernel" in {FILE}'
     release = os.uname().release
     if kernel:
         kvm.kernel, kvm.modules = os.path.abspath(kernel), ""
@@ -181,9 +181,10 @@ def _fill(kvm: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JS
 def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:
     """Return the memory size of a pod's virtual machine in MiB.
 
-    This is the pod's limit ``pod_limit``, or else the setting ``kvm.memory``, or else the sum of
-    ``limits``, the apps' memory limits.  Without any of these, or if an app has no limit, it is
-    256.  Limits are in bytes, None means no limit.
+    The size is the first of these that is set: the pod's limit ``pod_limit``, the setting
+    ``kvm.memory``, the sum of ``limits``, the apps' memory limits.  Memory for the guest's kernel
+    and agent is added to a limit.  The sum is not used if an app has no limit.  If nothing is set,
+    the size is 256.  Limits are in bytes, None means no limit.
     """
     if pod_limit is not None:
         return max(LEAST_MEMORY, OWN_MEMORY + -(-pod_limit // (1 << 20)))
@@ -198,9 +199,10 @@ def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = N
 def cpus_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:
     """Return the number of CPUs of a pod's virtual machine.
 
-    This is the pod's limit ``pod_limit``, or else the setting ``kvm.cpus``, or else the sum of
-    ``limits``, the apps' CPU limits.  Without any of these, or if an app has no limit, it is 1.
-    Limits are in thousandths of a CPU, None means no limit.
+    This is the first of these that is set: the pod's limit ``pod_limit``, the setting ``kvm.cpus``,
+    the sum of ``limits``, the apps' CPU limits.  A limit is rounded up, and reduced to the number
+    of the host's CPUs, at most 255.  The sum is not used if an app has no limit.  If nothing is
+    set, the result is 1.  Limits are in thousandths of a CPU, None means no limit.
     """
     if pod_limit is not None:
         limits = [pod_limit]
@@ -240,8 +242,8 @@ def check_run(request: PodRequest, local_config: str, kernel: str) -> None:
 def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
     """Check that a pod in a virtual machine supports ``networks`` and the --ipc mode ``ipc``.
 
-    ``networks`` are pairs (name, CNI arguments).  Raises UsageError if a network or
-    ``ipc`` stands for a namespace of the host.
+    ``networks`` are pairs (name, CNI arguments).  Raises UsageError if a network or ``ipc`` would
+    share a namespace of the host.
     """
     for name, _ in networks:
         if name == "host":

@@ -94,9 +94,9 @@ def initial_files(
 
 
 def _directories(configs: dict[str, dict[str, Any]]) -> frozenset[str]:
-    """Return the sources of the apps' bind mounts that are directories.
+    """Return the paths of the host directories that apps bind-mount.
 
-    ``configs`` maps each app's name to its ``config.json``.
+    Bind mounts of files are left out.  ``configs`` maps each app's name to its ``config.json``.
     """
     sources = {
         mount["source"]
@@ -216,8 +216,8 @@ class Description:
 def describe(configs: dict[str, Json], pod_path: str, directories: frozenset[str]) -> Description:
     """Return the description of a pod's apps for the guest agent.
 
-    ``configs`` maps each app's name to its ``config.json``.  ``directories`` are the sources of
-    bind mounts that are directories.  Raises PodError for settings that a virtual machine does not
+    ``configs`` maps each app's name to its ``config.json``.  ``directories`` are the host
+    directories that apps bind-mount.  Raises PodError for settings that a virtual machine does not
     support.
     """
     description = Description()
@@ -232,7 +232,7 @@ def _app(
     """Return the settings of the app ``name`` in the format of ``csrc/guest/become.c``.
 
     Each setting ends with NUL.  Adds the files and directories that the app needs to
-    ``description``.  ``directories`` are the sources of bind mounts that are directories.  Raises
+    ``description``.  ``directories`` are the host directories that apps bind-mount.  Raises
     PodError if a setting contains NUL or is not supported.
     """
     process = config["process"]
@@ -267,10 +267,10 @@ def _app(
 def _mount(
     description: Description, name: str, mount: Json, pod_path: str, directories: frozenset[str]
 ) -> list[str]:
-    """Return the settings of a mount of the app ``name``, in the format of ``csrc/guest/become.c``.
+    """Return a mount of the app ``name`` as settings in the format of ``csrc/guest/become.c``.
 
-    Adds the source of a bind mount to ``description``.  ``directories`` are the sources of bind
-    mounts that are directories.  Raises PodError for a bind mount of a host file.
+    Adds the source of a bind mount to ``description``.  ``directories`` are the host directories
+    that apps bind-mount.  Raises PodError for a bind mount of a host file.
     """
     source, kind = mount["source"], mount["type"]
     options = mount.get("options", [])

@@ -40,7 +40,8 @@ def start_app(path: str, streams: list[int]) -> int:
             raise PodError(data.decode(errors="replace"))
         if kind != RUNNING:
             raise PodError(
-                f"start an app in the virtual machine: unexpected reply {kind!r} of the guest agent"
+                "start an app in the virtual machine: "
+                f"unexpected reply {kind!r} from the guest agent"
             )
         port.settimeout(None)
         return _spawn(port.fileno(), streams)

@@ -39,7 +39,8 @@ def volume_of_path(path: str) -> str:
 def _spelled(text: str) -> str:
     """Return ``text`` as a valid name.
 
-    Removes invalid characters from both ends, and replaces each other run of them by a dash.
+    Removes invalid characters at both ends, and replaces every other run of invalid characters by a
+    dash.
     """
     parts: list[str] = []
     word = ""

@@ -253,11 +253,11 @@ def _further_limits(request: AppRequest) -> list[isolators.Isolator]:
     if swap is not None and memory is None:
         raise UsageError(
             f"{request.where('memory_swap')}: requires a memory limit",
-            f"set {request.where('memory')}, too",
+            f"also set {request.where('memory')}",
         )
     if swap is not None and memory is not None and 0 <= swap < memory:
         raise UsageError(
-            f"{request.where('memory_swap')}: {swap} is below the memory limit, {memory}",
+            f"{request.where('memory_swap')}: {swap} is below the memory limit of {memory}",
             "it limits memory and swap together",
         )
     time = {"quota": request.cpu_quota, "period": request.cpu_period}
@@ -316,8 +316,8 @@ def _isolators(request: AppRequest) -> list[isolators.Isolator]:
 def _program(request: AppRequest, settings: dict[str, Any], name: str) -> list[str]:
     """Return the app's argv, made of the image's Entrypoint and Cmd.
 
-    Arguments in ``request`` replace the Cmd; with --exec, they also replace the Entrypoint.  Raises
-    UsageError if neither the image nor the request sets a command.
+    Arguments in ``request`` replace the Cmd.  With --exec, the argv is the program of --exec and
+    these arguments.  Raises UsageError if neither the image nor the request sets a command.
     """
     if request.exec:
         return [request.exec, *(request.arguments or [])]
@@ -343,10 +343,10 @@ def add_mounts(
     """Set the mounts in an app's ``entry``: ``requested`` mounts, and volumes of the image.
 
     If several mounts have the same path, the last one is used.  A volume that the image declares is
-    mounted at its path unless a mount is requested there.  If the pod has a volume of that name,
-    the pod's volume is mounted, otherwise a new volume, filled with the image's files.  Raises
-    UsageError, whose message begins with ``where``, for an unknown volume or a path that is also
-    the target of a tmpfs.
+    mounted at its path unless a mount or a tmpfs is requested there.  If the pod has a volume with
+    the name of the image's volume, the pod's volume is mounted, otherwise a new volume, filled with
+    the image's files.  Raises UsageError, whose message begins with ``where``, for an unknown
+    volume or a path that is also the target of a tmpfs.
     """
     name = entry["name"]
     known = {volume["name"]: volume for volume in draft.manifest["volumes"]}
@@ -383,7 +383,7 @@ def add_mounts(
 def make_interactive(manifest: dict[str, Any]) -> None:
     """Connect the only app in ``manifest`` to the caller's standard input.
 
-    Raises UsageError if the pod has no app or several.
+    Raises UsageError unless the pod has exactly one app.
     """
     if len(manifest["apps"]) != 1:
         number = len(manifest["apps"])

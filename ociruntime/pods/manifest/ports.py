@@ -33,7 +33,7 @@ check_port = checks.object_of(
 
 
 def port(text: str, where: str = "--port") -> dict[str, Any]:
-    """Parse ``text``, the value of a --port option, to ``{"name", "hostPort", "hostIP"}``.
+    """Parse ``text``, the value of a --port option, into ``{"name", "hostPort", "hostIP"}``.
 
     Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
@@ -48,7 +48,7 @@ def port(text: str, where: str = "--port") -> dict[str, Any]:
 
 
 def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
-    """Parse ``text``, a --port option of ``ocipod app sandbox``, to a port as ``port`` returns it.
+    """Parse ``text``, a --port option of ``ocipod app sandbox``; return what ``port`` returns.
 
     Accepts the forms of ``port``, and rkt's form NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT.  Raises
     UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
@@ -69,8 +69,8 @@ def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str 
 
     Each is ``{"name", "hostPort", "hostIP"}``.  The name is the name of a port that an app's image
     exposes, or a number and protocol such as ``80-tcp``.  Raises UsageError, whose message begins
-    with ``where``, if a name is unknown, if apps expose different ports by the same name, or if two
-    ports use the same host port.
+    with ``where``, if a name is unknown, if apps expose different ports under the same name, or if
+    two ports use the same host port.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for entry in manifest["apps"]:
@@ -154,7 +154,7 @@ def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def port_of_name(name: str) -> dict[str, Any]:
-    """Parse ``name`` (``80-tcp``, ``80/tcp`` or ``80``) to a port of a manifest.
+    """Parse ``name`` (``80-tcp``, ``80/tcp`` or ``80``) into a port of a manifest.
 
     Raises ValueError for any other name.
     """

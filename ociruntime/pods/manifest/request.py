@@ -63,9 +63,10 @@ def _integer(text: str, where: str) -> int:
 
 
 def pairs(texts: list[str], where: str) -> dict[str, str]:
-    """Parse ``texts``, ``NAME=VALUE`` strings, to {name: value}; later ones override earlier ones.
+    """Parse ``texts``, ``NAME=VALUE`` strings, into {name: value}.
 
-    Raises BadRequest, whose message begins with ``where``, if one lacks a name or "=".
+    If a name occurs several times, the last value is used.  Raises BadRequest, whose message begins
+    with ``where``, if one lacks a name or "=".
     """
     split = [text.partition("=") for text in texts]
     for text, (name, equals, _) in zip(texts, split, strict=True):
@@ -118,7 +119,7 @@ def _words(texts: list[str], where: str) -> list[str]:
 
 
 def size(where: str, value: object) -> None:
-    """Check that ``value`` is in bytes and can be a memory limit; if not, raise BadRequest."""
+    """Check that ``value``, in bytes, can be a memory limit; if not, raise BadRequest."""
     if type(value) is int and value < isolators.LEAST_MEMORY:
         hint = f"must be at least {isolators.LEAST_MEMORY} bytes"
         raise BadRequest(where, f"{value} is too small", hint)
@@ -154,7 +155,7 @@ def host_name(where: str, value: Any) -> None:  # noqa: ANN401
         and part.strip("-") == part
         for part in parts
     ):
-        hint = "letters, digits, dashes, underscores and dots, at most 64"
+        hint = "use at most 64 letters, digits, dashes, underscores and dots"
         raise BadRequest(where, f'invalid hostname "{value}"', hint)
 
 
@@ -175,14 +176,14 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
     nonempty(where, value)
     if not hosts_file.is_pod_name(value):
         longest = hosts_file.LONGEST_POD_NAME
-        hint = f"letters, digits, dashes and dots, at most {longest}, not localhost"
+        hint = f"use at most {longest} letters, digits, dashes and dots, but not localhost"
         raise BadRequest(where, f'invalid name "{value}" for a pod on its networks', hint)
 
 
 def network_names(where: str, value: list[str]) -> None:
-    """Check that ``value`` can be a list of a pod's names, by which other pods find it.
+    """Check that ``value`` is a list of names by which other pods can find a pod.
 
-    Raises BadRequest, whose message begins with ``where``, if it is invalid.
+    Raises BadRequest, whose message begins with ``where``, if it is not.
     """
     list_of(nonempty)(where, value)
     for name in value:
@@ -201,7 +202,7 @@ def name_servers(where: str, value: list[str]) -> None:
 def _app_name(where: str, value: Any) -> None:  # noqa: ANN401
     string(where, value)
     if not is_name(value):
-        hint = "lower-case letters, digits, and single dashes between them"
+        hint = "use lower-case letters, digits, and single dashes between them"
         raise BadRequest(where, f'invalid app name "{value}"', hint)
 
 
@@ -220,7 +221,9 @@ def _filter(where: str, value: Any) -> None:  # noqa: ANN401
     members = {"mode": one_of("retain", "remove"), "errno": _errno, "set": list_of(nonempty)}
     checks.object_of(members, "mode", "set")(where, value)
     if not value["set"]:
-        raise BadRequest(where, "must list at least one system call", "mode=retain|remove,NAME,...")
+        raise BadRequest(
+            where, "must list at least one system call", "use mode=retain|remove,NAME,..."
+        )
 
 
 def _or_empty(check: checks.Check) -> checks.Check:

@@ -35,10 +35,11 @@ def profile(
 ) -> Profile | None:
     """Return ``linux.seccomp`` of an app's OCI config, or None for no filter.
 
-    ``isolators`` and ``capabilities`` belong to the app; ``machine`` is the machine of uname(2).
-    ``default`` is the default profile: ``allowed`` and ``denied`` (names of system calls),
-    ``capabilities`` ({CAP_X: system calls allowed with it}) and ``rules`` (conditions on arguments,
-    as in ``linux.seccomp.syscalls``).  Raises PodError for an unknown set of system calls.
+    ``isolators`` and ``capabilities`` belong to the app; ``machine`` is the field ``machine`` of
+    uname(2).  ``default`` is the default profile: ``allowed`` and ``denied`` (names of system
+    calls), ``capabilities`` ({CAP_X: system calls allowed with it}) and ``rules`` (conditions on
+    arguments, as in ``linux.seccomp.syscalls``).  Raises PodError for an unknown set of system
+    calls.
     """
     for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         value = value_of(isolators, name)

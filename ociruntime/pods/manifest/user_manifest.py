@@ -17,7 +17,7 @@ from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
 
 
 class Images(Protocol):
-    """A lookup of images: ``find(reference)`` returns an image of the store.
+    """Looks up images: ``find(reference)`` returns an image in the store.
 
     It raises ImageError if the store has no such image.
     """

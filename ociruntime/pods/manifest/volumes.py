@@ -24,9 +24,10 @@ _ADDED_FORM = "name=NAME,kind=host|empty,source=DIR,target=DIR[,readOnly=true]"
 
 
 def volume(text: str, where: str = "--volume") -> dict[str, Any]:
-    """Parse ``text``, the value of a --volume option, to an entry of a manifest's ``volumes``.
+    """Parse ``text``, the value of a --volume option, into an entry of ``volumes``.
 
-    Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
+    The entry has the form of a manifest's ``volumes``.  Raises UsageError for wrong syntax,
+    BadRequest for a bad value.  Messages begin with ``where``.
     """
     made = _fields(f"{where} {text}", f"name={text}", _VOLUME_FORM)
     check_volume(f"{where} {text}", made)
@@ -34,7 +35,7 @@ def volume(text: str, where: str = "--volume") -> dict[str, Any]:
 
 
 def mount(text: str, where: str = "--mount") -> dict[str, Any]:
-    """Parse ``text``, the value of a --mount option, to ``{"volume", "target"[, "readOnly"]}``.
+    """Parse ``text``, the value of --mount, into ``{"volume", "target"[, "readOnly"]}``.
 
     Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
@@ -44,9 +45,10 @@ def mount(text: str, where: str = "--mount") -> dict[str, Any]:
 
 
 def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
-    """Parse ``text``, the value of --mnt-volume, to a volume with its mount point ``target``.
+    """Parse ``text``, the value of --mnt-volume, into a volume with the member ``target``.
 
-    Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
+    This is the volume's mount point.  Raises UsageError for wrong syntax, BadRequest for a bad
+    value.  Messages begin with ``where``.
     """
     made = _fields(f"{where} {text}", text, _ADDED_FORM)
     check_added_volume(f"{where} {text}", made)
@@ -54,7 +56,7 @@ def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
 
 
 def _fields(where: str, text: str, form: str) -> dict[str, Any]:
-    """Parse ``text``, the ``KEY=VALUE,...`` of a volume or mount, to {key: value}.
+    """Parse ``text``, the ``KEY=VALUE,...`` of a volume or mount, into {key: value}.
 
     Raises UsageError for wrong syntax, with the hint ``form``, and BadRequest for an invalid value.
     """
@@ -88,7 +90,7 @@ _PARSED: dict[str, Callable[[str, str], object]] = {
 
 def _name(where: str, value: object) -> None:
     if not isinstance(value, str) or not is_name(value):
-        hint = "lower-case letters, digits, and single dashes between them"
+        hint = "use lower-case letters, digits, and single dashes between them"
         raise BadRequest(where, f'invalid volume name "{value}"', hint)
 
 

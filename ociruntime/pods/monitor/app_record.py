@@ -81,7 +81,7 @@ class RecordFile:
     def save(self) -> None:
         """Write the app's record to state.json before an action, such as the start of the app.
 
-        Raises HostError if a write fails; the caller must not perform the action then.
+        Raises HostError if a write fails; in that case, the caller must not perform the action.
         """
         if self._code:
             json_files.replace_text(f"{self._directory}/status", self._code)

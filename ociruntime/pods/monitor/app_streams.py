@@ -54,8 +54,9 @@ class AppStreams:
         """Create pipes for the app's streams; do nothing for an app with a ``terminal``.
 
         ``kinds`` is the object ``streams`` in the manifest: {stream name: "stream", "null",
-        "interactive" or "log"}.  Output is read only after ``read`` is called.  Raises HostError if
-        a pipe cannot be created.
+        "interactive" or "log"}.  An interactive app without a terminal gets the monitor's own
+        standard streams.  Output is read only after ``read`` is called.  Raises HostError if a pipe
+        cannot be created.
         """
         if terminal:
             return
@@ -92,7 +93,7 @@ class AppStreams:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether the app was created and no input for it is buffered."""
+        """Return whether the app's container was created and no input for the app is buffered."""
         return self._app_ends_closed and not self._pending
 
     def snapshot(self) -> dict[str, Any]:

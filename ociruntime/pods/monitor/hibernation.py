@@ -1,4 +1,4 @@
-"""Hibernation: an idle monitor re-executes itself as a small C program until the next event.
+"""Hibernation: an idle monitor becomes a small C program until the next event.
 
 The monitor writes its snapshot to a memory file and executes ``csrc/hibernation`` (the stub), which
 keeps its pid, children and descriptors.  At the first event, the stub executes the interpreter
@@ -53,7 +53,7 @@ def next_timeout(before: float, slept: float) -> float:
 def hibernate(
     loop: Loop, title: str, command: list[str], snapshot: Snapshot, descriptors: list[int]
 ) -> None:
-    """Replace this process by the hibernation stub, a small C program.
+    """Replace this process with the hibernation stub, a small C program.
 
     Returns at once if an event is pending.  At the next event, the stub executes ``command``, a
     Python file and its arguments, with the option ``--resume-fd N``, a descriptor from which to
@@ -78,7 +78,7 @@ def hibernate(
 def _execute_stub(
     descriptors: list[int], title: str, command: list[str], snapshot: Snapshot
 ) -> None:
-    """Write ``snapshot`` to a memory file, and replace this process by the hibernation stub.
+    """Write ``snapshot`` to a memory file, and replace this process with the hibernation stub.
 
     The stub waits for an event on one of ``descriptors``, and then executes ``command``, a Python
     file and its arguments.  ``title`` is the stub's name in ``ps``.  Raises HostError if the stub

@@ -126,7 +126,7 @@ class Monitor:
             self._fail(unhandled(f"run pod {self.uuid}", error))
 
     def warn(self, text: str) -> None:
-        """Show the warning ``text`` to the user; ignore OSError, for example of a full disk."""
+        """Show the warning ``text`` to the user; ignore OSError, such as that of a full disk."""
         try:
             self._warn(text)
         except OSError:
@@ -400,7 +400,8 @@ class Monitor:
 def _namespace_kinds(config: dict[str, Any]) -> tuple[str, ...]:
     """Return the OCI types of the namespaces to create for a pod.
 
-    ``config`` is the pod's runtime-config.  A pod of flavour fly has no namespaces: ().
+    ``config`` is the pod's runtime-config.  Returns () for a pod of the flavour fly, which has no
+    namespaces.
     """
     if config.get("flavor") == "fly":
         return ()

@@ -91,7 +91,7 @@ def delete(program: str, call: PluginCall) -> None:
 
 
 def tags(program: str, call: PluginCall) -> list[tuple[str, int]]:
-    """Return the packet filter rulesets of a built-in plugin as [(tag, IP family 4 or 6)].
+    """Return [(tag, IP family 4 or 6)] of the packet filter rulesets of a built-in plugin.
 
     A tag is the name under which the plugin adds rules to nft or iptables.  Returns [] if
     ``program`` is the path of an installed plugin, which manages its own rules.

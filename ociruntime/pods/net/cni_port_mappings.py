@@ -14,7 +14,7 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """Return CNI port mappings for the host ports that a pod's manifest forwards.
 
     Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError for a port
-    that no app defines or apps define differently, or for a host port that is forwarded twice.
+    that no app defines or that apps define differently, or for a host port that is forwarded twice.
     """
     named: dict[str, list[dict[str, Any]]] = {}
     for app in manifest.get("apps") or ():

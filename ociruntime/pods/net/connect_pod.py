@@ -71,7 +71,7 @@ class NetworkRequest:
 def plan(request: NetworkRequest) -> dict[str, Any]:
     """Return the document net-info.json for ``request``, without changing anything.
 
-    Raises NetworkError if a network is unknown or its configuration invalid, UsageError if the
+    Raises NetworkError if a network is unknown or its configuration is invalid, UsageError if the
     pod's networks cannot forward its ports.
     """
     requested = net_option.parse(
@@ -147,7 +147,7 @@ def _forward(
 ) -> None:
     """Add ``ports`` to the configuration of the network that forwards them.
 
-    The first network that masquerades forwards the ports, or else the last network.  ``chosen``
+    This is the first network that masquerades, or the last network if none does.  ``chosen``
     contains (configuration, CNI arguments) of each of ``networks``.
     """
     masquerading = [i for i, (configuration, _) in enumerate(chosen) if configuration.masquerades]

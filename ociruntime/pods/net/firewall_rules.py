@@ -7,7 +7,7 @@ DIGITS = 8
 
 
 class Forward:
-    """A host port forwarded to a port of a pod; ``host_ip`` "" stands for all host addresses."""
+    """A host port forwarded to a pod's port; ``host_ip`` is "" for all addresses of the host."""
 
     __slots__ = ("host_ip", "host_port", "pod_port", "protocol")
 
@@ -23,9 +23,9 @@ class Rules:
 
     ``address`` is the pod's address, "" if it has none of the family.  Packets from the pod to the
     subnet ``masquerade`` keep the pod's source address.  In packets to other addresses, the host's
-    address replaces it.  "" means no masquerading.  ``link`` is the host's interface to the pod:
-    packets from it to 127.0.0.0/8 are dropped, because route_localnet makes these addresses
-    routable.
+    address replaces it.  If ``masquerade`` is "", no packets are masqueraded.  ``link`` is the
+    host's interface to the pod: packets from it to 127.0.0.0/8 are dropped, because route_localnet
+    makes these addresses routable.
 
     ``bridge`` is the host's bridge of an isolated network, "" if the network is not isolated.
     Connections from other networks to the bridge are dropped, except to forwarded ports.  With

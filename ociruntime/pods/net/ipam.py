@@ -11,7 +11,11 @@ from ociruntime.pods.net.plugin_call import PluginCall
 
 
 class Assigned:
-    """An address assigned to a pod: ``network`` (with prefix length), ``gateway`` or None."""
+    """An address assigned to a pod.
+
+    ``network`` is the address with its prefix length; ``gateway`` is the address of its gateway, or
+    None.
+    """
 
     __slots__ = ("gateway", "network")
 
@@ -86,8 +90,9 @@ def read(result: dict[str, Any], network: str) -> Addresses:
             for route in result.get("routes") or ()
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise NetworkError(
-            f'network "{network}": read the result of the IPAM plugin: {error}'
+            f'network "{network}": read the result of the IPAM plugin: {reason}'
         ) from None
     if not assigned:
         raise NetworkError(

@@ -89,7 +89,7 @@ def _passing(rules: Rules, chain: str) -> list[str]:
 def removal(tag: str, saved: str) -> str:
     """Return input for ``iptables-restore`` that removes the rules with ``tag``.
 
-    ``saved`` is the output of ``iptables-save``.  Returns "" if it has no rules with ``tag``.
+    ``saved`` is the output of ``iptables-save``.  Returns "" if there are no rules with ``tag``.
     """
     return "".join(_table_removal(set(chains(tag)), *table) for table in _tables(saved))
 

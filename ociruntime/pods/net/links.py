@@ -93,10 +93,10 @@ def find(links: Rtnetlink, name: str) -> Link:
 
 
 def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int) -> Link:
-    """Create a veth pair, ``name`` on the host and ``inside`` in ``namespace`` (a descriptor).
+    """Create a veth pair with the ends ``name`` on the host and ``inside`` in ``namespace``.
 
-    Both ends ignore router advertisements.  Returns the host's end.  Raises OSError if the kernel
-    refuses a request, NetworkError if a sysctl cannot be set.
+    ``namespace`` is a descriptor.  Both ends ignore router advertisements.  Returns the host's end.
+    Raises OSError if the kernel refuses a request, NetworkError if a sysctl cannot be set.
     """
     size = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     peer = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(inside))

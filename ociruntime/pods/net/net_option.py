@@ -15,8 +15,8 @@ def parse(values: list[str], where: str = "--net") -> list[tuple[str, str]]:
     """Parse values of --net, each ``NAME[:K=V;K2=V2],...``, to pairs (name, CNI arguments).
 
     Returns [("default", "")] if ``values`` is empty.  Raises UsageError, whose message begins with
-    ``where``, for a duplicate name, for ``none`` or ``host`` with other networks, or for invalid
-    arguments.
+    ``where``, for a duplicate name, for ``none`` or ``host`` combined with other networks, or for
+    invalid arguments.
     """
     networks: dict[str, str] = {}
     for word in (part for text in values for part in text.split(",")):

@@ -86,9 +86,9 @@ BUILT_IN = (
 def net_directories(user: str, local: str, system: str, data: str) -> list[str]:
     """Return the directories ``net.d`` of network configurations, highest precedence first.
 
-    The arguments are the parent directories of ``net.d``, "" for none: settings of the user, of the
-    administrator and of the distribution, and the data directory, in which ``ocictl network
-    create`` writes its configurations.
+    The arguments are the directories that contain ``net.d``, "" for none: those with the settings
+    of the user, of the administrator and of the distribution, and the data directory, in which
+    ``ocictl network create`` writes its configurations.
     """
     return [f"{parent}/net.d" for parent in (user, local, system, data) if parent]
 
@@ -102,7 +102,8 @@ def load(net_directories: list[str]) -> list[Configuration]:
     """Return the networks configured in ``net_directories``, then the built-in networks.
 
     They are sorted by file name.  If networks have the same name, the network in the first
-    directory is used.  Raises NetworkError, with the path, if a file is invalid.
+    directory is used.  Raises NetworkError, whose message contains the path, if a file is invalid,
+    or if two files of the same directory define networks of the same name.
     """
     files: dict[str, str] = {}
     for directory in net_directories:
@@ -154,7 +155,8 @@ def _read(path: str) -> Configuration:
 def parse(value: object, path: str) -> Configuration:
     """Check ``value``, the JSON document in the file ``path``, and return the configuration.
 
-    Raises NetworkError, with the path and the member, if it is invalid.
+    Raises NetworkError, whose message names the path and the invalid member, if ``value`` is not a
+    valid configuration.
     """
     if not isinstance(value, dict):
         raise NetworkError(f'load "{path}": a network configuration must be a JSON object')
@@ -162,7 +164,7 @@ def parse(value: object, path: str) -> Configuration:
     if not isinstance(name, str) or not is_name(name):
         raise NetworkError(
             f'load "{path}": "name" must be a valid network name',
-            "must be a letter or digit, then letters, digits and ._-",
+            "use a letter or digit, then letters, digits and ._-",
         )
     if name in RESERVED:
         raise NetworkError(f'load "{path}": the name "{name}" is reserved for --net')

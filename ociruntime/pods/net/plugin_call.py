@@ -112,7 +112,7 @@ def check_result(value: object, where: str) -> dict[str, Any]:
             raise NetworkError(f'{where}: "{name}" of its result must be a list of JSON objects')
     for item in value.get("ips") or ():
         if not isinstance(item.get("address"), str):
-            raise NetworkError(f'{where}: each of "ips" in its result must have "address"')
+            raise NetworkError(f'{where}: each entry of "ips" in its result must have "address"')
         _check_address(item["address"], where)
     check_dns(value.get("dns"), f'{where}: "dns" of its result')
     return value

@@ -78,9 +78,9 @@ def _run_helpers(
 ) -> None:
     """Start a helper process for each batch of files, and wait for them until ``deadline``.
 
-    A batch, and ``pending``, map the index of a hosts file to (UUID of its pod, path).  Files that
-    the helpers have finished are removed from ``pending``.  Raises HostError if no helper can be
-    started.
+    Each batch, like ``pending``, maps the index of a hosts file to (UUID of its pod, path).  Files
+    that the helpers have finished are removed from ``pending``.  Raises HostError if no helper can
+    be started.
     """
     batches = [dict(batch) for batch in batches]
     read = write = -1
@@ -132,9 +132,9 @@ def _collect(read: int, pending: dict[int, tuple[str, str]], deadline: float) ->
 
 
 def _start_helpers(state: str, batches: Sequence[Batch], newest: Newest, report: int) -> None:
-    """Fork a helper process for each batch of files, then exit, so that they become orphans.
+    """Fork a helper process for each batch of files, then exit, which orphans the helpers.
 
-    Helpers write the index of each finished file to the pipe ``report``.
+    The helpers write the index of each finished file to the pipe ``report``.
     """
     try:
         report = _detach(report)

@@ -147,7 +147,7 @@ def _accounts(root: str, own: Mapping[str, Any], user: str) -> tuple[Account, Ac
     """
     name, colon, group = user.partition(":")
     if not name or (colon and not group) or "/" in user or ":" in group:
-        hint = "must be USER[:GROUP], names or numbers"
+        hint = "use USER[:GROUP] with names or numbers"
         raise UsageError(f'--user: invalid user "{user}"', hint)
     try:
         return account(root, str(own.get("uid", 0)), "", []), account(root, name, group, [])

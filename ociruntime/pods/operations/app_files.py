@@ -119,8 +119,8 @@ def _running_root(pod: Pod, app: str, pid: int, lock: int) -> Iterator[int]:
     """Context manager: yield a descriptor of a running app's root directory.
 
     ``pid`` is the app's init, ``lock`` the descriptor that holds the lock of the app's directory.
-    If the init exits before the context ends, this process is killed.  Raises PodError if it has
-    exited already.
+    If the init exits before the context ends, this process is killed.  Raises PodError if the init
+    has already exited.
     """
     ended = PodError(
         f'copy files of app "{app}" of pod {pod.uuid}: it has just exited', "try again"
@@ -238,8 +238,8 @@ def _resolved(
 ) -> Iterator[_FileInApp]:
     """Context manager: resolve ``path`` in an app, and yield the file.
 
-    OSError and ImageError raised in the context become a PodError, whose message begins with
-    ``action``, what was attempted, and ``path``.
+    An OSError or ImageError raised in the context becomes a PodError, whose message begins with
+    ``action`` (what was attempted) and ``path``.
     """
     file = None
     try:
@@ -361,17 +361,18 @@ class _FileUnpacker(LayerUnpacker):
             pass
         except IsADirectoryError:
             shown = name.decode("utf-8", "backslashreplace")
-            raise ImageError(f'cannot replace the directory "{shown}" by a file') from None
+            raise ImageError(f'cannot replace the directory "{shown}" with a file') from None
 
     def _renamed(self, parts: list[bytes]) -> list[bytes]:
         return [self._name, *parts[1:]] if parts and self._name else parts
 
 
 def changes(pod: Pod, app: str, limits: Limits) -> Iterator[tuple[str, str]]:
-    """Yield (kind, path) of each file that an app has changed in its root filesystem, sorted.
+    """Yield (kind, path) of each file that an app has changed in its root filesystem.
 
-    The kinds are docker's: A (added), C (changed) and D (deleted).  Raises PodError if the root
-    filesystem is not an overlay, ImageError if the number or depth of files exceeds ``limits``.
+    The files are sorted.  The kinds are docker's: A (added), C (changed) and D (deleted).  Raises
+    PodError if the root filesystem is not an overlay, ImageError if the number or depth of files
+    exceeds ``limits``.
     """
     settings = read_runtime_config(pod)
     known = read_object(pod, f"apps/{app}/image.json")

@@ -35,7 +35,7 @@ def parse_mode(text: str) -> list[str]:
         return [name for name in STREAMS if name in names]
     raise UsageError(
         f'--mode: invalid value "{text}"',
-        "use auto, list, tty, or names with commas, such as stdin,stdout or tty-in,tty-out",
+        "use auto, list, tty, or a comma-separated list such as stdin,stdout or tty-in,tty-out",
     )
 
 
@@ -43,9 +43,9 @@ def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = 
     """Attach this process's standard streams to an app until it exits or the user detaches.
 
     Returns the app's exit code, or 0 if the user detached.  ``streams`` are the names of the app's
-    streams, [] for all.  ``keys`` is the sequence of bytes that detaches.  With ``wait``, an app
-    that is not running is attached at its next start.  Raises PodError if the monitor refuses the
-    request, HostError if the connection fails.
+    streams, [] for all.  ``keys`` is the sequence of bytes that detaches.  With ``wait``, if the
+    app is not running, attaches to it at its next start.  Raises PodError if the monitor refuses
+    the request, HostError if the connection fails.
     """
     sock = connect(pod)
     terminal: Terminal | None = None

@@ -48,7 +48,7 @@ class Host:
 
 
 def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str, Any]:
-    """Return the members of the pod's file runtime-config that are set when it is prepared."""
+    """Return the members of a pod's runtime-config that are set when the pod is prepared."""
     private = choose_private_ids() if request.private_users else None
     return {
         "flavor": flavour,
@@ -62,7 +62,7 @@ def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str
 
 
 def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]:
-    """Return the members of the pod's file runtime-config that are set when it is run.
+    """Return the members of a pod's runtime-config that are set when the pod is run.
 
     To check only the request, pass "" as ``uuid``.  Raises UsageError for an invalid or unsupported
     option, or for options that contradict each other.

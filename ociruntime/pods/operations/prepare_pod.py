@@ -339,12 +339,12 @@ def make_volumes(
     settings: dict[str, Any],
     budget: CopyBudget,
 ) -> None:
-    """Create the directories of a pod's volumes of kind ``empty``, in the pod's directory ``path``.
+    """Create the directories of a pod's volumes of kind ``empty``.
 
-    Empty volumes in ``draft.implicit``, even if they are directories of the host, are filled with
-    an image's files.  ``roots`` maps names of apps to the root directories of their
-    images.  Raises HostError or OSError if a volume cannot be created or filled, ImageError if a
-    limit is exceeded.
+    ``path`` is the pod's directory.  If a volume in ``draft.implicit`` is empty, it is filled with
+    an image's files, even if it is a directory of the host.  ``roots`` maps names of apps to the
+    root directories of their images.  Raises HostError or OSError if a volume cannot be created or
+    filled, ImageError if a limit is exceeded.
     """
     users = _private_users(settings)
     shift = users[0] if users else 0

@@ -209,7 +209,8 @@ def _draft_app(
 ) -> dict[str, Any]:
     """Add an app and its volumes to ``draft``; return the app's manifest entry.
 
-    ``settings`` is the pod's runtime-config.  Raises UsageError for a wrong name, volume or mount.
+    ``settings`` is the pod's runtime-config.  Raises UsageError for an invalid name, volume or
+    mount.
     """
     app.mount = [*app.mount, *_add_volumes(draft.manifest, app)]
     if settings["private_users"]:

@@ -1,7 +1,8 @@
 """Lock pods, and the image trees that pods share, with flock(2).
 
-A pod is locked by its directory, the trees by the file ``locks/prepareLock``.  A lock belongs to an
-open file description: each process that inherits the descriptor holds the lock, too.
+The lock of a pod is on its directory, the lock of the trees on the file ``locks/prepareLock``.  A
+lock belongs to an open file description: each process that inherits the descriptor holds the lock,
+too.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def wait_for_release(fd: int) -> None:
 def _lock(fd: int, operation: int) -> None:
     """Lock or unlock the file ``fd`` with flock(2).
 
-    ``operation`` is LOCK_SH, LOCK_EX or LOCK_UN, combined with LOCK_NB to not wait.  Raises
-    BlockingIOError if another process holds a conflicting lock, HostError if flock(2) fails.
+    ``operation`` is LOCK_SH, LOCK_EX or LOCK_UN, combined with LOCK_NB if the call must not wait.
+    Raises BlockingIOError if another process holds a conflicting lock, HostError if flock(2) fails.
     """
     try:
         fcntl.flock(fd, operation)
@@ -83,8 +84,8 @@ def _lock(fd: int, operation: int) -> None:
 def prepare_lock(directory: str, exclusive: bool) -> FileLock:
     """Return a FileLock for the unpacked images in the data ``directory``, not yet locked.
 
-    Processes that unpack images for a pod lock it shared, processes that remove unpacked images
-    lock it exclusively.  Raises HostError if the directory ``locks`` cannot be created.
+    Processes that unpack images for a pod take a shared lock, processes that remove unpacked images
+    an exclusive lock.  Raises HostError if the directory ``locks`` cannot be created.
     """
     locks = f"{directory}/locks"
     try:

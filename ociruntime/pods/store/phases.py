@@ -412,8 +412,8 @@ def make_pod(directory: str, fill: Callable[[Pod], None]) -> Pod:
     """Create a pod and call ``fill`` to write its files; return it, locked by this process.
 
     The pod is in the phase prepare.  If ``fill`` raises an exception, the pod is removed and the
-    exception raised again, an OSError as a HostError.  Raises HostError if the pod's directory
-    cannot be created, PodError if gc removes it before this process can lock it.
+    exception is raised again; an OSError becomes a HostError.  Raises HostError if the pod's
+    directory cannot be created, PodError if gc removes it before this process can lock it.
     """
     pod = new_pod(directory)
     try:

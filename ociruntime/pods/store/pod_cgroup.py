@@ -21,7 +21,10 @@ def hierarchies() -> list[str]:
 
 
 def _controllers() -> dict[str, list[str] | None]:
-    """Return {mount point: controllers} of the cgroup hierarchies; None means cgroup v2."""
+    """Return {mount point: controllers} of the cgroup hierarchies.
+
+    The controllers are None for cgroup v2.
+    """
     controllers: dict[str, list[str] | None] = {}
     for mount in reachable(parse_mountinfo(own_mountinfo()), "cgroup", "cgroup2"):
         v1 = mount.fstype == "cgroup"

@@ -148,11 +148,11 @@ class Cgroup:
         return settings(resources, versions, where)
 
     def make_v2(self) -> bool:
-        """On a hybrid host, create the v2 directory ahead of :meth:`create`; return True if done.
+        """On a hybrid host, create the v2 directory ahead of :meth:`create`, and return True.
 
         The executor can then be cloned into the v2 directory while this process creates the v1
         directories, which takes longer.  Returns False on other hosts.  Raises ConfigError if an
-        existing cgroup is in use or frozen, and HostError.
+        existing cgroup is in use or frozen, HostError if the directory cannot be created.
         """
         unified = self._v2()
         if unified is None or not self._v1():
@@ -221,7 +221,7 @@ class Cgroup:
     def open_v2(self) -> int:
         """Return an O_PATH descriptor of the v2 directory, for CLONE_INTO_CGROUP; -1 without v2.
 
-        Raises HostError.
+        Raises HostError if the directory cannot be opened.
         """
         unified = self._v2()
         if unified is None:
@@ -236,7 +236,7 @@ class Cgroup:
 
         A process enters a v1 cgroup by writing to ``tasks``.  The kernel checks the privileges of
         the process that has opened the file, so an unprivileged process can use the descriptor.
-        Raises HostError.
+        Raises HostError if a file cannot be opened.
         """
         entrances: list[int] = []
         for each in self._v1():
@@ -268,7 +268,8 @@ class Cgroup:
         ``born_in_v2``: the process was cloned into the v2 directory.  ``only_v2``: skip the v1
         hierarchies.  ``beside``: the pid of a process in the container.  If the container has
         created child cgroups, its own v2 cgroup accepts no process (the kernel's rule "no internal
-        processes"); ``pid`` then enters the v2 cgroup of ``beside``.  Raises HostError.
+        processes"); ``pid`` then enters the v2 cgroup of ``beside``.  Raises HostError if the
+        process cannot be moved.
         """
         for each in self.placements:
             if (born_in_v2 and each.hierarchy.version == 2) or (
@@ -287,9 +288,9 @@ class Cgroup:
     def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:
         """Write the limits of a new container to its control files, memory last.
 
-        Skips settings that :meth:`create` has already written, and the OOM killer's, which
-        :meth:`disable_oom_killer` writes.  Raises ConfigError for a limit that the host's cgroups
-        cannot express, and HostError.
+        Skips settings that :meth:`create` has already written, and the setting of the OOM killer,
+        which :meth:`disable_oom_killer` writes.  Raises ConfigError for a limit that the host's
+        cgroups cannot express, HostError if a limit cannot be written.
         """
         settings = [
             each for each in self.settings(resources, where) if each.files[0][0] != OOM_CONTROL
@@ -305,7 +306,7 @@ class Cgroup:
 
         Call it last: without the OOM killer, a process waits for memory instead of being killed, so
         that an init that does not fit into the memory limit would never report anything.  Raises
-        ConfigError if the kernel does not support it, and HostError.
+        ConfigError if the kernel does not support this, HostError if the setting cannot be written.
         """
         if not (resources and (resources.get("memory") or {}).get("disableOOMKiller")):
             return
@@ -326,7 +327,8 @@ class Cgroup:
         """Send SIGKILL to every process in the cgroup, without waiting for them to exit.
 
         On v2, writes once to cgroup.kill.  On v1, searches all hierarchies, because a process may
-        have been moved out of one of them.  Raises HostError.
+        have been moved out of one of them.  Raises HostError if the processes cannot be listed,
+        killed or thawed.
         """
         from ociruntime.runtime.cgroups import cgroup_processes, freezer
 
@@ -378,7 +380,10 @@ class Cgroup:
         freezer.freeze(placement.directory, placement.hierarchy.version)
 
     def thaw(self) -> None:
-        """Thaw all processes of the container; a no-op without a freezer.  Raises HostError."""
+        """Thaw all processes of the container; do nothing without a freezer.
+
+        Raises HostError if the processes cannot be thawed.
+        """
         from ociruntime.runtime.cgroups import freezer
 
         placement = self._freezer()
@@ -386,9 +391,10 @@ class Cgroup:
             freezer.thaw(placement.directory, placement.hierarchy.version)
 
     def let_die(self) -> None:
-        """Thaw the container's processes on v1, so that SIGKILL takes effect.  Raises HostError.
+        """Thaw the container's processes on v1, so that SIGKILL takes effect.
 
-        On v2, SIGKILL also ends frozen processes.
+        On v2, SIGKILL also ends frozen processes.  Raises HostError if the processes cannot be
+        thawed.
         """
         from ociruntime.runtime.cgroups import freezer
 
@@ -399,8 +405,8 @@ class Cgroup:
     def frozen_above(self, *, undying: bool = False) -> str:
         """Return the directory of a frozen cgroup above the container's; "" if there is none.
 
-        ``undying``: consider only cgroups in which a killed process cannot exit while they are
-        frozen: those of v1.
+        ``undying``: consider only v1 cgroups, because a killed process can exit from a frozen v2
+        cgroup.
         """
         from ociruntime.runtime.cgroups import freezer
 
@@ -419,9 +425,9 @@ class Cgroup:
         remove_all(self.placements, self.kill if kill else None)
 
     def hand_over(self, uid: int, gid: int = -1) -> None:
-        """Delegate the v2 cgroup to the user ``uid`` with chown(2); do nothing on v1.
+        """Delegate the v2 cgroup to the user ``uid`` with chown(2); do nothing on a host with v1.
 
-        ``gid`` -1 keeps the group.  Raises HostError.
+        ``gid`` -1 keeps the group.  Raises HostError if an owner cannot be changed.
         """
         if all(each.hierarchy.version == 2 for each in self.placements):
             for each in self.placements:
@@ -480,7 +486,10 @@ class Cgroup:
             )
 
     def _device_rules(self, resources: Mapping[str, Any], where: str) -> DeviceRules:
-        """Check the device rules of ``resources`` and return them.  Raises ConfigError."""
+        """Check the device rules of ``resources`` and return them.
+
+        Raises ConfigError for a rule that is invalid, or that this host's cgroups cannot express.
+        """
         from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
 
         listing, unified = self._of("devices"), self._v2()
@@ -550,10 +559,10 @@ _FILES = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
 
 
 def hand_over(directory: str, uid: int, gid: int, listing: str = DELEGATE) -> None:
-    """Change the owner of a v2 cgroup: its directory and the control files that can be delegated.
+    """Change the owner of a v2 cgroup's directory and of its files that can be delegated.
 
-    ``listing`` is the file in which the kernel lists those control files.  Listed files that this
-    cgroup lacks are skipped.  Raises HostError.
+    ``listing`` is the file in which the kernel lists the names of these control files.  Listed
+    files that this cgroup lacks are skipped.  Raises HostError if an owner cannot be changed.
     """
     try:
         names = tuple(read(listing).split())

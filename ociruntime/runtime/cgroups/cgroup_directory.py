@@ -82,9 +82,10 @@ class Placement:
     def make(self, where: str) -> None:
         """Create the missing directories; ``where`` is the JSON path for errors.
 
-        If another process creates a directory in the meantime, it counts as existing.  If `delete`
-        of another container removes a common parent in the meantime, the parent is created again.
-        Raises ConfigError if the container's own cgroup is in use or frozen, and HostError.
+        If another process creates a directory in the meantime, the directory counts as existing.
+        If `delete` of another container removes a common parent in the meantime, the parent is
+        created again.  Raises ConfigError if the container's own cgroup is in use or frozen,
+        HostError if a directory cannot be created.
         """
         self.survey()
         for _ in range(_CREATION_ATTEMPTS):
@@ -151,7 +152,8 @@ class Placement:
         """Copy cpuset.cpus and cpuset.mems from the parent to each directory of a v1 cpuset.
 
         A new v1 cpuset is empty, and no process can enter it until both files are set.  In
-        directories older than the container, only empty files are set.  Raises HostError.
+        directories older than the container, only empty files are set.  Raises HostError if a file
+        cannot be read or written.
         """
         self.survey()
         top = self.hierarchy.mountpoint

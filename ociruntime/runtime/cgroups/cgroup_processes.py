@@ -24,7 +24,8 @@ _ROUNDS = 100
 def tree(directory: str) -> Iterator[str]:
     """Yield the paths of all cgroups below ``directory``, children first, then ``directory``.
 
-    Yields nothing if ``directory`` no longer exists.  Raises HostError.
+    Yields nothing if ``directory`` no longer exists.  Raises HostError if a directory cannot be
+    listed.
     """
     try:
         yield from cgroup_tree(directory, GONE)
@@ -37,7 +38,7 @@ def pids(directory: str) -> list[int]:
 
     The kernel lists a process outside our PID namespace as 0; such entries are dropped.  For a
     threaded v2 cgroup the result contains thread ids; pidfd_open(2) and kill(2) resolve those to
-    the process.  Raises HostError.
+    the process.  Raises HostError if the kernel's list cannot be read.
     """
     for file in ("cgroup.procs", "cgroup.threads"):
         try:
@@ -89,7 +90,10 @@ def kill_each(directories: Sequence[str]) -> None:
 
 
 def _open(pid: int) -> int:
-    """Open a pidfd for process ``pid``; return -1 if the process has exited.  Raises HostError."""
+    """Open a pidfd for process ``pid``; return -1 if the process has exited.
+
+    Raises HostError if pidfd_open(2) fails for another reason.
+    """
     try:
         return posix.pidfd_open(pid)
     except OSError as error:

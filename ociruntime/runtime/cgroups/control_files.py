@@ -22,7 +22,7 @@ GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
 
 
 def read(path: str) -> str:
-    """Return the content of a control file.  Raises OSError."""
+    """Return the content of a control file; raise OSError if it cannot be read."""
     return read_file(path).decode("utf-8", "surrogateescape")
 
 
@@ -52,9 +52,10 @@ def apply(settings: Sequence[Setting], directories: Mapping[str, str]) -> None:
     """Write cgroup settings to control files, in order.
 
     ``directories`` maps a controller to the cgroup's directory.  If the kernel refuses one of
-    several interdependent settings with EINVAL, it is written again after the other settings, as
-    long as a round succeeds in writing at least one.  Raises ConfigError if the kernel lacks the
-    file or the limit is below the current usage, else HostError.
+    several interdependent settings with EINVAL, this setting is written again after the others, as
+    long as each round succeeds in writing at least one.  Raises ConfigError if the kernel lacks the
+    file or the limit is below the current usage, HostError if a setting cannot be written for
+    another reason.
     """
     waiting = list(settings)
     while waiting:
@@ -199,7 +200,7 @@ def in_user_namespace() -> bool:
     """Return whether this process is in a user namespace other than the host's initial one.
 
     Compares the namespace's inode number, because a nested namespace may have the same uid_map as
-    the initial one.  Raises HostError.
+    the initial one.  Raises HostError if the number cannot be read.
     """
     path = "/proc/self/ns/user"
     try:
@@ -235,7 +236,10 @@ UNLIMITED = 0xFFFFFFFFFFFFFFFF  # runc's value for "max"
 
 
 def text(directory: str, file: str) -> str:
-    """Return a control file's content; "" if it cannot be read, as after the container's exit."""
+    """Return a control file's content; "" if it cannot be read.
+
+    For example, the file no longer exists after the container's exit.
+    """
     try:
         return read(f"{directory}/{file}")
     except OSError:

@@ -17,8 +17,8 @@ class DeviceRules:
 
     ``directory_v1`` is the container's cgroup in the v1 devices hierarchy, ``directory_v2`` its
     cgroup in the unified hierarchy; "" if the host has no such hierarchy.  ``directory`` is the
-    cgroup to which ``install`` applies ``policy``.  The constructor raises ConfigError for an
-    invalid rule, ``install`` HostError.
+    cgroup to which ``install`` applies ``policy``.  The constructor raises ConfigError for a rule
+    that is invalid, or that the host's cgroups cannot express.
     """
 
     __slots__ = ("_lines", "_program", "directory", "policy")
@@ -43,7 +43,10 @@ class DeviceRules:
             )
 
     def install(self) -> None:
-        """Replace the cgroup's device rules with ``policy``.  Raises HostError."""
+        """Replace the cgroup's device rules with ``policy``.
+
+        Raises HostError if the kernel refuses the rules.
+        """
         if self._program:
             from ociruntime.runtime.cgroups.device_program import install
 

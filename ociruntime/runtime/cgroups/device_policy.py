@@ -74,7 +74,7 @@ class DeviceRule:
 
 
 class DevicePolicy:
-    """A list of device rules: the last matching rule decides about an access.
+    """A list of device rules: the last matching rule decides whether an access is allowed.
 
     If no rule matches, ``allow_rest`` decides.
     """
@@ -207,7 +207,7 @@ def _subtract(exceptions: dict[Devices, DeviceRule], rule: DeviceRule) -> dict[D
                 verb, opposite = ("allow", "denies") if rule.allow else ("deny", "allows")
                 raise ConfigError(
                     rule.where,
-                    f"cgroup v1 cannot {verb} only a part of the devices that {present.where}"
+                    f"cgroup v1 cannot {verb} only some of the devices that {present.where}"
                     f" {opposite}",
                     f"make {present.where} narrower",
                 )

@@ -92,10 +92,10 @@ def install(program: bytes, directory: str) -> None:
     """Make ``program`` the only eBPF device program attached to the cgroup ``directory``.
 
     Programs attached to its ancestors remain in force.  An `update` attaches the new program before
-    it detaches the old one, so that a program is always attached.
-
-    Raises HostError.  The kernel refuses with EPERM to load a program in a user namespace.  That is
-    not an error, because the container's creator cannot grant access to devices there.
+    it detaches the old one, so that a program is always attached.  Raises HostError if the kernel
+    refuses to load or attach the program.  In a user namespace, the kernel refuses with EPERM to
+    load any program; that is not an error, because the container's creator cannot grant access to
+    devices there.
     """
     cgroup = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     try:
@@ -120,7 +120,10 @@ def install(program: bytes, directory: str) -> None:
 
 
 def bpf_load(program: bytes) -> int:
-    """Load an eBPF device program into the kernel; return its descriptor.  Raises OSError."""
+    """Load an eBPF device program into the kernel; return its descriptor.
+
+    Raises OSError if the kernel refuses the program.
+    """
     from ociruntime._system_calls import ffi
 
     buffer = ffi.from_buffer(program)
@@ -140,9 +143,10 @@ def bpf_load(program: bytes) -> int:
 
 
 def bpf_attach(cgroup: int, program: int) -> None:
-    """Attach a device program to a cgroup; both are descriptors.  Raises OSError.
+    """Attach a device program to a cgroup; both are descriptors.
 
     BPF_F_ALLOW_MULTI lets a container manager inside the container attach programs of its own.
+    Raises OSError if the kernel refuses to attach the program.
     """
     attribute = bytearray(_ATTRIBUTE_SIZE)
     pack_into("=IIII", attribute, 0, cgroup, program, _ATTACH_CGROUP_DEVICE, _ALLOW_MULTI)

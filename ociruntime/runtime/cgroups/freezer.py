@@ -43,7 +43,10 @@ def freeze(directory: str, version: int) -> None:
 
 
 def thaw(directory: str, version: int) -> None:
-    """Thaw every process in a cgroup; do nothing if the cgroup was removed.  Raises HostError."""
+    """Thaw every process in a cgroup; do nothing if the cgroup was removed.
+
+    Raises HostError if the control file cannot be written.
+    """
     file, _, off = _command(version)
     try:
         write(f"{directory}/{file}", off)
@@ -55,7 +58,8 @@ def thaw(directory: str, version: int) -> None:
 def thaw_tree(directory: str) -> None:
     """Thaw a v1 cgroup and all cgroups below it, so that killed processes can exit.
 
-    The container may have frozen a cgroup of its own.  Raises HostError.
+    The container may have frozen a cgroup of its own.  Raises HostError if a cgroup cannot be
+    listed or thawed.
     """
     for each in tree(directory):
         thaw(each, 1)
@@ -79,7 +83,8 @@ def frozen_above(directory: str, version: int) -> str:
 def event(directory: str, name: str, file: str = "cgroup.events") -> int:
     """Return the number for the key ``name`` in a flat-keyed control file; 0 without that key.
 
-    ``file`` is the file's name in the cgroup ``directory``.  Raises OSError.
+    ``file`` is the file's name in the cgroup ``directory``.  Raises OSError if the file cannot be
+    read.
     """
     for line in read(f"{directory}/{file}").splitlines():
         key, _, value = line.partition(" ")

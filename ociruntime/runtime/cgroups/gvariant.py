@@ -1,8 +1,8 @@
 """Parse D-Bus values in the text form of GVariant: ``uint64 5``, ``['a', 'b']``, ``true``.
 
 Source: the GVariant text format (docs.gtk.org, glib).  The form of a value determines its type:
-whole numbers are int32, others double.  ``uint64 5`` and ``@t 5`` override it; all elements of an
-array have the type of the first one.  Maybe types do not exist in D-Bus.
+whole numbers are int32, other numbers are double.  A prefix overrides this type: ``uint64 5``, ``@t
+5``.  All elements of an array have the type of the first one.  D-Bus has no maybe types.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def parse(text: str) -> tuple[str, Any]:
     """Parse GVariant text; return (D-Bus signature, value).
 
     The value consists of lists, tuples, dicts, str, int, float, bool and bytes; a variant is
-    (signature, value).  Raises Malformed.
+    (signature, value).  Raises Malformed if ``text`` is not a single valid value.
     """
     reader = _Reader(text)
     result = reader.value("")
@@ -61,7 +61,10 @@ def parse(text: str) -> tuple[str, Any]:
 
 
 def element_type(signature: str, start: int = 0) -> str:
-    """Return the first complete D-Bus type in ``signature[start:]``.  Raises Malformed."""
+    """Return the first complete D-Bus type in ``signature[start:]``.
+
+    Raises Malformed if the signature has no valid type there.
+    """
     end = _type_end(signature, start, 0)
     return signature[start:end]
 
@@ -84,14 +87,17 @@ def _type_end(signature: str, start: int, depth: int) -> int:
 
 
 def _is_object_path(text: str) -> bool:
-    """Return whether D-Bus accepts ``text`` as an object path: ``/a/b_1``."""
+    """Return whether D-Bus accepts ``text`` as an object path, such as ``/a/b_1``."""
     parts = text.removeprefix("/").split("/")
     are_names = all(part and part.isascii() and part.replace("_", "a").isalnum() for part in parts)
     return text.startswith("/") and (text == "/" or are_names)
 
 
 def _is_signature(text: str) -> bool:
-    """Return whether D-Bus accepts ``text`` as a signature, a list of types: ``sa{sv}``."""
+    """Return whether D-Bus accepts ``text`` as a signature.
+
+    A signature is a list of types, such as ``sa{sv}``.
+    """
     at = 0
     try:
         while at < len(text):
@@ -117,7 +123,10 @@ class _Reader:
             self.position += 1
 
     def value(self, expected: str) -> tuple[str, Any]:
-        """Parse the next value; return (D-Bus signature, value).  Raises Malformed."""
+        """Parse the next value; return (D-Bus signature, value).
+
+        Raises Malformed if the text has no valid value there.
+        """
         self.skip_blanks()
         self._depth += 1
         if self._depth > _DEEPEST:
@@ -313,7 +322,10 @@ class _Reader:
 
 
 def _whole(word: str) -> int:
-    """Parse a decimal, hexadecimal (0x) or octal (0) integer, as in C.  Raises ValueError."""
+    """Parse a decimal, hexadecimal (prefix 0x) or octal (prefix 0) integer, as in C.
+
+    Raises ValueError if ``word`` is not such an integer.
+    """
     digits = word.lstrip("+-")
     if len(word) - len(digits) > 1 or not digits.isascii() or "_" in digits:
         raise ValueError

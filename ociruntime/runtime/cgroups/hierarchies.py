@@ -95,7 +95,8 @@ class CgroupMount:
 def detect() -> Layout:
     """Return the layout of the cgroup hierarchies mounted in this process's mount namespace.
 
-    Without a cgroup mount, returns an empty layout of mode ``v1``.  Raises HostError.
+    Without a cgroup mount, returns an empty layout of mode ``v1``.  Raises HostError if one of the
+    kernel's files that describe them cannot be read.
     """
     mounts = cgroup_mounts(_read("/proc/self/mountinfo"))
     existing = parse_existing(_read("/proc/self/cgroup"))
@@ -145,9 +146,9 @@ def assemble(
 ) -> Layout:
     """Return the host's layout: the mounted v1 hierarchies, then the unified hierarchy.
 
-    ``existing`` are the v1 hierarchies from /proc/PID/cgroup.  Some kernels list a controller there
-    that no v1 hierarchy mounts; it belongs to the unified hierarchy, so an entry without a mount is
-    skipped.
+    ``existing`` are the v1 hierarchies from /proc/PID/cgroup.  Some kernels also list controllers
+    there that are in no mounted v1 hierarchy; they belong to the unified hierarchy, so an entry
+    without a mount is skipped.
     """
     hierarchies = []
     for names in existing:
@@ -179,7 +180,10 @@ def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
 
 
 def _read(path: str) -> str:
-    """Return a file's text; "" if it is missing or this user may not read it.  Raises HostError."""
+    """Return a file's text; "" if it is missing or this user may not read it.
+
+    Raises HostError if it cannot be read for another reason.
+    """
     try:
         return read_file(path).decode("utf-8", "surrogateescape")
     except OSError as error:

@@ -20,10 +20,12 @@ def oom_kills(directory: str, version: int) -> int:
 
 
 class OomNotice:
-    """A notifier of possible OOM kills in a cgroup: wait for ``events`` of ``fd`` with poll(2).
+    """A notifier of possible OOM kills in a cgroup.
 
-    On v1, ``fd`` is an eventfd registered with memory.oom_control; on v2, it is the file
-    memory.events, which supports poll(2).  The constructor raises HostError.
+    To wait for one, wait for ``events`` of ``fd`` with poll(2).  On v1, ``fd`` is an eventfd
+    registered with memory.oom_control; on v2, it is the file memory.events, which supports poll(2).
+    The constructor raises HostError if the file cannot be opened or the eventfd cannot be
+    registered.
     """
 
     def __init__(self, directory: str, version: int) -> None:

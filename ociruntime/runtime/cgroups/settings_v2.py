@@ -109,7 +109,7 @@ def _swap(limit: int, swap: int, where: str) -> str:
         raise ConfigError(
             f"{where}.swap",
             "needs a memory limit: swap is the limit of memory and swap together",
-            f"set {where}.limit, too",
+            f"also set {where}.limit",
         )
     if swap < limit:
         raise ConfigError(

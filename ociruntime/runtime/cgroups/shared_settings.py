@@ -120,7 +120,7 @@ def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[S
 
 
 def _handles(entry: dict[str, Any]) -> str:
-    """Return the rdma.max limits of one RDMA device: ``hca_handle=2 hca_object=2000``."""
+    """Return the rdma.max limits of one RDMA device, such as ``hca_handle=2 hca_object=2000``."""
     limits = []
     if (count := entry.get("hcaHandles")) is not None:
         limits.append(f"hca_handle={count}")

@@ -117,7 +117,7 @@ def memory(directory: str) -> dict[str, Any]:
 def blkio(directory: str) -> dict[str, Any]:
     """Return the statistics member ``blkio``: lists of block I/O counters by name.
 
-    A list comes from the first non-empty file of those that may have it: BFQ, CFQ and the
+    Each list comes from the first non-empty file of those that can contain it: BFQ, CFQ and the
     throttling code name their files differently.
     """
     counters = {}

@@ -42,7 +42,7 @@ _NO_SYSTEMD = "use the cgroupfs driver: leave out --systemd-cgroup"
 class Refused(Exception):
     """An error reply from systemd: its text, and its D-Bus error name without the prefix.
 
-    An error name is, for instance, ``UnitExists``.
+    An example of such a name is ``UnitExists``.
     """
 
     def __init__(self, name: str, text: str) -> None:
@@ -55,7 +55,7 @@ class SystemdManager:
 
     ``control_group`` is the cgroup path above all units of this systemd: "" for the system's
     systemd, unless that runs in a container.  ``version`` is systemd's version as a number.  The
-    constructor raises HostError.
+    constructor raises HostError if systemd cannot be reached, or does not report these properties.
     """
 
     def __init__(self, user: bool) -> None:
@@ -83,7 +83,8 @@ class SystemdManager:
     def start_transient(self, unit: str, properties: list[Property]) -> None:
         """Create and start a transient unit; return when it is active.
 
-        Raises Refused (``UnitExists``, or an invalid property) and HostError.
+        Raises Refused if systemd refuses the unit (``UnitExists``, or an invalid property),
+        HostError if the connection or the start fails.
         """
         variants = [(name, (signature, value)) for name, signature, value in properties]
         call = _call("StartTransientUnit", "ssa(sv)a(sa(sv))", (unit, "fail", variants, []))
@@ -92,7 +93,8 @@ class SystemdManager:
     def stop(self, unit: str) -> None:
         """Stop a unit, wait until it is inactive, and reset its failed state.
 
-        A missing unit is not an error.  Raises HostError.
+        A missing unit is not an error.  Raises HostError if systemd refuses, or if the connection
+        or the stop fails.
         """
         try:
             self._job(_call("StopUnit", "ss", (unit, "replace")), f'stop the unit "{unit}"')
@@ -111,7 +113,7 @@ class SystemdManager:
     def set_properties(self, unit: str, properties: list[Property]) -> None:
         """Set properties of a unit until the next boot.
 
-        Raises Refused if systemd does not accept them, and HostError.
+        Raises Refused if systemd does not accept them, HostError if the connection fails.
         """
         variants = [(name, (signature, value)) for name, signature, value in properties]
         self._ask(_call("SetUnitProperties", "sba(sv)", (unit, True, variants)))
@@ -119,7 +121,8 @@ class SystemdManager:
     def move(self, unit: str, below: str, pid: int) -> None:
         """Ask systemd to move process ``pid`` into the cgroup of a delegated unit.
 
-        ``below`` is the path of a child cgroup in the unit, or "".  Raises HostError.
+        ``below`` is the path of a child cgroup in the unit, or "".  Raises HostError if systemd
+        refuses, or if the connection fails.
         """
         try:
             self._ask(_call("AttachProcessesToUnit", "ssau", (unit, below, [pid])))
@@ -194,7 +197,10 @@ class SystemdManager:
         return bodies
 
     def _receive(self, deadline: float) -> Message:
-        """Return the next D-Bus message.  Raises OSError, and TimeoutError at ``deadline``."""
+        """Return the next D-Bus message.
+
+        Raises OSError if the connection fails, TimeoutError at ``deadline``.
+        """
         while (message := self._parser.get_next_message()) is None:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             data = self._socket.recv(65536)
@@ -208,9 +214,10 @@ class SystemdManager:
 
 
 def runtime_directory(user: bool) -> str:
-    """Return systemd's runtime directory, which contains ``transient``, the transient units.
+    """Return the path of systemd's runtime directory.
 
-    ``user``: the directory of the user's systemd instance.
+    Its subdirectory ``transient`` contains the files of the transient units.  ``user``: return the
+    directory of the user's systemd instance.
     """
     if not user:
         return "/run/systemd"
@@ -262,7 +269,7 @@ def _bus_path(address: bytes) -> str:
 def _connect(user: bool) -> tuple[socket.socket, bool]:
     """Connect to systemd; return (socket, True for systemd's private socket).
 
-    Raises HostError.
+    Raises HostError if systemd is not running, or if no socket accepts the connection.
     """
     if not posix.access(BOOTED, posix.F_OK):
         missing = OSError(0, f"systemd is not running: {BOOTED} does not exist")
@@ -296,7 +303,7 @@ def _authenticate(connection: socket.socket) -> None:
     """Authenticate to a D-Bus server with the socket's peer credentials (SASL EXTERNAL).
 
     No uid is sent: a uid of a user namespace means nothing to a server outside of it.  Raises
-    OSError.
+    OSError if the server refuses, or if the connection fails.
     """
     connection.sendall(b"\0AUTH EXTERNAL\r\n")
     answer = connection.recv(4096)

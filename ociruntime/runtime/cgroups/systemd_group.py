@@ -72,7 +72,8 @@ class SystemdCgroup(Cgroup):
         """Return the cgroup of a new container's unit, without creating it.
 
         Asks systemd for the cgroup path above its units.  ``user``: the user's systemd runs the
-        unit.  Raises ConfigError for an invalid ``cgroups_path`` or annotation, and HostError.
+        unit.  Raises ConfigError for an invalid ``cgroups_path`` or annotation, HostError if
+        systemd cannot be asked.
         """
         unit = unit_of(cgroups_path, container_id, user)
         below = subgroup(annotations)
@@ -129,7 +130,7 @@ class SystemdCgroup(Cgroup):
         """Create the unit (a scope around the init) and the cgroups that systemd does not create.
 
         After an error, the caller must call :meth:`remove`.  Raises ConfigError for a setting that
-        cannot be applied, and HostError.
+        cannot be applied, HostError if the unit or a cgroup cannot be created.
         """
         resources = resources or {}
         settings = self.settings(resources, where)
@@ -146,7 +147,8 @@ class SystemdCgroup(Cgroup):
     ) -> None:
         """Move process ``pid`` into the cgroup, as ``Cgroup.attach`` does.
 
-        If this user has no permission, ask systemd to move it.
+        If the user's systemd runs the unit, and this user has no permission to move the process,
+        asks systemd to move it.
         """
         inside = pid == self.first_pid and self._is_scope()
         try:
@@ -159,7 +161,7 @@ class SystemdCgroup(Cgroup):
     def inside(self, placements: list[Placement], path: str) -> Cgroup:
         """Return the cgroup at ``path`` below the container's cgroup, for a process of ``exec``.
 
-        ``placements`` are its directories in the hierarchies.
+        ``placements`` are the directories of the returned cgroup in the hierarchies.
         """
         below = f"{self.subgroup}{path}".lstrip("/")
         return SystemdCgroup(self.path, placements, self._name, self.user, below)
@@ -167,8 +169,8 @@ class SystemdCgroup(Cgroup):
     def set_unit_properties(self, settings: Sequence[Setting]) -> None:
         """Set the unit's properties that match ``settings``, before the control files are written.
 
-        Otherwise systemd would later overwrite the control files.  Raises ConfigError for a setting
-        that systemd refuses, and HostError.
+        Otherwise systemd would later overwrite the control files.  Raises ConfigError if systemd
+        refuses the property of a setting, HostError for any other failure.
         """
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 
@@ -184,9 +186,9 @@ class SystemdCgroup(Cgroup):
             self._disconnect()
 
     def remove(self, kill: bool = False) -> None:
-        """Stop the unit, wait until it is inactive, and remove cgroups that systemd does not know.
+        """Stop the unit, wait until it is inactive, and remove the cgroups unknown to systemd.
 
-        ``kill``: kill the processes first.  Raises HostError.
+        ``kill``: kill the processes first.  Raises HostError if a step fails.
         """
         owned = any(each.made() for each in self.placements)
         if owned and kill:
@@ -230,7 +232,8 @@ class SystemdCgroup(Cgroup):
     def _start(self, settings: list[Setting], devices: DeviceRules) -> None:
         """Start the unit; if a failed unit has the same name, reset the failed unit and try again.
 
-        Raises ConfigError for a setting that systemd refuses, and HostError.
+        Raises ConfigError if systemd refuses the property of a setting or annotation, HostError for
+        any other failure.
         """
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 
@@ -307,10 +310,10 @@ class SystemdCgroup(Cgroup):
         return _refusal(f'start the unit "{self._name}"', error, hint)
 
     def _place(self, placement: Placement) -> None:
-        """Create one directory that systemd does not create.
+        """Create the directory of a cgroup that systemd does not create, and its missing parents.
 
-        It is the subgroup, or the cgroup in a v1 hierarchy that systemd does not manage.  Raises
-        HostError.
+        The cgroup is the subgroup, or is in a v1 hierarchy that systemd does not manage.  Raises
+        HostError if a directory cannot be created.
         """
         for directory in placement.directories:
             try:
@@ -346,7 +349,10 @@ def _words(error: Refused) -> list[str]:
 
 
 def _blamed(error: Refused, settings: Sequence[Setting], version: int) -> ConfigError | None:
-    """Return a ConfigError for the last setting whose property systemd's error names, or None."""
+    """Return a ConfigError for the setting that systemd's error is about; None if unknown.
+
+    This is the last setting with a property that the error names.
+    """
     words = _words(error)
     for setting in reversed(settings):
         if any(name in words for name, _, _ in limits([setting], version)):

@@ -34,8 +34,9 @@ class Update:
     def write(self) -> None:
         """Write all limits; if the kernel refuses one, restore all previous values.
 
-        Raises HostError, and ConfigError if checkBeforeUpdate is set and a limit is below the
-        usage, before anything is written.
+        Raises ConfigError, before anything is written, if checkBeforeUpdate is set and a limit is
+        below the usage.  Raises HostError, or ConfigError for a limit that this host does not
+        support, if a limit cannot be written.
         """
         directories = self._cgroup.directories()
         for setting in self._found:

@@ -61,9 +61,10 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
 
 
 def check_config(config: Json) -> list[str]:
-    """Check a config as ``create`` does; return the warnings.  Raises ConfigError.
+    """Check a config as ``create`` does; return the warnings.
 
     Checks the JSON types again, because ``Document.remove`` may have removed a required value.
+    Raises ConfigError for an invalid value.
     """
     check_shape(config)
     return validate(config)

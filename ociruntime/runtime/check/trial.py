@@ -1,7 +1,7 @@
 """The test container of `check`: create it up to the start of its program, and remove it.
 
 The plan is compiled from the config of ``ociruntime spec``, for an empty root filesystem, without a
-program and a cgroup.  It creates only namespaces and the mounts in them.  The kernel removes both
+program or a cgroup.  It creates only namespaces and the mounts in them.  The kernel removes both
 when the process exits.
 """
 

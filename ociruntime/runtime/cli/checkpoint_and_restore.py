@@ -62,7 +62,7 @@ def checkpoint_options(arguments: Arguments) -> CriuOptions:
 def _page_server(text: str) -> tuple[str, int] | None:
     """Parse ``ADDRESS:PORT`` to (address, port); an IPv6 address may be in brackets.
 
-    Returns None for "".  Raises UsageError.
+    Returns None for "".  Raises UsageError if ``text`` has another form.
     """
     if not text:
         return None

@@ -66,9 +66,9 @@ FOREGROUND_OPTIONS = (
 def container_options(arguments: Arguments, container_id: str, *, detach: bool) -> CreateOptions:
     """Return the options of a command that creates a container, with absolute paths.
 
-    A relative ``--config`` starts at the bundle, as in crun; other relative paths start at the
-    working directory.  Raises UsageError for an invalid value, and HostError if the working
-    directory was deleted.
+    Relative paths are relative to the working directory, except that of ``--config``, which is
+    relative to the bundle, as in crun.  Raises UsageError for an invalid value, and HostError if
+    the working directory was deleted.
     """
     bundle = bundle_path(arguments)
     return CreateOptions(
@@ -88,10 +88,10 @@ def container_options(arguments: Arguments, container_id: str, *, detach: bool) 
 
 
 def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
-    """Open the file that ``--timeline`` names and start to record; do nothing without the option.
+    """Open the file of ``--timeline`` and start to record; do nothing without the option.
 
     ``command`` becomes the timeline's title.  Raises UsageError unless the file's name ends with
-    .svg or .json, and HostError.
+    .svg or .json, HostError if the file cannot be opened.
     """
     path = caller_path(arguments, "timeline")
     if not path:
@@ -147,7 +147,7 @@ def caller_path(arguments: Arguments, name: str) -> str:
 
 
 def absolute(path: str) -> str:
-    """Return ``path`` as an absolute path; a relative one starts at the caller's working directory.
+    """Return ``path`` as an absolute path, resolved against the caller's working directory.
 
     Raises HostError if the working directory has been deleted.
     """

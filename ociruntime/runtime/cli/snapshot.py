@@ -59,7 +59,10 @@ def _can_start(program: str) -> bool:
 
 
 def _one(verb: str, path: str) -> int:
-    """Carry out ``verb`` for the snapshot at ``path``, print the result, return the exit status."""
+    """Carry out ``verb`` for the snapshot at ``path`` and print the result.
+
+    Returns the exit status.
+    """
     if verb == "make":
         return write(f"{path}: {snapshot.make(path)} bytes\n")
     if verb == "refresh":

@@ -29,7 +29,8 @@ def write_file(path: str, text: str, how: int) -> None:
     """Write ``text`` to the file ``path``.
 
     ``how`` is O_EXCL (the file must not exist) or O_TRUNC (overwrite it).  Removes a newly created
-    file if writing fails.  Raises RuntimeFailure if the file exists, and HostError.
+    file if writing fails.  Raises RuntimeFailure if the file must not exist but does, HostError if
+    it cannot be created or written.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | how
     try:

@@ -59,9 +59,11 @@ def run_update(context: Context, arguments: Arguments) -> int:
 
 
 def _document(arguments: Arguments) -> object:
-    """Parse the JSON file that ``--resources`` names; return its value.
+    """Parse the JSON file that ``--resources`` names, or standard input; return the value.
 
-    Raises ConfigError if the file cannot be read or is not JSON, and HostError.
+    Raises ConfigError if the file cannot be read or the text is not JSON.  Raises HostError if
+    standard input cannot be read or the working directory was deleted, UsageError if standard input
+    is too large.
     """
     if arguments.text("resources") == "-":
         return parse(_standard_input(), "standard input")
@@ -70,7 +72,10 @@ def _document(arguments: Arguments) -> object:
 
 
 def _standard_input() -> bytes:
-    """Read all of standard input.  Raises HostError, and UsageError if it is too large."""
+    """Read all of standard input.
+
+    Raises HostError if it cannot be read, UsageError if it is too large.
+    """
     pieces, size = [], 0
     try:
         while piece := posix.read(0, 1 << 20):
@@ -87,7 +92,10 @@ def _standard_input() -> bytes:
 
 
 def _from_flags(arguments: Arguments) -> dict[str, dict[str, int | str]]:
-    """Convert the options for single limits to a LinuxResources object.  Raises UsageError."""
+    """Convert the options for single limits to a LinuxResources object.
+
+    Raises UsageError for an invalid size.
+    """
     resources: dict[str, dict[str, int | str]] = {}
     for flag, (section, member) in _MEMBERS.items():
         value: int | str

@@ -40,7 +40,7 @@ def header(engine: str) -> str:
 def read(path: str) -> str | None:
     """Return the text of a file: "" if it is not a regular file, None if it does not exist.
 
-    Raises HostError.
+    Raises HostError if the file cannot be read.
     """
     try:
         fd = os.open(path, _FLAGS)
@@ -81,7 +81,8 @@ def put(path: str, text: str, engine: str) -> bool:
     """Write the configuration file ``path``; return False if it already had that text.
 
     The caller has checked that the file is ociruntime's, or new.  ``header(engine)`` becomes the
-    first line; "" as ``engine`` omits it.  Raises HostError.
+    first line, unless ``engine`` is "".  Raises HostError if the file cannot be written, or if
+    another user can change the directory.
     """
     directory = os.path.dirname(path)
     before = read(path)
@@ -102,7 +103,7 @@ def put(path: str, text: str, engine: str) -> bool:
 def remove(path: str) -> None:
     """Remove the file that ``put`` wrote, and its directory if ``put`` created that.
 
-    Raises HostError.
+    Raises HostError if one of them cannot be removed, or if another user can change the directory.
     """
     directory = os.path.dirname(path)
     check_directory(directory, KIND)

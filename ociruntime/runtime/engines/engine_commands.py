@@ -119,7 +119,10 @@ def _failure(answer: Answer) -> str:
 
 
 def _archive() -> bytes:
-    """Return a tar archive with the executor, for ``docker import``.  Raises OSError."""
+    """Return a tar archive with the executor, for ``docker import``.
+
+    Raises OSError if the executor cannot be read.
+    """
     data = read_file(PROGRAM)
     member = tarfile.TarInfo(_INSIDE)
     member.size = len(data)

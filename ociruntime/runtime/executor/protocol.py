@@ -106,9 +106,10 @@ def _text(field: bytes) -> str:
 
 
 def receive(channel: socket) -> Message | None:
-    """Wait for the executor's next message; return None at end of file.  Raises HostError.
+    """Wait for the executor's next message; return None at end of file.
 
     A message that is too short has kind 0; only a process other than the executor sends one.
+    Raises HostError if no message can be received.
     """
     try:
         data, ancillary, _, _ = channel.recvmsg(LONG.size, ANCILLARY_SPACE, MSG_CMSG_CLOEXEC)
@@ -138,7 +139,8 @@ def go(channel: socket, files: Sequence[int] = ()) -> bool:
 
     ``files``: descriptors of v1 ``tasks`` files, at most ``GO_FILES``: the executor enters these
     cgroups by itself.  The message contains their number, because the kernel silently drops
-    descriptors beyond the receiver's limit.  Raises HostError.
+    descriptors beyond the receiver's limit.  Raises HostError if the message cannot be sent for
+    another reason.
     """
     message = SHORT.pack(MESSAGE_GO, len(files), 0, 0)
     if not files:
@@ -150,7 +152,8 @@ def go(channel: socket, files: Sequence[int] = ()) -> bool:
 def skip(channel: socket) -> bool:
     """Send SKIP, so that the executor leaves the mount that it has just reported unchanged.
 
-    Returns False if the executor has exited.  Raises HostError.
+    Returns False if the executor has exited.  Raises HostError if the message cannot be sent for
+    another reason.
     """
     return _send(channel, SHORT.pack(MESSAGE_SKIP, 0, 0, 0))
 
@@ -232,7 +235,7 @@ class Expected:
 
 
 def is_complete(message: Message) -> bool:
-    """Return whether the message has the descriptor that belongs to its kind."""
+    """Return whether the message has a descriptor, if its kind requires one."""
     return message.fd >= 0 or message.kind not in WITH_DESCRIPTOR
 
 

@@ -153,12 +153,13 @@ def spawn(
     times_fd: int = -1,
     streams: tuple[int, int, int] = OWN_STREAMS,
 ) -> Executor:
-    """Start an executor that carries out ``plan``, and return it.  Raises HostError.
+    """Start an executor that carries out ``plan``, and return it.
 
-    ``init_fd``: the start gate of a new init, or a pidfd of the init to join. ``cgroup_fd``: the v2
-    cgroup to start in (-1: our own).  ``streams``: the descriptors 0, 1 and 2 of the executor.
+    ``init_fd``: the start gate of a new init, or a pidfd of the init to join.  ``cgroup_fd``: the
+    v2 cgroup to start in (-1: our own).  ``streams``: the descriptors 0, 1 and 2 of the executor.
     ``times_fd``: a memfd (-1: none) in which the executor records its start time, and that of each
-    operation, in nanoseconds of CLOCK_REALTIME.
+    operation, in nanoseconds of CLOCK_REALTIME.  Raises HostError if the executor cannot be
+    started.
     """
     executor_fd = sealed_program(PROGRAM)
     try:
@@ -199,7 +200,10 @@ def _start(plan: Plan, settings: dict[str, object]) -> Executor:
 
 
 def _pair() -> tuple[_socket.socket, _socket.socket]:
-    """Return a connected socket pair (our end, the executor's end).  Raises HostError."""
+    """Return a connected socket pair (our end, the executor's end).
+
+    Raises HostError if it cannot be created.
+    """
     # On our end, SO_PASSCRED makes the kernel report the sender of each message.
     try:
         ours, theirs = _socket.socketpair(
@@ -229,12 +233,15 @@ def _refused(errno: int, call: str) -> HostError:
 
 
 def plan_file(plan: bytes) -> int:
-    """Return a descriptor of a memfd that contains ``plan``.  Raises HostError."""
+    """Return a descriptor of a memfd that contains ``plan``.
+
+    Raises HostError if the memfd cannot be created or written.
+    """
     try:
         fd = posix.memfd_create("plan", MFD_CLOEXEC)
         try:
             if posix.write(fd, plan) != len(plan):
-                raise InternalError("write the plan to a memory file: written incompletely")
+                raise InternalError("write the plan to a memory file: only a part was written")
         except BaseException:
             posix.close(fd)
             raise

@@ -1,4 +1,7 @@
-"""Run WebAssembly modules (WASI): a handler that mounts a host's WebAssembly runtime read-only."""
+"""Run WebAssembly modules (WASI) with a WebAssembly runtime of the host.
+
+This handler mounts the runtime read-only in the container.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def handle(config: Config, rootfs: str) -> Config:
     args = process["args"]
     if not args[0].endswith((".wasm", ".wat")):
         raise ConfigError(
-            WHERE, f'"{args[0]}" is not a WebAssembly module', "name a file *.wasm or *.wat"
+            WHERE, f'"{args[0]}" is not a WebAssembly module', "use a file named *.wasm or *.wat"
         )
     program, command = _find()
     mounts, argv = show(program, INSIDE, WHERE)

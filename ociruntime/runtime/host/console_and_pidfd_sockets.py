@@ -17,19 +17,25 @@ EXEC = b"setns"  # runc's name for a process of `exec`
 
 
 def send_terminal(sock: _socket.socket, master: int) -> None:
-    """Send the pty master over the console socket, then close both.  Raises HostError."""
+    """Send the pty master over the console socket, then close both.
+
+    Raises HostError if it cannot be sent.
+    """
     send_descriptor(sock, master, TERMINAL_NAME, "send the terminal over the console socket")
     posix.close(master)
 
 
 def connect_pidfd_socket(path: str) -> _socket.socket | None:
-    """Connect to the pidfd socket at ``path``; return None if ``path`` is "".  Raises HostError."""
+    """Connect to the pidfd socket at ``path``; return None if ``path`` is "".
+
+    Raises HostError if the connection fails.
+    """
     return connect(path, "pidfd socket") if path else None
 
 
 def send_pidfd(sock: _socket.socket, pidfd: int, kind: bytes) -> None:
-    """Send a pidfd over the pidfd socket, then close the connection.  Raises HostError.
+    """Send a pidfd over the pidfd socket, then close the connection.
 
-    ``kind`` is ``INIT`` or ``EXEC``.
+    ``kind`` is ``INIT`` or ``EXEC``.  Raises HostError if the pidfd cannot be sent.
     """
     send_descriptor(sock, pidfd, kind, "send the pidfd")

@@ -87,8 +87,9 @@ def summary(log: str) -> str:
 class Session:
     """A ``criu swrk`` process, which handles one request.
 
-    ``keep``: descriptors that criu inherits under the same numbers. ``detached``: run criu in a new
-    session, so that signals from a terminal do not interrupt it.  The constructor raises CriuError.
+    ``keep``: descriptors that criu inherits under the same numbers.  ``detached``: run criu in a
+    new session, so that signals from a terminal do not interrupt it.  The constructor raises
+    CriuError if criu cannot be started.
     """
 
     def __init__(self, program: str, keep: Sequence[int] = (), *, detached: bool = True) -> None:

@@ -250,7 +250,10 @@ def _exits_within(pid: int, seconds: int | None, outputs: tuple[int, ...]) -> bo
 
 
 def _output_file(path: str) -> int:
-    """Open the file ``path`` for a hook's output; for "", create a memfd.  Raises HostError."""
+    """Open the file ``path`` for a hook's output; for "", create a memfd.
+
+    Raises HostError if the file cannot be opened, or is not a regular file.
+    """
     if not path:
         fd = _memory_file("hook-output")
         _append_always(fd)

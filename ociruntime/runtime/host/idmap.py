@@ -36,7 +36,8 @@ GID = Kind("gid")
 def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
     """Write the uid and gid maps of process ``pid``, which has created a user namespace.
 
-    Raises HostError, and ConfigError for ids that this user may not map.
+    Raises ConfigError for ids that this user may not map, HostError or StepError if a map cannot be
+    written for another reason.
     """
     if posix.geteuid() == 0:
         _write_map(pid, GID, gids)
@@ -60,7 +61,10 @@ def is_own_id(mappings: list[IdMapping], own: int) -> bool:
 
 
 def _ask_helper(pid: int, kind: Kind, mappings: list[IdMapping]) -> None:
-    """Write an id map with newuidmap(1) or newgidmap(1).  Raises the errors of ``run_helper``."""
+    """Write an id map with newuidmap(1) or newgidmap(1).
+
+    Raises the same errors as ``run_helper``.
+    """
     numbers = [str(entry[key]) for entry in mappings for key in ("containerID", "hostID", "size")]
     run_helper(kind, pid, numbers)
 
@@ -78,7 +82,7 @@ def _write_map(pid: int, kind: Kind, mappings: list[IdMapping]) -> None:
                 f"{kind.where}[{index}]",
                 f"the ids {entry['hostID']} to {entry['hostID'] + entry['size'] - 1} are not all"
                 f" mapped in the user namespace that ociruntime runs in: {error.message}",
-                f"use ids of the first column of /proc/self/{kind.map} as hostID",
+                f"use a range of host ids that is mapped in /proc/self/{kind.map}",
             ) from None
         raise
 

@@ -21,7 +21,8 @@ from ociruntime.base.linux import CLONE_NEWNS
 def private_root(path: str) -> Iterator[None]:
     """Context manager: enter a new mount namespace where ``path`` is a mount point.
 
-    At its end, returns to the original mount namespace and working directory.  Raises HostError.
+    At the end of the context, returns to the original mount namespace and working directory.
+    Raises HostError if ``path`` cannot be mounted, or if this process cannot return.
     """
     from ociruntime._system_calls import ffi, lib
 
@@ -63,7 +64,10 @@ class MountId:
 
 
 def mount_id(fd: int) -> MountId:
-    """Return the ids of the mount that contains an open file.  Raises HostError."""
+    """Return the ids of the mount that contains an open file.
+
+    Raises HostError if the ids cannot be read.
+    """
     from ociruntime._system_calls import lib
 
     path = f"/proc/self/fdinfo/{fd}"

@@ -14,9 +14,10 @@ from ociruntime.runtime.spec.config_types import Config, IdMapping
 
 
 def namespaces_apart(pid: int) -> int:
-    """Return the CLONE_NEW* flags of the namespaces that process ``pid`` does not share with us.
+    """Return CLONE_NEW* flags for the namespaces that process ``pid`` does not share with us.
 
-    Ignores types of namespaces that the kernel does not support.  Raises HostError.
+    Ignores types of namespaces that the kernel does not support.  Raises HostError if the
+    namespaces of a process cannot be read.
     """
     apart = 0
     for kind, file in NAMESPACE_FILES.items():

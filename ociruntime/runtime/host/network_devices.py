@@ -137,7 +137,8 @@ def survey(
     """Return the configured devices with their current attributes; do not change the devices.
 
     ``own`` is the host's network namespace, ``target`` the container's, None if it does not exist
-    yet.  Raises OSError, and ConfigError if a device cannot be moved.
+    yet.  Raises ConfigError if a device is missing or cannot be moved, OSError if a request to the
+    kernel fails.
     """
     devices = []
     for name, settings in configured.items():
@@ -261,7 +262,10 @@ def carry_over(
 
 
 def _move(device: Device, own: NetworkNamespace, target: NetworkNamespace, namespace: int) -> int:
-    """Move a device under its temporary name; return its new index.  Raises HostError."""
+    """Move a device to ``target`` under its temporary name; return its new index.
+
+    Raises HostError if the device cannot be moved.
+    """
     try:
         link = own.links.link(device.name)
         if link is None:
@@ -277,10 +281,11 @@ def _move(device: Device, own: NetworkNamespace, target: NetworkNamespace, names
 
 
 def bring_back(devices: list[Device], own: NetworkNamespace, source: NetworkNamespace) -> list[str]:
-    """Move devices from the container's namespace ``source`` back to ``own``, and restore them.
+    """Move devices from the container's namespace ``source`` back to ``own`` and restore them.
 
     ``source`` is ``own`` if the container's namespace no longer exists: the kernel has then moved
-    hardware devices back.  Returns a warning for each lost device or route.  Raises HostError.
+    hardware devices back.  Returns a warning for each lost device or route.  Raises HostError if a
+    device cannot be moved or restored, after it has tried all other devices.
     """
     lost: list[str] = []
     returned: list[tuple[Device, int]] = []
@@ -320,7 +325,7 @@ def _bring_back(
     """Move a device back and restore it; return its link, or None if it is not found.
 
     The device moves from ``source`` to the empty namespace ``transit``, and then to ``own``.
-    ``namespaces``: descriptors of ``transit`` and of ``own``.  Raises HostError.
+    ``namespaces``: descriptors of ``transit`` and of ``own``.  Raises HostError if a step fails.
     """
     try:
         if device.identity:
@@ -348,7 +353,7 @@ def _carry_home(
 ) -> Link | None:
     """Move a device from ``source`` to ``own`` by way of ``transit``; return its link.
 
-    Returns None if the device is not found.  Raises OSError.
+    Returns None if the device is not found.  Raises OSError if the kernel refuses a request.
     """
     there, link = own, own.find(device.identity, device.index)
     if link is None:
@@ -368,7 +373,7 @@ def _restore(device: Device, link: Link, there: Rtnetlink) -> None:
     """Restore the device's hardware address, and remove alternative names that were added.
 
     ``there`` is a socket in the device's present namespace, ``link`` the device there.  Raises
-    OSError.
+    OSError if the kernel refuses a request.
     """
     for name in link.alternative_names:
         if name.hex() not in device.alternative_names:

@@ -24,7 +24,10 @@ class NetworkNamespace:
     __slots__ = ("_devices", "links")
 
     def __init__(self) -> None:
-        """Open the calling thread's network namespace.  Raises OSError."""
+        """Open the calling thread's network namespace.
+
+        Raises OSError if no netlink socket can be opened in it.
+        """
         self._devices = _open_devices()
         self.links = Rtnetlink()
 
@@ -37,7 +40,7 @@ class NetworkNamespace:
     def identity(self, name: str) -> int:
         """Return the inode number in sysfs of the device ``name``; 0 without sysfs.
 
-        Raises OSError.
+        Raises OSError if sysfs has no such device.
         """
         if self._devices < 0:
             return 0
@@ -47,7 +50,7 @@ class NetworkNamespace:
         """Return the device with the inode number ``identity`` in sysfs, or None.
 
         ``index``: last known index of the device, or 0.  It is needed because listing the directory
-        can miss a device that a process keeps renaming.  Raises OSError.
+        can miss a device that a process keeps renaming.  Raises OSError if a system call fails.
         """
         if not identity or self._devices < 0:
             return None
@@ -60,10 +63,10 @@ class NetworkNamespace:
         return None
 
     def _find_by_index(self, identity: int, index: int) -> tuple[Link | None, bool]:
-        """Return (device, steady): the device at ``index``, None unless its inode is ``identity``.
+        """Return (device, steady): the device with the index ``index``, or None.
 
-        The inode number is that in sysfs.  ``steady`` is False if the device was renamed in the
-        meantime, so that the caller must retry.
+        The device is None unless its inode number in sysfs is ``identity``.  ``steady`` is False if
+        the device was renamed in the meantime, so that the caller must retry.
         """
         link = self.links.link_at(index) if index else None
         if link is None:

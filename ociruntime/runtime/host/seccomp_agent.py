@@ -1,7 +1,8 @@
-"""Connect to the seccomp agent, which handles the system calls of SCMP_ACT_NOTIFY rules.
+"""Connect to the seccomp agent, which handles system calls matching SCMP_ACT_NOTIFY rules.
 
 The agent listens on a stream socket.  For each process, the runtime opens a connection and sends
-the container process state (config-linux.md), with the filter's listener as SCM_RIGHTS.
+the container process state (config-linux.md), with the descriptor of the filter's notifications as
+SCM_RIGHTS.
 """
 
 from __future__ import annotations

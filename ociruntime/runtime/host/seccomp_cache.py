@@ -46,8 +46,9 @@ DECISIVE = ("defaultAction", "defaultErrnoRet", "architectures", "flags", "sysca
 def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int, frozenset[str]]:
     """Return (filter, flags, allowed calls) for a profile, from the cache if possible.
 
-    ``directory`` is the cache.  ``seccomp.compile_filter`` returns filter and flags,
-    ``seccomp_verdicts.allowed_calls`` the allowed calls.  Raises ConfigError.
+    ``directory`` is the cache.  Without a cache entry, ``seccomp.compile_filter`` compiles the
+    filter and returns its flags, and ``seccomp_verdicts.allowed_calls`` finds the allowed calls.
+    Raises ConfigError if the profile is invalid or not supported.
     """
     members = [profile.get(name) for name in DECISIVE]
     # marshal version 2 has no references, so that equal values give equal bytes.
@@ -114,7 +115,10 @@ def _store(
 
 
 def _evict(directory: str) -> None:
-    """Remove the oldest cache files, and unfinished files of killed writers, to make room."""
+    """If the cache is full, remove its oldest files, including unfinished ones.
+
+    Unfinished files were left by killed writers.  Raises OSError.
+    """
     paths = [f"{directory}/{name}" for name in posix.listdir(directory)]
     if len(paths) < LIMIT:
         return
@@ -158,7 +162,10 @@ def _identity(path: bytes) -> bytes:
 
 
 def _read_private(path: str) -> bytes:
-    """Return the content of a file; b"" if other users may access the file.  Raises OSError."""
+    """Return the content of a file; b"" if other users may access it or it is too large.
+
+    Raises OSError.
+    """
     # O_NONBLOCK: opening a FIFO must not wait for a writer.
     flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
     fd = posix.open(path, flags)

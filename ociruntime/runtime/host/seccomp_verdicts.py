@@ -61,9 +61,10 @@ def allowed_calls(program: bytes) -> frozenset[str]:
 
 
 def lets_through(program: bytes, architecture: int, number: int, known: dict[int, int]) -> bool:
-    """Return whether the filter allows system call ``number``.
+    """Return whether the filter ``program`` allows system call ``number``.
 
-    ``known``: {index: value} of the arguments whose values are known.
+    ``architecture`` is the AUDIT_ARCH_* value of the call.  ``known``: {index of an argument:
+    value}, for the arguments whose values are known.
     """
     data: dict[int, int] = {NUMBER: number, ARCHITECTURE: architecture}
     for index, value in known.items():

@@ -85,8 +85,9 @@ def stale_directories(root: str, container_id: str) -> list[str]:
 class Lock:
     """An exclusive lock on a directory, held until ``release``.
 
-    ``acquire`` returns None if the directory is missing, or was replaced while it waited. It raises
-    ContainerError if another process holds the lock for ``seconds``, and HostError.
+    ``acquire`` waits up to ``seconds`` for the lock.  It returns None if the directory is missing,
+    or was replaced in the meantime.  It raises ContainerError if another process still holds the
+    lock, and HostError.
     """
 
     __slots__ = ("fd",)
@@ -142,7 +143,8 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
 
     Calls ``clear(path)`` for the directory of a killed ``create`` of the same id, to undo the
     changes recorded there.  The caller has checked the state root.  Raises ContainerExists if the
-    id is in use, and HostError.
+    id is in use, ContainerError if another command is creating a container with this id, and
+    HostError.
     """
     path = f"{root}/{CREATING}{container_id}"
     while True:

@@ -67,7 +67,7 @@ class Container:
 
     @property
     def pid(self) -> int:
-        """The pid of the container's init; the same number after the init has exited."""
+        """The pid of the container's init; it stays the same after the init has exited."""
         return int(self.facts["pid"])
 
     @property
@@ -208,9 +208,10 @@ def recorded_cgroup(directory: str) -> Cgroup:
 
 
 def check_record(record: object, members: Members, path: str) -> None:
-    """Raise ContainerError unless ``record``, read from ``path``, is an object with ``members``.
+    """Raise ContainerError unless ``record``, read from ``path``, has all ``members``.
 
-    Ignores other members: a later version of ociruntime may have added them.
+    ``record`` must be an object, and ``members`` are pairs (name, type).  Ignores other members: a
+    later version of ociruntime may have added them.
     """
     missing = ""
     if isinstance(record, dict):
@@ -231,7 +232,8 @@ def _damaged(path: str, why: str) -> ContainerError:
 def load(root: str, container_id: str) -> Container:
     """Return the container with this id.
 
-    Raises NoSuchContainer, HostError, and ContainerError if its state.json is damaged.
+    Raises NoSuchContainer, HostError, and ContainerError if its state.json is damaged, or was
+    written by another runtime or another version of ociruntime.
     """
     directory = find_directory(root, container_id)
     try:
@@ -252,7 +254,7 @@ def load(root: str, container_id: str) -> Container:
         case None | [str(), str() | None]:
             pass
         case _:
-            raise _damaged(f"{directory}/{STATE}", ': "seccompAgent" must be a path and a string')
+            raise _damaged(f"{directory}/{STATE}", ': "seccompAgent" must list a path and a string')
     return Container(container_id, directory, facts)
 
 

@@ -1,4 +1,4 @@
-"""sd_notify(3) for containers: each has a separate socket, which `start` and `run` relay."""
+"""sd_notify(3) for containers: each has a socket, whose messages `start` and `run` relay."""
 
 from __future__ import annotations
 

@@ -115,7 +115,11 @@ def destroy(context: Context, container: Container) -> None:
 
 
 def _end(container: Container) -> None:
-    """Kill the container's init and wait for it to exit.  Raises HostError after KILL_SECONDS."""
+    """Kill the container's init and wait for it to exit.
+
+    Raises HostError if it has not exited after KILL_SECONDS, and ContainerError if a frozen parent
+    cgroup keeps it alive.
+    """
     pidfd = open_process(container.pid, container.started)
     if pidfd < 0:
         return
@@ -138,7 +142,7 @@ def _end(container: Container) -> None:
 
 
 def _refuse_frozen(container: Container) -> None:
-    """Raise ContainerError if a frozen cgroup above the container's keeps its processes alive."""
+    """Raise ContainerError if a frozen parent cgroup keeps the container's processes alive."""
     above = container.cgroup().frozen_above(undying=True)
     if above:
         raise ContainerError(
@@ -148,10 +152,10 @@ def _refuse_frozen(container: Container) -> None:
 
 
 def clear_interrupted(context: Context, container_id: str) -> None:
-    """Remove the stale state of a killed ``create`` or ``delete`` of this id.
+    """Remove the stale state of an interrupted ``create`` or ``delete`` of this id.
 
-    Does not touch a new container with the same id.  Raises HostError, and ContainerError if that
-    ``create`` or ``delete`` is still running.
+    Does not touch a new container with the same id.  Raises ContainerError if a ``create`` or
+    ``delete`` of this id is still running, and HostError.
     """
     for path in stale_directories(context.root, container_id):
         from ociruntime.runtime.lifecycle.create_steps import clear_recorded

@@ -97,7 +97,7 @@ def _watch(
 
 
 def _kills(memory: Placement | None) -> int:
-    """Return the number of OOM kills in the cgroup ``memory`` so far; 0 if there is none."""
+    """Return the number of OOM kills so far in the cgroup ``memory``; 0 if it is None."""
     return oom_kills(memory.directory, memory.hierarchy.version) if memory else 0
 
 

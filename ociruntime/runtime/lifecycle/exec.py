@@ -131,7 +131,10 @@ def _sockets() -> int:
 
 
 def _check_status(container: Container, ignore_paused: bool) -> str:
-    """Return the container's status.  Raises ContainerError if it is stopped or paused."""
+    """Return the container's status.
+
+    Raises ContainerError if the container is stopped or, without ``ignore_paused``, paused.
+    """
     status = container.status()
     if status == STOPPED:
         raise ContainerError(

@@ -189,8 +189,9 @@ class Execution:
     def _is_heard(self, channel: socket) -> bool:
         """Wait until ``channel`` is readable: a FAILURE message, or end of file after execve(2).
 
-        Returns False on timeout, or if the process has exited.  End of file may never arrive: a
-        process that traces this one may hold a duplicate of its end of the channel.
+        Returns False on timeout, or if the process has exited.  End of file may never arrive:
+        another process that traces the new process may hold a duplicate of the new process's end of
+        the channel.
         """
         poller = poll()
         poller.register(channel.fileno(), POLLIN)

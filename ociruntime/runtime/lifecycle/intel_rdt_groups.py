@@ -77,11 +77,11 @@ def change(
     """Change the schemata of a container's resctrl group; restore them after an error.
 
     ``l3_cache`` and ``bandwidth`` are schemata lines, "" to leave them unchanged.  Returns a
-    function that restores the previous schemata, and returns a message for each line that the
-    kernel refuses.
+    function that restores the previous schemata.  That function returns a list of messages, one for
+    each line that the kernel refuses.
 
     Raises UsageError if the container has no resctrl group, ConfigError if resctrl is not mounted,
-    RuntimeFailure if it refuses a line, and HostError.
+    RuntimeFailure if resctrl refuses a line, and HostError.
     """
     rdt = (config.get("linux") or {}).get("intelRdt")
     if not rdt:
@@ -184,7 +184,10 @@ def inspect(mount: str, path: str) -> tuple[bool, str, bool]:
 
 
 def make(directory: str) -> None:
-    """Create the directory of a resctrl group.  Raises HostError, also if it exists."""
+    """Create the directory of a resctrl group.
+
+    Raises HostError if that fails, also because the group exists already.
+    """
     try:
         make_directory(directory)
     except OSError as error:
@@ -201,7 +204,7 @@ make_directory = posix.mkdir
 def write(where: str, file: str, line: str, mount: str) -> None:
     """Write a line of schemata, or a pid, to ``file``; ``where`` begins the error message.
 
-    Raises RuntimeFailure with the reason that resctrl gives.
+    Raises RuntimeFailure if the write fails, with the reason that resctrl gives.
     """
     try:
         fd = posix.open(file, posix.O_WRONLY | posix.O_CLOEXEC)

@@ -16,7 +16,8 @@ def list_containers(context: Context) -> list[dict[str, Any]]:
     """Return the state of each container, sorted by id.
 
     Omits a container that is deleted in the meantime; logs a warning for a damaged container.
-    Raises HostError if ``--root`` is a directory that does not exist.
+    Raises HostError if the state root is unreadable or other users can change it, or if it was
+    given with ``--root`` and does not exist.
     """
     try:
         ids = container_ids(context.root)

@@ -101,9 +101,9 @@ def clear(directory: str, log: Log) -> None:
 
 
 def _bring_all_back(devices: list[Device], own: NetworkNamespace, source: NetworkNamespace) -> None:
-    """Move devices from ``source`` back to ``own``, and restore their names and addresses.
+    """Move ``devices`` from the network namespace ``source`` back to ``own``.
 
-    Raises RuntimeFailure if a device cannot be moved back.
+    Restores their names and addresses.  Raises RuntimeFailure if a device cannot be moved back.
     """
     lost = bring_back(devices, own, source)
     if lost:

@@ -58,10 +58,10 @@ def occupy_closed(count: int, sockets: int) -> None:
 
 
 def activated(environ: Mapping[bytes, bytes], pid: int) -> tuple[int, str]:
-    """Return (number of sockets that systemd has passed, from descriptor 3 on; LISTEN_FDNAMES).
+    """Return (number of sockets that systemd has passed, LISTEN_FDNAMES).
 
-    Returns (0, "") if LISTEN_PID is not ``pid``: the variables were inherited from another process.
-    Raises UsageError if LISTEN_FDS is invalid.
+    The sockets are the descriptors from 3 on.  Returns (0, "") if LISTEN_PID is not ``pid``: the
+    variables were inherited from another process.  Raises UsageError if LISTEN_FDS is invalid.
     """
     if environ.get(b"LISTEN_PID", b"").strip() != str(pid).encode():
         return 0, ""

@@ -24,7 +24,7 @@ def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]
 def host_part(
     context: Context, options: CreateOptions, prepared: Preparation
 ) -> list[tuple[str, str]]:
-    """Return the steps of `create` outside the container, in order, as (JSON path or "", text)."""
+    """Return the steps of `create` on the host, in order, as (JSON path or "", text)."""
     steps = [("", f"create and lock the state directory {context.root}/.creating-{options.id}")]
     unit = prepared.cgroup.unit
     for directory in prepared.cgroup.paths.values():

@@ -101,7 +101,7 @@ def prepare(context: Context, options: CreateOptions, filters: str = "") -> Prep
 def decide(
     context: Context, options: CreateOptions, bundle: Bundle, filters: str = ""
 ) -> Preparation:
-    """Choose the cgroup of a loaded bundle, and compile the executor's plan.
+    """Choose the cgroup for a loaded bundle, and compile the executor's plan.
 
     Raises the errors of ``prepare``.
     """
@@ -141,7 +141,11 @@ def decide(
 
 
 def _with_handler(bundle: Bundle) -> Config:
-    """Return the configuration with the handler's changes, if a handler runs the program."""
+    """Return the bundle's configuration, as rewritten by a handler if an annotation names one.
+
+    A handler runs a program that is not a Linux executable (docs/handlers.md).  Raises ConfigError
+    if the handler does not exist, if it refuses the configuration, or if the result is invalid.
+    """
     annotations = bundle.config.get("annotations")
     if not annotations:
         return bundle.config
@@ -157,7 +161,8 @@ def _with_handler(bundle: Bundle) -> Config:
 def plan_cgroup(context: Context, layout: Layout, config: Config, container_id: str) -> Cgroup:
     """Return the cgroup to create for a container, according to ``--cgroup-manager``.
 
-    Raises ConfigError if that cgroup is not possible for ``config``, and HostError.
+    Raises ConfigError if cgroupsPath or an annotation is invalid, or if ``config`` sets limits that
+    this cgroup cannot enforce, and HostError.
     """
     linux = config.get("linux") or {}
     path = linux.get("cgroupsPath")
@@ -250,7 +255,11 @@ def _request(context: Context, options: CreateOptions, bundle: Bundle, filters: 
 
 
 def _check_known_calls(profile: Seccomp, annotations: dict[str, str]) -> None:
-    """Raise ConfigError for system calls unknown to libseccomp, if an annotation forbids them."""
+    """Raise ConfigError if an annotation forbids unknown system calls and ``profile`` has any.
+
+    A system call is unknown if libseccomp does not know its name.  Does nothing without the
+    annotation, KNOWN_CALLS_ONLY.
+    """
     from ociruntime.runtime.spec.annotations import KNOWN_CALLS_ONLY
 
     if annotations.get(KNOWN_CALLS_ONLY, "0") == "0":

@@ -35,8 +35,8 @@ def process_ids(context: Context, container_id: str) -> list[int]:
 def process_table(context: Context, container_id: str, arguments: Sequence[str]) -> list[str]:
     """Return the lines that the host's ps(1) prints for a container, including the heading.
 
-    ``arguments`` are the arguments of ps, by default ``-ef``.  Raises UsageError, NoSuchContainer,
-    HostError, and RuntimeFailure if ps fails or prints no PID column.
+    ``arguments`` are the arguments of ps, by default ``-ef``.  Raises UsageError for an invalid id,
+    NoSuchContainer, HostError, and RuntimeFailure if ps fails or prints no PID column.
     """
     # List the processes before ps runs: ps itself may start some.
     pids = process_ids(context, container_id)
@@ -44,10 +44,10 @@ def process_table(context: Context, container_id: str, arguments: Sequence[str])
 
 
 def select(table: str, pids: Collection[int]) -> list[str]:
-    """Return the heading and the lines for the processes ``pids`` in ``table``, ps(1)'s output.
+    """Return the heading of ``table``, ps(1)'s output, and the lines of processes ``pids``.
 
-    A line with ``-`` as PID is a thread of the process above it.  Raises RuntimeFailure if the
-    heading has no PID column.
+    A line with ``-`` as PID is a thread of the process above it, and is included with that process.
+    Raises RuntimeFailure if the heading has no PID column.
     """
     # splitlines() would also split at U+2028, which a process may have in its name.
     heading, *lines = table.removesuffix("\n").split("\n")

@@ -1,6 +1,6 @@
 """The undo stack of a running command: it reverts the completed steps, last step first.
 
-After a killed command, the next command for the same id does that instead
+If the command is killed, the next command for the same id reverts its steps instead
 (``delete.clear_interrupted``).
 """
 

@@ -151,9 +151,9 @@ def _source(below: ShownMount, rootfs: str) -> str:
 
 
 def record_contents(directory: str, config: Config) -> None:
-    """Add the ids of the mounts inside the root to root-mount.json of a complete container.
+    """Record the mounts inside the root in root-mount.json of a complete container.
 
-    Raises HostError.
+    Sets ``inside`` and ``may_mount`` of RootMount.  Raises HostError.
     """
     root_mount = read(directory)
     process = config.get("process")
@@ -337,7 +337,7 @@ def _foreign(root_mount: RootMount, shown: list[ShownMount]) -> list[ShownMount]
 def _process_in(namespace: int) -> tuple[int, int] | None:
     """Return (pid, start time) of a process in the mount namespace with inode ``namespace``.
 
-    Prefers this process; returns None if there is none.
+    Prefers the calling process; returns None if no process is in that namespace.
     """
     if _namespace("self") == namespace:
         return os.getpid(), start_time(os.getpid())

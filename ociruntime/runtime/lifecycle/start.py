@@ -221,7 +221,10 @@ def _report_from_file(context: Context, container: Container, fd: int) -> NoRetu
 
 
 def _report(context: Context, container: Container, message: Message, *, deletes: bool) -> NoReturn:
-    """Raise the error for a FAILURE message; after a failed hook, delete the container first."""
+    """Raise the error for a FAILURE message.
+
+    ``deletes``: if a hook has failed, delete the container first.
+    """
     # RT-LIFE-12
     from ociruntime.base.errors import HookError
     from ociruntime.runtime.executor.failure_messages import failure
@@ -241,7 +244,10 @@ def _report(context: Context, container: Container, message: Message, *, deletes
 
 
 def _run_poststart(context: Context, container: Container, *, deletes: bool) -> None:
-    """Run the poststart hooks; if one fails, delete the container and raise its error."""
+    """Run the poststart hooks; if one fails, raise its error.
+
+    ``deletes``: delete the container before the error is raised.
+    """
     hooks = container.facts["hooks"].get("poststart")
     if not hooks:
         return

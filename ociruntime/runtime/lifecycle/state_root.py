@@ -26,7 +26,7 @@ NAME = "ociruntime"
 
 
 def state_root(root_option: str, environ: Mapping[bytes, bytes], euid: int) -> str:
-    """Return the absolute path of the state root: ``root_option``, or if "" the default.
+    """Return the absolute path of the state root: ``root_option`` or, if "", the default.
 
     ``euid`` and ``environ`` determine the default.  Raises UsageError for ``/``: the state of a
     container called ``bin`` would be stored in ``/bin``.

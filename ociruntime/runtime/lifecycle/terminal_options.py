@@ -27,5 +27,5 @@ def check_terminal(process: Process | None, console_socket: str, detach: bool) -
     if console_socket and not (terminal and detach):
         raise UsageError(
             "cannot use console socket if ociruntime will not detach or allocate tty",
-            "--console-socket needs process.terminal true and a detached container",
+            "set process.terminal to true and detach, or omit --console-socket",
         )

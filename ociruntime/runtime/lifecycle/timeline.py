@@ -121,7 +121,7 @@ class Timeline:
     def save(self) -> None:
         """Write all times so far to the timeline file, as SVG or as Perfetto's JSON.
 
-        The ending .svg of the file's name selects SVG.  Raises HostError.
+        A file name that ends with .svg selects SVG.  Raises HostError.
         """
         if not self._path:
             return
@@ -143,9 +143,9 @@ class Timeline:
 class Span(NamedTuple):
     """One bar of a timeline: a phase of the runtime or an operation of the executor.
 
-    ``start`` and ``end`` are nanoseconds since the timeline's beginning.  ``number`` is an
-    operation's position in the plan, from 1, and 0 for a phase.  ``where`` is the JSON path of the
-    operation's setting.
+    ``start`` and ``end`` are nanoseconds since the timeline's beginning.  ``number`` is the
+    operation's position in the plan, counted from 1; it is 0 for a phase and for the start of the
+    executor.  ``where`` is the JSON path of the operation's setting, else "".
     """
 
     lane: str
@@ -302,9 +302,10 @@ def duration(nanoseconds: int) -> str:
 
 
 def ticks(length: int, most: int = 10) -> list[int]:
-    """Return the times (ns) of the grid lines of a time axis, whose length is ``length`` ns.
+    """Return the times (ns) of the grid lines of a time axis that is ``length`` ns long.
 
-    Their distance is 1, 2 or 5 times a power of ten; the axis has at most ``most`` intervals.
+    The distance between two lines is 1, 2 or 5 times a power of ten; the axis has at most ``most``
+    intervals.
     """
     step = 1000
     while length / step > most:

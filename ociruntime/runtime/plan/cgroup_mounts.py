@@ -86,9 +86,10 @@ def _unified(
 
 
 def _may_see_all(job: Compilation, attributes: int) -> bool:
-    """Return whether a container in the host's cgroup namespace may see other cgroups than its own.
+    """Return whether a container in the host's cgroup namespace may see the whole hierarchy.
 
-    It must not be able to write to them, unless it could mount the filesystem itself.
+    It must not be able to write to cgroups other than its own, unless it could mount the filesystem
+    itself.
     """
     if attributes & MOUNT_ATTR_RDONLY:
         return True

@@ -114,17 +114,21 @@ class Compilation:
         return slot
 
     def require_cgroup(self) -> None:
-        """Append the operation that moves the process into its cgroup, unless the plan has it.
+        """Append the operations that move the process into its cgroup, unless the plan has them.
 
-        Passes call this as late as possible, so that the runtime moves the process while the
-        executor makes the mounts: on cgroup v1, the move waits for an RCU grace period.
+        They also allow the process all CPUs of its cpuset.  Passes call this as late as possible,
+        so that the runtime moves the process while the executor makes the mounts: on cgroup v1, the
+        move waits for an RCU grace period.
         """
         if not self.in_cgroup:
             self.enter_cgroup()
             self.add(operations.affinity(cpus=ALL_CPUS))
 
     def enter_cgroup(self) -> None:
-        """Append the operations that move the process into its cgroup and set its CPU affinity."""
+        """Append the operation that moves the process into its cgroup.
+
+        Does not set the CPU affinity.
+        """
         self.in_cgroup = True
         self.add(operations.sync(stage=STAGE_CGROUP, where="linux.cgroupsPath"))
 

@@ -18,7 +18,10 @@ _LONGEST = (1 << 32) - 1  # seconds: the largest u32, more than 136 years
 
 
 def compile_create_hooks(job: Compilation) -> None:
-    """Append operations for the hooks that run before pivot_root(2) (prestart and create hooks)."""
+    """Append operations for prestart, createRuntime and createContainer hooks.
+
+    All of them run before pivot_root(2).
+    """
     hooks = job.config.get("hooks") or {}
     if hooks.get("prestart") or hooks.get("createRuntime"):
         job.require_cgroup()

@@ -18,7 +18,7 @@ BITS: dict[str, int] = {name: 1 << number for number, name in enumerate(CAPABILI
 
 
 def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
-    """Return the bit masks of all five capability sets: {name, such as ``bounding``: mask}.
+    """Return {name: bit mask} of all five capability sets; ``bounding`` is one of the names.
 
     Capabilities that cannot be granted are left out with a warning.  Without the member
     ``capabilities``, all sets are empty: the specification does not define a default.

@@ -1,7 +1,7 @@
 """``linux.intelRdt``: choose a container's resctrl groups (config-linux.md#intelrdt).
 
-Pure: ``runtime/lifecycle/intel_rdt_groups.py`` reads the existing groups, and creates the chosen
-ones.
+The functions are pure: ``runtime/lifecycle/intel_rdt_groups.py`` reads the existing groups, and
+creates the chosen ones.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def group_path(rdt: IntelRdt, container_id: str, mountpoint: str) -> str:
 def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
     """Return the steps that put a container into ``group``.
 
-    Raises ConfigError if the group exists with settings other than those in ``rdt``.
+    Raises ConfigError if the group named by closID is missing and ``rdt`` has no schemata for it,
+    or if its schemata differ from l3CacheSchema or memBwSchema; if a group without closID exists
+    already; or if ``rdt`` requests monitoring and resctrl does not support it.
     """
     named = bool(rdt.get("closID"))
     schemata = lines(rdt)

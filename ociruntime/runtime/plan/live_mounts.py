@@ -105,7 +105,10 @@ def compile_removing(
 def compile_undoing(
     target: str, where: str, facts: HostFacts, request: Request, container: RunningContainer
 ) -> Plan:
-    """Return the plan that unmounts the mount just added at ``target``; follow symbolic links."""
+    """Return the plan that unmounts the mount just added at ``target``.
+
+    The plan follows symbolic links in ``target``.
+    """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
     _enter(job, container)
@@ -124,9 +127,9 @@ def compile_uncovering(
 ) -> Plan:
     """Return the plan that unmounts a root filesystem at ``target`` on the host.
 
-    ``depth``: the most mounts to unmount, as others may cover it.  ``kept``: mounts inside the root
-    to preserve, as (path on the host, path below the root).  ``joins``: first enter the mount
-    namespace of another process.
+    ``depth``: the maximum number of mounts to unmount, because other mounts may cover the root.
+    ``kept``: mounts inside the root to preserve, as (path on the host, path below the root).
+    ``joins``: first enter the mount namespace of another process.
     """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
@@ -193,7 +196,10 @@ def _enter(job: Compilation, container: RunningContainer) -> None:
 
 
 def _user_namespace(job: Compilation, container: RunningContainer) -> int:
-    """Return the slot of the container's user namespace; NO_SLOT if it uses the host's."""
+    """Append the operation that opens the container's user namespace; return its slot.
+
+    If the container uses the host's user namespace, appends nothing and returns NO_SLOT.
+    """
     if not container.apart & CLONE_NEWUSER:
         return NO_SLOT
     slot = job.take_slot()

@@ -178,7 +178,7 @@ def _take_action(parsed: MountOptions, word: str) -> None:
 
 
 def _split(data: str) -> list[str]:
-    """Split filesystem options at commas, except inside quotes, as the kernel does."""
+    """Split filesystem options at commas; do not split a text with a quote or backslash."""
     if '"' in data or "\\" in data:
         return [data]
     return [text for text in data.split(",") if text]
@@ -195,9 +195,10 @@ def _whole_access_time(on: int, off: int) -> int:
 
 
 def suggestion(word: str, extra: Sequence[str] = ()) -> str:
-    """Return a hint for an unknown mount option, ``did you mean "ro"?``; "" without a guess.
+    """Return a hint for an unknown mount option, such as ``did you mean "ro"?``.
 
-    ``extra`` are further names that the hint may suggest.
+    Returns "" if no known option is similar.  ``extra`` are further names that the hint may
+    suggest.
     """
     from difflib import get_close_matches  # only when an error is certain
 

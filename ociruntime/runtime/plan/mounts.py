@@ -146,9 +146,9 @@ def compile_read_only_mounts(job: Compilation) -> None:
 def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) -> bool:
     """Return whether the runtime itself may create files in this mount after mounting it.
 
-    That is so for /dev, and for a tmpfs before other mounts, whose mount points may be in it.
-    Symbolic links in the image hide whether they are.  A tmpfs that a later mount covers does not
-    count.
+    This is so for /dev, and for a tmpfs that is followed by other mounts: their mount points may be
+    inside it, and symbolic links in the image can hide that.  It is not so for a tmpfs that a later
+    mount at the same destination covers.
     """
     if target == "/dev":
         return True

@@ -166,7 +166,7 @@ def _add_time_namespace(job: Compilation) -> None:
 
 
 def compile_namespace_settings(job: Compilation) -> None:
-    """Append operations for host name, loopback and sysctls.
+    """Append operations for host and domain name, loopback, network devices and sysctls.
 
     They must precede the operation that makes /proc/sys read-only.
     """

@@ -18,8 +18,8 @@ from ociruntime.runtime.plan.security_labels import add_keyring
 def compile_root(job: Compilation) -> None:
     """Append operations for the session keyring, mount propagation and the root filesystem.
 
-    Raises ConfigError if the root is ``/`` and the container has no mount namespace, or if it has a
-    SELinux label and SELinux is disabled.
+    Raises ConfigError if the root is ``/`` and the container has no mount namespace, or if the
+    process has an SELinux label and SELinux is disabled.
     """
     if job.request.new_keyring:
         add_keyring(job, job.config.get("process"))

@@ -110,7 +110,10 @@ def node_mask(text: str) -> int:
 
 
 def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
-    """Append the operation that sets a CPU affinity; ``moment`` is ``initial`` or ``final``."""
+    """Append the operation that sets the CPU affinity in ``process.execCPUAffinity``, if any.
+
+    ``moment`` selects its member ``initial`` or ``final``.
+    """
     text = str((process.get("execCPUAffinity") or {}).get(moment, "")).strip()
     if text:
         mask = 0

@@ -51,7 +51,7 @@ def unsafe() -> list[str]:
 
 
 def host_path(annotations: Mapping[str, str], name: str) -> str:
-    """Return the absolute path in the annotation ``name``; "" without it.
+    """Return the absolute path in the annotation ``name``; "" if there is none.
 
     Raises ConfigError for a relative path.
     """
@@ -62,7 +62,7 @@ def host_path(annotations: Mapping[str, str], name: str) -> str:
 
 
 def hook_outputs(annotations: Mapping[str, str]) -> tuple[str, str]:
-    """Return (stdout file, stderr file) of the hooks, each "" if not set.
+    """Return the paths of the files for the hooks' (stdout, stderr); a path is "" if not set.
 
     Raises ConfigError for a relative path.
     """

@@ -45,7 +45,7 @@ def refusal(mismatch: MismatchError, path: str) -> ConfigError:
     if value is None:
         hint = "null is not accepted; remove the member"
     elif kind == "integer" and isinstance(value, float):
-        hint = "write the number without fraction and exponent"
+        hint = "write the number without a fraction or exponent"
     expected = _EXPECTED[kind]
     return ConfigError(path or "config.json", f"must be {expected}, got {shown(value)}", hint)
 

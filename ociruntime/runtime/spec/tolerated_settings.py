@@ -130,7 +130,11 @@ def _console_size(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _rules_for_all_devices(config: dict[str, Any]) -> Iterator[str]:
-    """Remove unknown letters from ``access`` of a rule for all devices: they have no effect."""
+    """Correct ``access`` of rules for all devices: unknown letters in it have no effect.
+
+    An allow rule keeps its letters r, w and m; a deny rule gets ``rwm``, because it denies all
+    access.  Yields a warning for each corrected rule.
+    """
     for index, rule in enumerate(_list(_object(config, "linux", "resources"), "devices")):
         if not isinstance(rule, dict) or rule.get("type", "a") != "a":
             continue
@@ -201,7 +205,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _object(parent: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the object at the path ``names`` in ``parent``; {} if it is missing."""
+    """Return the object at the path ``names`` in ``parent``; {} if there is no such object."""
     value: Json = parent
     for name in names:
         value = value.get(name)
@@ -212,6 +216,6 @@ def _object(parent: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _list(parent: dict[str, Any], name: str) -> list[Any]:
-    """Return the list ``name`` of ``parent``; [] if it is missing."""
+    """Return the list ``name`` of ``parent``; [] if there is no such list."""
     value = parent.get(name)
     return value if isinstance(value, list) else []

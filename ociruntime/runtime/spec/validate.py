@@ -1,7 +1,7 @@
 """Check the specification's rules that involve several members of a config.json.
 
-Pure.  Other packages check facts about the host (whether a path exists, whether a mapping is
-permitted) and refuse settings that are valid but not supported.
+These checks need only the document.  Other packages check facts about the host (whether a path
+exists, whether a mapping is permitted) and refuse settings that are valid but not supported.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def check_version(version: str) -> list[str]:
     """
     numbers = parse(version)
     if numbers is None:
-        hint = "write three numbers with dots, like 1.2.1 or 1.0.2-dev"
+        hint = "write three numbers separated by dots, such as 1.2.1 or 1.0.2-dev"
         raise ConfigError("ociVersion", f'"{version}" is not a semantic version', hint)
     known = parse(NEWEST) or (1, 0, 0)
     if numbers[0] != known[0]:

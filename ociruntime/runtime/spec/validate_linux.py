@@ -311,7 +311,7 @@ def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
 def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
     """Check the names in ``netDevices``, without looking at the host's devices.
 
-    Raises ConfigError.
+    Raises ConfigError for an invalid name, or if ``namespaces`` has no network namespace.
     """
     if "network" not in namespaces:
         hint = 'add {"type": "network"} to linux.namespaces'
@@ -322,11 +322,11 @@ def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
         if device == "lo":
             raise ConfigError(where, "the loopback device cannot be moved")
         if not _is_device_name(device) or "%" in device:
-            raise ConfigError(where, "is not a valid name of a network device")
+            raise ConfigError(where, "is not a valid network device name")
         name = settings.get("name", "") or device
         # The kernel replaces "%d" in a name by a number (LNX-NETDEV-05).
         if not _is_device_name(name) or "%" in name.replace("%d", "", 1):
-            raise ConfigError(f"{where}.name", f'"{name}" is not a valid name of a network device')
+            raise ConfigError(f"{where}.name", f'"{name}" is not a valid network device name')
         if name == "lo" or (name in owners and "%" not in name):
             owner = owners.get(name, "the loopback device")
             raise ConfigError(f"{where}.name", f'"{name}" is already taken by {owner}')

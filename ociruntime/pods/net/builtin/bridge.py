@@ -174,7 +174,7 @@ def _unplug(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return the packet filter rulesets that ``add`` can make as [(tag, IP family 4 or 6)]."""
+    """Return [(tag, IP family 4 or 6)] of the packet filter rulesets that ``add`` can make."""
     return veth_pair.tags(call)
 
 

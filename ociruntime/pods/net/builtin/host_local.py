@@ -207,7 +207,7 @@ def _free(
 ) -> tuple[Range, Address] | None:
     """Return (range, address) of the next free address after the last one that was assigned.
 
-    ``ranges`` is the set of ranges with the number ``number``.  Returns None if it has no free
+    ``ranges`` is the set of ranges with the number ``number``.  Returns None if the set has no free
     address.
     """
     last = _last(directory, number)
@@ -252,8 +252,8 @@ def _take(directory: str, number: int, address: Address, call: PluginCall) -> No
 def _leases(directory: str) -> dict[str, tuple[str, str]]:
     """Return the assigned addresses as {address: (container, interface)}.
 
-    Reads the files in ``directory``, and removes empty files, which a crash has left.  Raises
-    NetworkError if one cannot be read or removed.
+    Reads the files in ``directory``, and removes empty files, which were left by a crash.  Raises
+    NetworkError if a file cannot be read or removed.
     """
     leases = {}
     path = directory

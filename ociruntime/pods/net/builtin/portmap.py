@@ -98,7 +98,7 @@ def delete(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return the packet filter rulesets that ``add`` can make as [(tag, IP family 4 or 6)]."""
+    """Return [(tag, IP family 4 or 6)] of the packet filter rulesets that ``add`` can make."""
     name = tag(call.container, call.interface, PURPOSE)
     return [(name, one) for one in firewall.families(call.previous)] if _mappings(call) else []
 

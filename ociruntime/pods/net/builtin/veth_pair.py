@@ -62,8 +62,8 @@ def at_both_ends(
     """Call ``work(host, pod, namespace)`` and return its result.
 
     ``host`` and ``pod`` are netlink sockets on the host and in the pod, ``namespace`` is a
-    descriptor of the pod's network namespace.  An OSError of ``work`` becomes a NetworkError that
-    names the interface ``name``.
+    descriptor of the pod's network namespace.  An OSError raised by ``work`` becomes a NetworkError
+    that names the interface ``name``.
     """
     try:
         namespace = network_links.open_namespace(call.namespace)
@@ -88,7 +88,7 @@ def at_both_ends(
 def make(
     call: PluginCall, here: Rtnetlink, inside: Rtnetlink, namespace: int, name: str
 ) -> tuple[Link, Link]:
-    """Create a veth pair, ``name`` on the host and ``call.interface`` in the pod.
+    """Create a veth pair with the ends ``name`` on the host and ``call.interface`` in the pod.
 
     ``here`` and ``inside`` are netlink sockets on the host and in the pod, ``namespace`` is a
     descriptor of the pod's network namespace.  Returns (end on the host, end in the pod).  Raises
@@ -170,7 +170,7 @@ def check(call: PluginCall) -> None:
 def undo(steps: list[Callable[[], None]]) -> None:
     """Call each function in ``steps``, even if an earlier one fails.
 
-    If any has failed, raises a NetworkError with all error messages afterwards.
+    If any function has failed, then raises a NetworkError with all error messages.
     """
     problems = []
     for step in steps:
@@ -225,7 +225,7 @@ def _needs_rules(call: PluginCall) -> bool:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return the rulesets that ``add_rules`` may have added as [(tag, IP family 4 or 6)]."""
+    """Return [(tag, IP family 4 or 6)] of the rulesets that ``add_rules`` may have added."""
     if not _needs_rules(call):
         return []
     name = tag(call.container, call.interface, PURPOSE)

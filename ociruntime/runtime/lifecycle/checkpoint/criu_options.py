@@ -21,10 +21,10 @@ BY_NAME = {"ipc": "ipc", "uts": "uts", "time": "time", "user": "user"}
 class CriuOptions:
     """The options of a checkpoint or restore.
 
-    ``image_path`` and ``work_path`` (for logs) are absolute directories.  ``parent_path`` is
-    relative to ``image_path``, or "".  ``switches`` maps boolean fields of criu_opts to their
-    values; they come from the options in ``cli/checkpoint_and_restore.py``.  ``page_server`` is
-    (address, port) or None; ``status_fd`` a descriptor or -1.
+    ``image_path`` and ``work_path`` (for logs) are absolute paths of directories.  ``parent_path``
+    is relative to ``image_path``, or "".  ``switches`` maps boolean fields of criu_opts to the
+    values of the options in ``cli/checkpoint_and_restore.py``.  ``page_server`` is (address, port)
+    or None; ``status_fd`` is a descriptor or -1.
     """
 
     __slots__ = (

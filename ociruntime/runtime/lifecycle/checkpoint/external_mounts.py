@@ -55,7 +55,7 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
     """Return {target: name in config.json} for the mounts ``targets`` of process ``pid``.
 
     The name is a destination in ``mounts``, a masked path or a device path.  Raises ContainerError
-    for a mount that is not in config.json.
+    for a mount that is not in config.json, or whose target CRIU does not support as a path.
     """
     binds = bind_sources(bundle, config)
     others = masked_paths(config) | device_paths(config)
@@ -202,11 +202,11 @@ def wanted_flags(
 ) -> dict[str, int]:
     """Return {target: MOUNT_ATTR_* flags} that the restored mounts must have.
 
-    ``recorded`` are the mounts of an ImageRecord. ``shown`` maps each target to the identity of the
-    file there, ``sources`` maps the destination of each bind mount in config.json to the identity
-    of its source.  ``nodes`` are the host's own device nodes, with which CRIU covers masked paths
-    and devices.  They get flags that prevent changes through the mount, unless config.json
-    bind-mounts such a node.
+    ``recorded`` are the mounts of an ImageRecord.  ``shown`` maps each target to the identity of
+    the file there, ``sources`` maps the destination of each bind mount in config.json to the
+    identity of its source.  ``nodes`` are the host's own device nodes, with which CRIU covers
+    masked paths and devices.  Such a mount must be read-only, unless config.json bind-mounts the
+    same node.
     """
     configured = {}
     for index, mount in enumerate(config.get("mounts") or []):
@@ -244,10 +244,10 @@ def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:
 
 
 def check_restricted(target: str, number: int, mounts: Iterable[Mount]) -> None:
-    """Raise StepError unless mount id ``number`` is at ``target`` according to ``mounts``.
+    """Raise StepError unless ``mounts`` lists the mount with id ``number`` at ``target``.
 
-    The path can lead to another mount if that mount covers ``target``, or if a container that
-    shares a directory of the path has replaced it.
+    The path ``target`` can lead to another mount if that mount covers it, or if another container
+    that shares a directory on the path has replaced that directory.
     """
     if all(mount.id != number for mount in mounts if mount.target == target):
         raise StepError(

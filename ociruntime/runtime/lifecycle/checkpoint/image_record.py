@@ -53,13 +53,14 @@ class ImageRecord:
 def read_record(directory: str) -> ImageRecord:
     """Return the content of ociruntime.json in an image directory.
 
-    Raises ContainerError if it is malformed, HostError if it cannot be read.
+    Raises ContainerError if the file is malformed or was written by another version of ociruntime,
+    HostError if it cannot be read.
     """
     path = f"{directory}/{NAME}"
     try:
         document: Any = parse(read_file(path), path)
     except OSError as error:
-        hint = "is --image-path the directory of a checkpoint that ociruntime has made?"
+        hint = "check that --image-path is the directory of a checkpoint made by ociruntime"
         raise HostError(f'read "{path}"', error, hint) from None
     if not (isinstance(document, dict) and document.get("version") == VERSION):
         raise ContainerError(

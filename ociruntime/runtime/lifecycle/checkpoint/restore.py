@@ -185,8 +185,8 @@ class Restoration(Creation):
         if sorted(joined) != self._record.namespaces:
             had = ", ".join(self._record.namespaces) or "none"
             raise ContainerError(
-                f"linux.namespaces: restore: {', '.join(joined) or 'none'} joined by path, but the"
-                f" checkpointed container had joined {had}",
+                f"linux.namespaces: restore: joined by path: {', '.join(joined) or 'none'}; in the"
+                f" checkpointed container: {had}",
                 "set path for the same types of namespaces as in the checkpointed container",
             )
         for kind, (_, label) in BY_DESCRIPTOR.items():
@@ -401,7 +401,7 @@ FILTERED = "2"  # SECCOMP_MODE_FILTER
 
 
 def excess(status: str, config: Config) -> str:
-    """Describe the privileges of a process that config.json does not grant; "" if none.
+    """Describe a process's privileges that config.json does not grant; "" if there are none.
 
     ``status`` is the text of the process's /proc/PID/status.
     """

@@ -37,7 +37,7 @@ def test_what_is_there(tmp_path: Path) -> None:
     place.mkdir()
     assert check_target(str(place), str(data), overwrite=False) == str(place), "it is empty"
     (place / "file").touch()
-    assert "already exists (--overwrite replaces it)" in refused(place, data, overwrite=False)
+    assert "already exists (use --overwrite to replace it)" in refused(place, data, overwrite=False)
     assert check_target(str(place), str(data), overwrite=True) == os.path.realpath(place)
     assert "is not a directory" in refused(place / "file", data)
 

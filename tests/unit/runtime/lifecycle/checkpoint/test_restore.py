@@ -84,9 +84,9 @@ def joining(**paths: str) -> Any:  # noqa: ANN401
 @pytest.mark.parametrize(
     ("before", "now", "words"),
     [
-        ([], {"network": "/n"}, "network .* joined none"),
-        (["network"], {}, "none .* joined network"),
-        (["ipc", "network"], {"network": "/n"}, "network .* joined ipc, network"),
+        ([], {"network": "/n"}, "path: network; .* none"),
+        (["network"], {}, "path: none; .* network"),
+        (["ipc", "network"], {"network": "/n"}, "path: network; .* ipc, network"),
     ],
 )
 def test_other_joined_namespaces(before: list[str], now: dict[str, str], words: str) -> None:
