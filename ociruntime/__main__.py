@@ -1,7 +1,7 @@
-"""Entry point of ``python -I -S -B .../ociruntime/__main__.py ARGS``.
+"""Entry point of ``ociruntime``: ``python -I -S -B .../ociruntime/__main__.py ARGS``.
 
-Without ``site`` only the standard library is on the path. This adds the directory that contains the
-package and normally its dependencies, and the directories that ``site`` would add.
+Without ``site`` only the standard library is on the path.  This adds the directory that contains
+the package and normally its dependencies, and the directories that ``site`` would add.
 """
 
 import gc

@@ -25,7 +25,7 @@ STRING_ANNOTATIONS = __future__.annotations.compiler_flag
 # Modules (without "ociruntime.") that each command imports for a plain container.
 NEEDED = {
     "create": """
-        runtime.cli.main runtime.cli.create runtime.spec.check_shape runtime.spec.shape
+        runtime.cli.main runtime.cli.create runtime.spec.check_schema runtime.spec.schema
         runtime.spec.validate_linux runtime.cgroups.resources runtime.cgroups.device_policy
         runtime.cgroups.device_enforcement runtime.host.seccomp_cache
     """,

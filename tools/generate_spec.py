@@ -1,6 +1,6 @@
 """Generate the files derived from schemas/config.schema.json: ``generate_spec.py [--check]``.
 
-``runtime/spec/shape.py`` holds the tables that the check at run time walks,
+``runtime/spec/schema.py`` holds the tables that the check at run time walks,
 ``runtime/spec/config_types.py`` the types that mypy sees. With --check nothing is written; the exit
 status is 1 if a file is out of date.
 
@@ -85,7 +85,7 @@ class Schema:
         return done
 
     def shape(self, node: Node, owner: str) -> tuple[object, ...]:
-        """Return (kind, argument of its check), as described in the generated shape.py.
+        """Return (kind, argument of its check), as described in the generated schema.py.
 
         ``owner`` is the name of the member with this type.
         """
@@ -160,10 +160,10 @@ def literal(value: object) -> str:
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
-def shape_module(schema: Schema) -> str:
-    """runtime/spec/shape.py: one table an object."""
+def schema_module(schema: Schema) -> str:
+    """runtime/spec/schema.py: one table an object."""
     lines = [
-        '"""The shape of config.json: the tables that ``check_shape.py`` walks.',
+        '"""The schema of config.json as tables, which ``check_schema.py`` walks.',
         "",
         "A table lists an object's members: (name, required, kind, need).  The need depends on",
         "the kind: integer: (minimum, maximum); enum: the accepted words; array: (minimum",
@@ -235,7 +235,7 @@ def summary(name: str) -> str:
 def main() -> int:
     """Write the generated files, or with --check compare them."""
     schema = Schema(json.loads(SCHEMA.read_text())["$defs"])
-    modules = {"shape.py": shape_module(schema), "config_types.py": document_module(schema)}
+    modules = {"schema.py": schema_module(schema), "config_types.py": document_module(schema)}
     check = sys.argv[1:] == ["--check"]
     status = 0
     for name, text in modules.items():

@@ -68,52 +68,6 @@ S_IFDIR = 0o040000
 S_IFCHR = 0o020000
 S_IFIFO = 0o010000
 
-# --- capabilities(7): the index is the number -------------------------------------------------
-
-CAPABILITIES: tuple[str, ...] = (
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_DAC_READ_SEARCH",
-    "CAP_FOWNER",
-    "CAP_FSETID",
-    "CAP_KILL",
-    "CAP_SETGID",
-    "CAP_SETUID",
-    "CAP_SETPCAP",
-    "CAP_LINUX_IMMUTABLE",
-    "CAP_NET_BIND_SERVICE",
-    "CAP_NET_BROADCAST",
-    "CAP_NET_ADMIN",
-    "CAP_NET_RAW",
-    "CAP_IPC_LOCK",
-    "CAP_IPC_OWNER",
-    "CAP_SYS_MODULE",
-    "CAP_SYS_RAWIO",
-    "CAP_SYS_CHROOT",
-    "CAP_SYS_PTRACE",
-    "CAP_SYS_PACCT",
-    "CAP_SYS_ADMIN",
-    "CAP_SYS_BOOT",
-    "CAP_SYS_NICE",
-    "CAP_SYS_RESOURCE",
-    "CAP_SYS_TIME",
-    "CAP_SYS_TTY_CONFIG",
-    "CAP_MKNOD",
-    "CAP_LEASE",
-    "CAP_AUDIT_WRITE",
-    "CAP_AUDIT_CONTROL",
-    "CAP_SETFCAP",
-    "CAP_MAC_OVERRIDE",
-    "CAP_MAC_ADMIN",
-    "CAP_SYSLOG",
-    "CAP_WAKE_ALARM",
-    "CAP_BLOCK_SUSPEND",
-    "CAP_AUDIT_READ",
-    "CAP_PERFMON",
-    "CAP_BPF",
-    "CAP_CHECKPOINT_RESTORE",
-)
-
 # --- signal(7) --------------------------------------------------------------------------------
 
 SIGNALS: dict[str, int] = {
@@ -231,38 +185,6 @@ MEMORY_POLICY_FLAGS: dict[str, int] = {
 }
 
 PERSONALITIES: dict[str, int] = {"LINUX": 0x0000, "LINUX32": 0x0008}
-
-# --- seccomp(2) -------------------------------------------------------------------------------
-
-SECCOMP_RET_KILL_PROCESS = 0x80000000
-SECCOMP_RET_KILL_THREAD = 0x00000000
-SECCOMP_RET_TRAP = 0x00030000
-SECCOMP_RET_ERRNO = 0x00050000
-SECCOMP_RET_USER_NOTIF = 0x7FC00000
-SECCOMP_RET_TRACE = 0x7FF00000
-SECCOMP_RET_LOG = 0x7FFC0000
-SECCOMP_RET_ALLOW = 0x7FFF0000
-
-# A new action also needs schemas/config.schema.json and, if it takes a number, validate_linux.py
-# (_NUMBERED) and host/seccomp.py (DATA_LIMITS).
-SECCOMP_ACTIONS: dict[str, int] = {
-    "SCMP_ACT_KILL": SECCOMP_RET_KILL_THREAD,
-    "SCMP_ACT_KILL_PROCESS": SECCOMP_RET_KILL_PROCESS,
-    "SCMP_ACT_KILL_THREAD": SECCOMP_RET_KILL_THREAD,
-    "SCMP_ACT_TRAP": SECCOMP_RET_TRAP,
-    "SCMP_ACT_ERRNO": SECCOMP_RET_ERRNO,
-    "SCMP_ACT_TRACE": SECCOMP_RET_TRACE,
-    "SCMP_ACT_ALLOW": SECCOMP_RET_ALLOW,
-    "SCMP_ACT_LOG": SECCOMP_RET_LOG,
-    "SCMP_ACT_NOTIFY": SECCOMP_RET_USER_NOTIF,
-}
-SECCOMP_FILTER_FLAGS: dict[str, int] = {
-    "SECCOMP_FILTER_FLAG_TSYNC": 1,
-    "SECCOMP_FILTER_FLAG_LOG": 2,
-    "SECCOMP_FILTER_FLAG_SPEC_ALLOW": 4,
-    "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV": 32,
-}
-SECCOMP_FILTER_FLAG_NEW_LISTENER = 8
 
 # The devices that every container has (config-linux.md, default devices): path -> numbers.
 DEFAULT_DEVICES: dict[str, tuple[int, int]] = {

@@ -1,4 +1,4 @@
-"""The table of modules that each program's snapshot contains.
+"""The table of modules in each program's snapshot, from which it starts (``snapshot.py``).
 
 Each program has a separate file: the snapshot of ``ocid``, the largest, takes three times as long
 to map as that of ``ociruntime``, whose start delays engines.  List only modules that nearly every
@@ -51,7 +51,7 @@ PROGRAMS = {
         runtime.cli.main runtime.cli.create runtime.cli.run runtime.cli.exec runtime.cli.start
         runtime.cli.state runtime.cli.kill runtime.cli.delete runtime.cli.events runtime.cli.list
         runtime.cli.ps runtime.cli.pause_and_resume runtime.cli.update runtime.cli.mounts
-        commandline.output runtime.spec.check_shape runtime.spec.shape runtime.spec.validate_linux
+        commandline.output runtime.spec.check_schema runtime.spec.schema runtime.spec.validate_linux
         runtime.cgroups.resources runtime.cgroups.device_policy runtime.cgroups.device_enforcement
         runtime.cgroups.settings_v1 runtime.cgroups.settings_v2 runtime.cgroups.device_program
         runtime.cgroups.statistics runtime.host.seccomp_cache base.foreground runtime.host.hooks

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.base.linux import CAPABILITIES
+from ociruntime.base.capabilities import CAPABILITIES
 from tests.support import processes, static_program
 from tests.support.bundle import Bundle
 from tests.support.container import Container

@@ -69,7 +69,7 @@ ISOLATORS: tuple[tuple[str, Refused, str], ...] = (
     (
         isolators.REMOVE_CAPS,
         {"set": ["fly"]},
-        'unknown capability "fly" (for example CAP_NET_RAW)',
+        'unknown capability "fly" (use a name such as CAP_NET_RAW)',
     ),
 )
 

@@ -62,7 +62,8 @@ OWN = {
         runtime.cgroups.cgroup runtime.cgroups.hierarchies
         runtime.cgroups.cgroup_directory runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.protocol runtime.executor.spawn base.sealed_program
-        runtime.host.gather_facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
+        runtime.host.gather_facts base.linux base.capabilities base.seccomp_constants
+        runtime.plan.cgroup_mounts runtime.plan.plan
         runtime.plan.compiler_state runtime.plan.compiler runtime.plan.devices
         runtime.plan.facts runtime.plan.mount_options runtime.plan.hooks runtime.plan.identity
         runtime.plan.mounts runtime.plan.namespaces runtime.plan.operation_constructors
@@ -73,14 +74,15 @@ OWN = {
         runtime.lifecycle.prepare_create runtime.lifecycle.passed_descriptors
         runtime.lifecycle.terminal_options runtime.lifecycle.rollback startup.snapshot
         startup.snapshot_modules runtime.spec.bundle
-        runtime.spec.check_shape runtime.spec.load_config runtime.spec.shape
+        runtime.spec.check_schema runtime.spec.load_config runtime.spec.schema
         runtime.spec.validate runtime.spec.validate_linux runtime.spec.validate_process
     """,
     "exec": """
         base.mountinfo _system_calls runtime.cgroups.control_files runtime.cgroups.cgroup
         runtime.cgroups.hierarchies runtime.cgroups.cgroup_directory runtime.cli.container_options
         runtime.cli.exec runtime.executor.spawn runtime.executor.protocol runtime.host.gather_facts
-        base.sealed_program base.foreground runtime.host.namespaces base.linux runtime.plan.plan
+        base.sealed_program base.foreground runtime.host.namespaces base.linux base.capabilities
+        runtime.plan.plan
         runtime.plan.compiler_state runtime.plan.facts runtime.plan.hooks runtime.plan.identity
         runtime.plan.exec_plan runtime.plan.operation_constructors runtime.plan.operation_table
         runtime.plan.process runtime.plan.scheduling runtime.plan.security_labels

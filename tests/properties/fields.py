@@ -1,6 +1,6 @@
 """Every field of config.json with values worth testing: usual ones, limits, near misses.
 
-The fields are those of ``runtime/spec/shape.py``; in a field's path, ``*`` stands for the items of
+The fields are those of ``runtime/spec/schema.py``; in a field's path, ``*`` stands for the items of
 an array and the values of a map: ``mounts.*.options.*``.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ociruntime.base.linux import CAPABILITIES
+from ociruntime.base.capabilities import CAPABILITIES
 from ociruntime.runtime.plan.mount_options import ATTRIBUTES, RECURSIVE_ATTRIBUTES
-from ociruntime.runtime.spec import shape
+from ociruntime.runtime.spec import schema
 
 Json = Any
 Steps = tuple[str, ...]
@@ -21,7 +21,7 @@ EACH = "*"
 
 @dataclass(frozen=True)
 class Field:
-    """A field; ``kind`` and ``need`` are those of shape.py."""
+    """A field; ``kind`` and ``need`` are those of schema.py."""
 
     steps: Steps
     kind: str
@@ -48,7 +48,7 @@ def _of(steps: Steps, kind: str, need: Json) -> Iterator[Field]:
         yield Field((*steps, EACH), "string", None)
 
 
-FIELDS = tuple(of_table(shape.CONFIG))
+FIELDS = tuple(of_table(schema.CONFIG))
 
 DESTINATIONS = (
     *("/data", "data", "/data/deep/er", "/etc/passwd", "/tmp", "//tmp//", "/tmp/../data", "/dev"),

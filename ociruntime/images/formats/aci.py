@@ -87,7 +87,7 @@ def read_manifest(path: str, budget: Budget) -> AciManifest:
                     data += more
                 return read_aci_manifest(load_document(data, f"{what}: manifest"), what)
     message = f'the archive has no file "manifest" of at most {LARGEST_DOCUMENT} bytes'
-    raise ImageError(f"{what}: {message}", 'an ACI is a tar archive of "manifest" and "rootfs"')
+    raise ImageError(f"{what}: not an ACI: {message}")
 
 
 def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> Iterator[Member]:

@@ -228,4 +228,4 @@ def _signer(status: str, code: int) -> str:
     }
     reason = next((text for word, text in reasons.items() if word in reports), "rejected by gpgv")
     by = reports.get("NO_PUBKEY") or reports.get("BADSIG") or []
-    raise ImageError(f"verify the OpenPGP signature: {reason}" + (f": key {by[0]}" if by else ""))
+    raise ImageError(f"verify the OpenPGP signature: {reason}" + (f" (key {by[0]})" if by else ""))

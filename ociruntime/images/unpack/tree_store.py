@@ -237,9 +237,10 @@ class TreeStore:
         sync_directory(self.path)
 
     def _clear(self, tree: str) -> None:
-        """Remove a tree: first ``rendered``, so that an incomplete tree never appears complete.
+        """Remove a tree.
 
-        Raises OSError if a file cannot be removed.
+        Its marker file ``rendered`` is removed first, so that an incomplete tree never appears
+        complete.  Raises OSError if a file cannot be removed.
         """
         directory = self._directory(tree)
         try:

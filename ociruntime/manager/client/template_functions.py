@@ -291,7 +291,7 @@ def _not_equal(first: object, second: object) -> bool:
 def _less(first: Any, second: Any) -> bool:  # noqa: ANN401 - numbers or strings
     _comparable(first, second)
     if first is None or isinstance(first, bool):
-        raise WrongArgument(f'cannot order "{displayed(first)}": use numbers or strings')
+        raise WrongArgument(f'cannot compare "{displayed(first)}" by size: use numbers or strings')
     return bool(first < second)
 
 

@@ -196,7 +196,7 @@ class Container:
             return await self._stop(seconds, strict=strict)
 
     async def restart(self, seconds: float | None) -> None:
-        """Stop the container, if it is running, and start it.  Raises what ``start`` raises."""
+        """Stop the container, if it is running, and start it; see ``stop`` and ``start``."""
         self._restarts.cancel()
         async with self._held():
             await self._stop(seconds)

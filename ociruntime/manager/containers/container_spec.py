@@ -27,8 +27,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ociruntime.base import checks
+from ociruntime.base.capabilities import CAPABILITIES
 from ociruntime.base.errors import BadRequest, ImageError, PodError
-from ociruntime.base.linux import CAPABILITIES
 from ociruntime.base.paths import clean
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE

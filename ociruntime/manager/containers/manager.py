@@ -1,4 +1,7 @@
-"""The manager: the table of containers, and their creation."""
+"""The manager of containers: load, create, find, list and prune them.
+
+``container.py`` does what concerns a single container.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
     cannot be written.
     """
     from ociruntime.pods.net import connect_pod
-    from ociruntime.pods.net.cni_port_mappings import forwarded
+    from ociruntime.pods.net.forwarded_ports import forwarded
     from ociruntime.pods.net.network_configs import net_directories
 
     manifest = json_files.read(f"{path}/pod")

@@ -65,7 +65,7 @@ def _fill(
     app's user and groups are looked up in the root filesystem ``tree``.  Raises PodError if the
     user or a group is not found, HostError if a file cannot be read.
     """
-    from ociruntime.base.linux import CAPABILITIES
+    from ociruntime.base.capabilities import CAPABILITIES
     from ociruntime.pods.bundle.host_facts import controllers, filesystems, last_capability
     from ociruntime.pods.bundle.users import account
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from errno import EINVAL
 
+from ociruntime.base.capabilities import CAPABILITIES
 from ociruntime.base.errors import HostError
 from ociruntime.base.linux import (
-    CAPABILITIES,
     CLONE_NEWIPC,
     CLONE_NEWNET,
     CLONE_NEWNS,

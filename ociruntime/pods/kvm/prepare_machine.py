@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ociruntime.base import json_files
+from ociruntime.base.capabilities import CAPABILITIES
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import exists
-from ociruntime.base.linux import CAPABILITIES
 from ociruntime.pods.bundle.pod_context import SHARED_MEMORY
 from ociruntime.pods.bundle.pod_network import INFO
 from ociruntime.pods.bundle.write_bundle import write_bundle

@@ -64,8 +64,8 @@ def command(hardware: Hardware) -> list[str]:
     if devices > MOST_DEVICES:
         raise PodError(
             f'start virtual machine "{hardware.name}": too many devices: '
-            f"at most {MOST_DEVICES} directories and networks are supported",
-            f"this pod's apps, volumes and networks need {devices}",
+            f"{devices} directories and networks, at most {MOST_DEVICES} are supported",
+            "use fewer apps, volumes or networks",
         )
     argv = [
         *(hardware.program, "-name", _value(hardware.name)),

@@ -185,7 +185,7 @@ def _app(name: str, request: AppRequest, settings: dict[str, Any]) -> dict[str, 
     if not directory.startswith("/"):
         hint = "set it with --working-dir"
         raise UsageError(
-            f'app "{name}": working directory "{directory}": must be an absolute path', hint
+            f'app "{name}": working directory "{directory}" must be an absolute path', hint
         )
     return {
         "user": request.user or user or "0",

@@ -104,11 +104,11 @@ def capability(word: str) -> str:
 
     Raises UsageError for an unknown capability.
     """
-    from ociruntime.base.linux import CAPABILITIES
+    from ociruntime.base.capabilities import CAPABILITIES
 
     name = word.upper() if word.upper().startswith("CAP_") else f"CAP_{word.upper()}"
     if name not in CAPABILITIES:
-        raise UsageError(f'unknown capability "{word}"', "for example CAP_NET_RAW")
+        raise UsageError(f'unknown capability "{word}"', "use a name such as CAP_NET_RAW")
     return name
 
 

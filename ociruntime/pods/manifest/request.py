@@ -16,9 +16,9 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, TypeVar
 
 from ociruntime.base import checks
+from ociruntime.base.capabilities import CAPABILITIES
 from ociruntime.base.checks import flag, list_of, nonempty, one_of, string, strings_by_name
 from ociruntime.base.errors import BadRequest, UsageError
-from ociruntime.base.linux import CAPABILITIES
 from ociruntime.commandline import container_values
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_name
@@ -177,7 +177,7 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
     if not hosts_file.is_pod_name(value):
         longest = hosts_file.LONGEST_POD_NAME
         hint = f"use at most {longest} letters, digits, dashes and dots, but not localhost"
-        raise BadRequest(where, f'invalid name "{value}" for a pod on its networks', hint)
+        raise BadRequest(where, f'"{value}" is not a valid host name for a pod', hint)
 
 
 def network_names(where: str, value: list[str]) -> None:

@@ -186,9 +186,10 @@ class SystemdCgroup(Cgroup):
             self._disconnect()
 
     def remove(self, kill: bool = False) -> None:
-        """Stop the unit, wait until it is inactive, and remove the cgroups unknown to systemd.
+        """Stop the unit, wait until it is inactive, and remove the cgroups that systemd does not.
 
-        ``kill``: kill the processes first.  Raises HostError if a step fails.
+        These are the directories in hierarchies that systemd does not manage.  ``kill``: kill the
+        processes first.  Raises HostError if a step fails.
         """
         owned = any(each.made() for each in self.placements)
         if owned and kill:

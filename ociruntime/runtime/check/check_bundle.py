@@ -14,7 +14,7 @@ from ociruntime.runtime.check.finding import Fault, Host, Json
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.prepare_create import decide
 from ociruntime.runtime.spec.bundle import Bundle, find_rootfs
-from ociruntime.runtime.spec.check_shape import check_shape
+from ociruntime.runtime.spec.check_schema import check_schema
 from ociruntime.runtime.spec.config_errors import join
 from ociruntime.runtime.spec.load_config import read
 from ociruntime.runtime.spec.tolerated_settings import tolerate
@@ -32,7 +32,7 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
     document = Document(config)
     faults: list[Fault] = []
     warnings: list[str] = []
-    if not collect(document, check_shape, faults):
+    if not collect(document, check_schema, faults):
         return faults
     whole = copy.deepcopy(
         document
@@ -43,7 +43,7 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
     for check in HOST_CHECKS:
         for fault in check(whole.config, options.bundle, rootfs, host):
             where = whole.original(fault.where)
-            if not document.knows(where):
+            if not document.has_changed(where):
                 faults.append(fault._replace(where=where))
 
     def plan(config: Json) -> None:
@@ -66,7 +66,7 @@ def check_config(config: Json) -> list[str]:
     Checks the JSON types again, because ``Document.remove`` may have removed a required value.
     Raises ConfigError for an invalid value.
     """
-    check_shape(config)
+    check_schema(config)
     return validate(config)
 
 
@@ -75,7 +75,7 @@ def _rootfs(document: Document, bundle: str, faults: list[Fault]) -> str:
     try:
         return find_rootfs(document.config["root"]["path"], bundle)
     except ConfigError as error:
-        if not document.knows(error.where):
+        if not document.has_changed(error.where):
             message = error.message.removeprefix(f"{error.where}: ")
             faults.append(Fault(error.where, message, error.hint))
         return ""
@@ -176,10 +176,11 @@ class Document:
             value = _child(value, step)
         return path
 
-    def knows(self, where: str) -> bool:
-        """Return whether the value at ``where``, or one of its parents, was removed or replaced.
+    def has_changed(self, where: str) -> bool:
+        """Return whether the original value at ``where`` is no longer in this copy.
 
-        ``where`` is a JSON path in the original file.
+        Either the value or one of its parents was removed or replaced.  ``where`` is a JSON path in
+        the original file.
         """
         return any(
             where == each or where.startswith((f"{each}.", f"{each}[")) for each in self._touched
@@ -257,7 +258,7 @@ def collect(document: Document, rule: Callable[[Json], object], faults: list[Fau
             rule(document.config)
         except ConfigError as error:
             where = document.original(error.where)
-            if not (document.knows(where) or document.emptied(error.where)):
+            if not (document.has_changed(where) or document.emptied(error.where)):
                 message = error.message.removeprefix(f"{error.where}: ")
                 faults.append(Fault(where, message, error.hint))
             if not document.remove(error.where):

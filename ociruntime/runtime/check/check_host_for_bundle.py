@@ -12,7 +12,8 @@ import resource
 import stat
 from collections.abc import Callable, Iterator, Sequence
 
-from ociruntime.base.linux import CAPABILITIES, RLIMITS
+from ociruntime.base.capabilities import CAPABILITIES
+from ociruntime.base.linux import RLIMITS
 from ociruntime.base.open_below_root import open_inside
 from ociruntime.runtime.check.finding import Fault, Host, Json
 from ociruntime.runtime.executor.failure_messages import HINTS

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import os
 
+from ociruntime.base.capabilities import CAPABILITIES
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.base.linux import CAPABILITIES
 from ociruntime.runtime.cgroups.hierarchies import Layout, detect
 from ociruntime.runtime.check.finding import LIMITED, MISSING, OK, Answer, Host, Probe
 from ociruntime.runtime.executor.spawn import PROGRAM

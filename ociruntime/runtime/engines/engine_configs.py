@@ -122,7 +122,10 @@ def containerd_lines(entry: CriEntry) -> str:
 
 
 def _table(name: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a TOML table without the settings that are zero; [] if all are zero."""
+    """Return the lines of a TOML table without empty settings; [] if nothing remains.
+
+    A setting is empty if it is 0, "" or false.
+    """
     lines = [
         f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}"
         for key, value in settings.items()

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.handlers.wasm import handle
 from ociruntime.runtime.spec.annotations import HANDLER, WASM_VARIANT, where
-from ociruntime.runtime.spec.check_shape import check_shape
+from ociruntime.runtime.spec.check_schema import check_schema
 from ociruntime.runtime.spec.config_types import Config
 from ociruntime.runtime.spec.validate import validate
 
@@ -40,7 +40,7 @@ def handled(config: Config, rootfs: str) -> Config:
         return config
 
     changed = _load(name, annotation)(config, rootfs)
-    check_shape(changed)
+    check_schema(changed)
     validate(changed)
     return changed
 

@@ -295,7 +295,8 @@ def _kill(pid: int, others: set[int] | None) -> None:
 
     Kills the hook's process group first: the hook is not reaped yet, so its pid cannot be reused.
     Processes in other sessions become our children when their parents exit.  Therefore all children
-    except ``others``, which existed before the hook, are killed until none is left.
+    except ``others``, which existed before the hook, are killed until none is left.  If ``others``
+    is None, only the process group is killed.
     """
     try:
         posix.killpg(pid, _signal.SIGKILL)

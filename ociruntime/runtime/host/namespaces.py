@@ -76,7 +76,7 @@ def _check_mappings(mappings: dict[str, list[IdMapping]], path: str) -> None:
             raise ConfigError(
                 where,
                 f'differs from the mappings of the joined user namespace "{path}": {text}',
-                "remove the mappings",
+                "remove the mappings from config.json",
             )
 
 

@@ -350,14 +350,14 @@ def _from_file(path: str) -> Process:
     Raises ConfigError if the file cannot be read, or is not a process object.
     """
     from ociruntime.base.json_text import parse
-    from ociruntime.runtime.spec import shape
-    from ociruntime.runtime.spec.check_shape import check
+    from ociruntime.runtime.spec import schema
+    from ociruntime.runtime.spec.check_schema import check
     from ociruntime.runtime.spec.load_config import read
 
     document: Any = parse(read(path), path.rpartition("/")[2])
     if isinstance(document, dict) and isinstance(user := document.setdefault("user", {}), dict):
         document["user"] = {"uid": 0, "gid": 0, **user}
-    check(document, "object", shape.PROCESS, "process")
+    check(document, "object", schema.PROCESS, "process")
     process: Process = document
     return process
 

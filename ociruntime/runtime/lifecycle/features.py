@@ -10,19 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ociruntime.base.capabilities import CAPABILITIES
 from ociruntime.base.errors import ConfigError, CriuError
-from ociruntime.base.linux import (
-    CAPABILITIES,
-    MEMORY_POLICIES,
-    MEMORY_POLICY_FLAGS,
-    NAMESPACES,
-    SECCOMP_ACTIONS,
-    SECCOMP_FILTER_FLAGS,
-)
+from ociruntime.base.linux import MEMORY_POLICIES, MEMORY_POLICY_FLAGS, NAMESPACES
+from ociruntime.base.seccomp_constants import SECCOMP_ACTIONS, SECCOMP_FILTER_FLAGS
 from ociruntime.runtime.host.criu import find_criu, obstacle
 from ociruntime.runtime.host.seccomp import ARCHITECTURES, OPERATORS, compile_filter
 from ociruntime.runtime.plan.mount_options import option_names
-from ociruntime.runtime.spec import shape
+from ociruntime.runtime.spec import schema
 from ociruntime.runtime.spec.annotations import unsafe
 from ociruntime.runtime.spec.state_document import SPEC_VERSION
 
@@ -40,7 +35,7 @@ def features(criu: str = "") -> dict[str, object]:
     return {
         "ociVersionMin": OLDEST_SPEC_VERSION,
         "ociVersionMax": SPEC_VERSION,
-        "hooks": [kind for kind, *_ in shape.HOOKS],
+        "hooks": [kind for kind, *_ in schema.HOOKS],
         "mountOptions": option_names(),
         "linux": {
             "namespaces": sorted(NAMESPACES),

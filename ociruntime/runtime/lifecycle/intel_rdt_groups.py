@@ -88,7 +88,7 @@ def change(
         flag = "--l3-cache-schema" if l3_cache else "--mem-bw-schema"
         raise UsageError(
             f'{flag}: container "{container_id}" has no resctrl group',
-            "create it with linux.intelRdt in config.json",
+            "set linux.intelRdt in config.json and create the container again",
         )
     mount = mountpoint()
     path = group_path(rdt, container_id, mount)

@@ -36,8 +36,8 @@ from ociruntime.runtime.plan.operation_table import (
     STAGE_DONE,
 )
 from ociruntime.runtime.plan.plan import Operation, Plan, field
-from ociruntime.runtime.spec import shape
-from ociruntime.runtime.spec.check_shape import check
+from ociruntime.runtime.spec import schema
+from ociruntime.runtime.spec.check_schema import check
 from ociruntime.runtime.spec.config_types import Config, Mount
 from ociruntime.runtime.spec.load_config import read
 from ociruntime.runtime.spec.validate import validate_mounts
@@ -54,7 +54,7 @@ def change_mounts(context: Context, container_id: str, path: str, *, remove: boo
     """
     check_id(container_id)
     document: Any = parse(read(path), path.rpartition("/")[2])
-    check(document, "array", (0, "object", shape.MOUNT), "mounts")
+    check(document, "array", (0, "object", schema.MOUNT), "mounts")
     end_on_signals()
     container, held = lock(context.root, container_id)
     try:

@@ -9,8 +9,8 @@ import posix
 from typing import Any
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.base.linux import SECCOMP_FILTER_FLAG_NEW_LISTENER
 from ociruntime.base.log import Log
+from ociruntime.base.seccomp_constants import SECCOMP_FILTER_FLAG_NEW_LISTENER
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.control_files import in_user_namespace
 from ociruntime.runtime.cgroups.hierarchies import Layout, detect
@@ -197,8 +197,8 @@ def _check_joined(config: Config) -> None:
 def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None:
     """Log all schema violations of config.json except ``first``, which the command reports."""
     from ociruntime.base.json_text import parse
-    from ociruntime.runtime.spec import shape
-    from ociruntime.runtime.spec.check_shape import problems
+    from ociruntime.runtime.spec import schema
+    from ociruntime.runtime.spec.check_schema import problems
     from ociruntime.runtime.spec.load_config import read
 
     file = options.config or f"{options.bundle}/config.json"
@@ -206,7 +206,7 @@ def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None
         document = parse(read(file), file)
     except ConfigError:
         return  # the command reports an unreadable file
-    for problem in problems(document, "object", shape.CONFIG):
+    for problem in problems(document, "object", schema.CONFIG):
         if str(problem) != str(first):
             log.debug(str(problem))
 

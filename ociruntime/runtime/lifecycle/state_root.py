@@ -35,7 +35,8 @@ def state_root(root_option: str, environ: Mapping[bytes, bytes], euid: int) -> s
         root = absolute_path(root_option)
         if root == "/":
             raise UsageError(
-                "--root /: the state root must not be /", "name a directory of its own"
+                "--root /: the state root must not be /",
+                "use a directory such as /run/ociruntime",
             )
         return root
     directory = environ.get(b"XDG_RUNTIME_DIR", b"")

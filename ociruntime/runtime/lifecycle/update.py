@@ -13,8 +13,8 @@ from ociruntime.runtime.cgroups.update_limits import Update
 from ociruntime.runtime.lifecycle.container import Container, lock
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context
-from ociruntime.runtime.spec import shape
-from ociruntime.runtime.spec.check_shape import check
+from ociruntime.runtime.spec import schema
+from ociruntime.runtime.spec.check_schema import check
 from ociruntime.runtime.spec.validate_linux import validate_resources
 
 Resources: TypeAlias = dict[str, Any]
@@ -80,7 +80,7 @@ def _checked(document: object) -> dict[str, Any]:
 
     Raises ConfigError if it is not a valid LinuxResources object.
     """
-    check(document, "object", shape.RESOURCES, WHERE)
+    check(document, "object", schema.RESOURCES, WHERE)
     resources: Any = document
     change = requested_changes(resources)
     validate_resources(change, WHERE)  # type: ignore[arg-type]  # a document of that shape

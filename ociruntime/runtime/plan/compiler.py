@@ -42,7 +42,7 @@ PASSES: tuple[Callable[[Compilation], None], ...] = (
 def compile_plan(config: Config, facts: HostFacts, request: Request) -> Plan:
     """Return the executor's plan for a container; ``facts`` describe the host.
 
-    ``config`` has been checked (runtime/spec/check_shape.py, validate.py).  Raises ConfigError for
+    ``config`` has been checked (runtime/spec/check_schema.py, validate.py).  Raises ConfigError for
     a valid setting that cannot be applied on this host.
     """
     job = Compilation(config, facts, request)

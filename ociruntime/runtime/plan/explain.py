@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ociruntime.base.capabilities import CAPABILITIES
 from ociruntime.base.linux import (
-    CAPABILITIES,
     MOUNT_ATTR__ATIME,
     MOUNT_ATTR_NOATIME,
     MOUNT_ATTR_NODEV,

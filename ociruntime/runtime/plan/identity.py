@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ociruntime.base.capabilities import CAPABILITIES
 from ociruntime.base.errors import ConfigError
-from ociruntime.base.linux import CAPABILITIES, CLONE_NEWUSER
+from ociruntime.base.linux import CLONE_NEWUSER
 from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.spec.config_types import Process

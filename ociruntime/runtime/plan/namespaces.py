@@ -35,7 +35,8 @@ from ociruntime.runtime.spec.config_types import IdMapping, Mount
 # root is the creator's cgroup, so it is unshared after the process has entered its cgroup.
 WITH_THE_PROCESS = CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS
 
-# The order of joining.  After the mount namespace, the host's paths are gone.
+# The order of joining for `create`; `exec` joins all namespaces by one setns(2) (exec_plan.py).
+# After the mount namespace, the host's paths are gone.
 JOIN_ORDER = (
     CLONE_NEWIPC,
     CLONE_NEWUTS,

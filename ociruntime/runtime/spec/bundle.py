@@ -8,7 +8,7 @@ from typing import Any
 
 from ociruntime.base.errors import ConfigError, reason
 from ociruntime.base.json_text import dump, parse
-from ociruntime.runtime.spec.check_shape import check_shape
+from ociruntime.runtime.spec.check_schema import check_schema
 from ociruntime.runtime.spec.config_types import Config
 from ociruntime.runtime.spec.load_config import read
 from ociruntime.runtime.spec.validate import validate
@@ -60,7 +60,7 @@ def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
     Raises ConfigError if the config is invalid.
     """
     try:
-        check_shape(document)
+        check_schema(document)
         return validate(document), False
     except ConfigError:
         # Imported only here: every `create` runs this code, and few configurations need the module.
@@ -69,7 +69,7 @@ def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
         warnings = tolerate(document)
         if not warnings:
             raise
-    check_shape(document)
+    check_schema(document)
     return warnings + validate(document), True
 
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ociruntime.runtime.spec.check_shape import MismatchError
+    from ociruntime.runtime.spec.check_schema import MismatchError
 
 _LONGEST = 60  # characters of a value that a message quotes
 _EXPECTED = {

@@ -18,10 +18,10 @@ def parse_config(data: bytes, name: str = "config.json") -> Config:
     Raises ConfigError.
     """
     # Imported only here: commands that only read the state import this module, too.
-    from ociruntime.runtime.spec.check_shape import check_shape
+    from ociruntime.runtime.spec.check_schema import check_schema
 
     config: Config = parse(data, name)
-    check_shape(config)
+    check_schema(config)
     return config
 
 

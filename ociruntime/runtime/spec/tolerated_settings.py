@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ociruntime.runtime.spec import shape
+from ociruntime.runtime.spec import schema
 
 Json = Any
 _LARGEST_SIZE = 65535  # struct winsize has 16 bits
@@ -77,7 +77,7 @@ def _rlimits(config: dict[str, Any]) -> Iterator[str]:
 
 def _hook_environment(config: dict[str, Any]) -> Iterator[str]:
     hooks = _object(config, "hooks")
-    for kind, *_ in shape.HOOKS:
+    for kind, *_ in schema.HOOKS:
         for index, hook in enumerate(_list(hooks, kind)):
             env = _list(hook, "env") if isinstance(hook, dict) else []
             for entry in [each for each in env if isinstance(each, str) and each.find("=") < 1]:

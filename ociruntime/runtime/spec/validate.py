@@ -23,7 +23,7 @@ _LONGEST_NAME = 64  # bytes of a host or domain name: __NEW_UTS_LEN
 def validate(config: Config) -> list[str]:
     """Check the specification's rules for a config; return warnings.  Raises ConfigError.
 
-    ``config`` has passed ``check_shape``.
+    ``config`` has passed ``check_schema``.
     """
     warnings = check_version(config["ociVersion"])
     if not config["root"]["path"]:
@@ -59,10 +59,10 @@ def _hooks(hooks: Hooks) -> None:
 
 def _check_misspelled_process(config: Config) -> None:
     """Raise ConfigError if a key is a misspelled ``process``; a missing ``process`` is valid."""
-    from ociruntime.runtime.spec import shape
+    from ociruntime.runtime.spec import schema
     from ociruntime.runtime.spec.config_errors import missing
 
-    error = missing("process", dict(config), shape.CONFIG)
+    error = missing("process", dict(config), schema.CONFIG)
     if error.hint:
         raise error
 

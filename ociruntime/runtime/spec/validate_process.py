@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ociruntime.base.capabilities import CAPABILITIES
 from ociruntime.base.errors import ConfigError
-from ociruntime.base.linux import CAPABILITIES
 from ociruntime.runtime.spec.config_types import Capabilities, IdMapping, Linux, Process, Rlimit
 
 

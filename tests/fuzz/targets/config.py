@@ -24,9 +24,9 @@ from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.explain import explain
 from ociruntime.runtime.plan.facts import HostFacts, Request
 from ociruntime.runtime.plan.plan import encode
-from ociruntime.runtime.spec import shape
+from ociruntime.runtime.spec import schema
 from ociruntime.runtime.spec.annotations import hook_outputs
-from ociruntime.runtime.spec.check_shape import check_shape
+from ociruntime.runtime.spec.check_schema import check_schema
 from ociruntime.runtime.spec.tolerated_settings import tolerate
 from ociruntime.runtime.spec.validate import validate
 from tests.fuzz.mutation import json_mutator
@@ -50,12 +50,12 @@ def checked(data: bytes) -> dict[str, Any]:
     """Return a config as `create` would take it.  Raises ConfigError."""
     document: Any = parse(data, "config.json")
     try:
-        check_shape(document)
+        check_schema(document)
         validate(document)
     except ConfigError:
         if not tolerate(document):
             raise
-        check_shape(document)
+        check_schema(document)
         validate(document)
     again = parse(dump(document).encode("utf-8", "surrogatepass"), "config.json")
     assert again == document, "the stored config differs"
@@ -145,7 +145,7 @@ def seeds() -> Iterator[bytes]:
 def _names() -> tuple[str, ...]:
     """Return the names of all members that config.json may have."""
     found: set[str] = set()
-    waiting: list[object] = [shape.CONFIG]
+    waiting: list[object] = [schema.CONFIG]
     seen: set[int] = set()
     while waiting:
         value = waiting.pop()

@@ -191,7 +191,7 @@ WRONG: dict[str, tuple[int, str]] = {
     '{{join .State "a"}}': (3, "not a list"),
     "{{upper .State.Pid}}": (3, "not a string"),
     '{{eq .State.Pid "a"}}': (3, "cannot compare"),
-    "{{lt .State.Running true}}": (3, "cannot order"),
+    "{{lt .State.Running true}}": (3, "cannot compare"),
     "{{$x}}": (3, "undefined variable"),
     "{{$x = 1}}": (8, "undefined variable"),
     "{{break}}": (3, "outside of"),

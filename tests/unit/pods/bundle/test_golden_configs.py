@@ -18,7 +18,7 @@ from ociruntime.pods.manifest.app_arguments import parse_pod_arguments, pod_requ
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS
 from ociruntime.pods.manifest.build_manifest import build
 from ociruntime.pods.manifest.flavours import FLAVOURS
-from ociruntime.runtime.spec.check_shape import check_shape
+from ociruntime.runtime.spec.check_schema import check_schema
 
 HERE = Path(__file__).parent / "configs"
 SECCOMP = Path(ociruntime.pods.bundle.__file__).with_name("seccomp.json")
@@ -101,7 +101,7 @@ def made(case: str) -> dict[str, Any]:
 @pytest.mark.parametrize("case", CASES)
 def test_config(case: str) -> None:
     config = made(case)
-    check_shape(config)
+    check_schema(config)
     file = HERE / f"{case}.json"
     text = json.dumps(config, indent=1, sort_keys=True) + "\n"
     if os.environ.get("OCIPOD_GOLDEN") == "write":

@@ -24,7 +24,7 @@ from ociruntime.runtime.check.check_bundle import (
 from ociruntime.runtime.check.check_host_for_bundle import covered, executable, find_in_root
 from ociruntime.runtime.check.finding import Fault, Json
 from ociruntime.runtime.cli.check import bundle_text, bundle_values, uncoloured
-from ociruntime.runtime.spec.check_shape import check_shape
+from ociruntime.runtime.spec.check_schema import check_schema
 from ociruntime.runtime.spec.default_config import default_config
 from tests.errors.broken_bundles import BROKEN_BUNDLES, BrokenBundle
 from tests.unit.runtime.check.made_up_host import MadeUp
@@ -37,7 +37,7 @@ SEVERAL = ("mapping-overlap", "mounts-without-namespace", "user-without-mappings
 
 def faults_of(config: Json) -> list[Fault]:
     document, found = Document(config), list[Fault]()
-    if collect(document, check_shape, found):
+    if collect(document, check_schema, found):
         collect(document, check_config, found)
     return found
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.base.linux import CAPABILITIES
+from ociruntime.base.capabilities import CAPABILITIES
 from ociruntime.runtime.check import environment_probes, kernel_probes
 from ociruntime.runtime.check.finding import (
     LIMITED,

@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from ociruntime.base.linux import (
-    CAPABILITIES,
-    CLONE_NEWNET,
-    CLONE_NEWNS,
-    CLONE_NEWPID,
-    CLONE_NEWUSER,
-)
+from ociruntime.base.capabilities import CAPABILITIES
+from ociruntime.base.linux import CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 from ociruntime.runtime.host.seccomp_verdicts import CALLS
 from ociruntime.runtime.plan.exec_plan import compile_exec_plan
 from ociruntime.runtime.plan.operation_table import CONSOLE_CONTROL

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.spec import shape
+from ociruntime.runtime.spec import schema
 from ociruntime.runtime.spec.bundle import load_bundle
-from ociruntime.runtime.spec.check_shape import check_shape, problems
+from ociruntime.runtime.spec.check_schema import check_schema, problems
 from tests.errors.broken_bundles import BROKEN_BUNDLES, BrokenBundle
 
 LOADING = [entry for entry in BROKEN_BUNDLES if entry.stage == "spec"]
@@ -40,9 +40,9 @@ def test_refusal(tmp_path: Path, entry: BrokenBundle) -> None:
 def test_list_of_all_problems_agrees(tmp_path: Path, entry: BrokenBundle) -> None:
     line = str(refusal(tmp_path, entry))
     config = json.loads(entry.config() or b"")
-    listed = [str(each) for each in problems(config, "object", shape.CONFIG)]
+    listed = [str(each) for each in problems(config, "object", schema.CONFIG)]
     try:
-        check_shape(config)
+        check_schema(config)
     except ConfigError:
         assert listed == [line]
     else:
@@ -59,7 +59,7 @@ def test_fault_does_not_show_in_loading(tmp_path: Path, entry: BrokenBundle) -> 
 def test_all_problems_of_a_document() -> None:
     mounts = [{"destination": "/a", "options": ["ro", 5]}, {"type": "x\0"}]
     config = {"ociVersion": 1, "hostname": 2, "mounts": mounts, "annotations": {"": "x", "a": 1}}
-    assert [each.where for each in problems(config, "object", shape.CONFIG)] == [
+    assert [each.where for each in problems(config, "object", schema.CONFIG)] == [
         "ociVersion",
         "root",
         "mounts[0].options[1]",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.net.cni_port_mappings import forwarded
+from ociruntime.pods.net.forwarded_ports import forwarded
 
 
 def manifest(ports: list[dict[str, Any]], *apps: list[dict[str, Any]]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, validators
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.spec import shape
-from ociruntime.runtime.spec.check_shape import check, check_shape, problems
+from ociruntime.runtime.spec import schema
+from ociruntime.runtime.spec.check_schema import check, check_schema, problems
 from ociruntime.runtime.spec.default_config import default_config
 from tests.support import project
 
@@ -112,7 +112,7 @@ def mutated(draw: st.DrawFn) -> object:
 
 def accepts(config: object) -> bool:
     try:
-        check_shape(config)
+        check_schema(config)
     except ConfigError:
         return False
     return True
@@ -122,7 +122,7 @@ def accepts(config: object) -> bool:
 @given(CONFIGS)
 def test_what_the_schema_accepts_is_accepted(config: object) -> None:
     assert VALIDATOR.is_valid(config)
-    check_shape(config)
+    check_schema(config)
 
 
 @settings(max_examples=400, deadline=None)
@@ -136,10 +136,10 @@ def test_changed_documents_are_judged_alike(config: object) -> None:
 def test_the_refusal_is_the_first_of_all_problems(config: object) -> None:
     problem = ""
     try:
-        check_shape(config)
+        check_schema(config)
     except ConfigError as error:
         problem = str(error)
-    listed = [str(each) for each in problems(config, "object", shape.CONFIG)]
+    listed = [str(each) for each in problems(config, "object", schema.CONFIG)]
     assert listed[:1] == ([problem] if problem else [])
     assert len(listed) == len(set(listed))
 
@@ -152,7 +152,7 @@ def test_a_config_is_an_object(junk: object) -> None:
 # The tables, not the lists of words beside them.
 TABLES = [
     pytest.param(table, id=name)
-    for name, table in vars(shape).items()
+    for name, table in vars(schema).items()
     if name.isupper() and isinstance(table[0], tuple)
 ]
 
@@ -173,7 +173,7 @@ def test_unknown_members_are_accepted(table: tuple[tuple[str, bool, str, Any], .
 @pytest.mark.parametrize("other", ["freebsd", "solaris", "vm", "windows", "zos"])
 def test_other_platforms_are_not_looked_into(other: str) -> None:
     """VM-01."""
-    check_shape({**default_config(), other: {"kernel": 5, "": None}})
+    check_schema({**default_config(), other: {"kernel": 5, "": None}})
 
 
 @pytest.mark.parametrize(
@@ -192,13 +192,13 @@ def test_strings_are_fit_for_system_calls(text: str, place: str) -> None:
         case _:
             config["hostname"] = text
     with pytest.raises(ConfigError, match=r"(args\[1\]|annotations|hostname).*(NUL|surrogate)"):
-        check_shape(config)
+        check_schema(config)
 
 
 def test_other_unicode_is_welcome() -> None:
     config = default_config()
     config["process"]["args"] = ["grüße", "\U0001f433", "日本"]
-    check_shape(config)
+    check_schema(config)
 
 
 def test_integers_are_not_true_and_not_fractions() -> None:
@@ -206,4 +206,4 @@ def test_integers_are_not_true_and_not_fractions() -> None:
         config = default_config()
         config["process"]["user"]["uid"] = wrong
         with pytest.raises(ConfigError, match=r"process\.user\.uid: "):
-            check_shape(config)
+            check_schema(config)

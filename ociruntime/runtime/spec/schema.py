@@ -1,4 +1,4 @@
-"""The shape of config.json: the tables that ``check_shape.py`` walks.
+"""The schema of config.json as tables, which ``check_schema.py`` walks.
 
 A table lists an object's members: (name, required, kind, need).  The need depends on
 the kind: integer: (minimum, maximum); enum: the accepted words; array: (minimum

@@ -1,6 +1,6 @@
-"""Check the shape of config.json: types, ranges and required members.
+"""Check config.json against its schema: types, ranges and required members.
 
-The tables of ``shape.py`` are walked alongside the document.  Unknown members are ignored
+The tables of ``schema.py`` are walked alongside the document.  Unknown members are ignored
 (CFG-EXT-01); a value of the wrong type, out of range or not among the accepted words is an error
 (CFG-VAL-01).  Every string must be valid as a C string: without NUL, and without an unpaired
 surrogate, which UTF-8 cannot encode.
@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.spec import shape
+from ociruntime.runtime.spec import schema
 
 
 class MismatchError(Exception):
-    """Raised for a ``value`` that does not match ``kind`` and ``need`` of a table in shape.py.
+    """Raised for a ``value`` that does not match ``kind`` and ``need`` of a table in schema.py.
 
     There are kinds besides those of the tables: "missing" (``value`` is the object), "key"
     (``value`` is a map's invalid key, ``need`` the accepted keys or None), "fewest" (an array with
@@ -33,17 +33,17 @@ class MismatchError(Exception):
         self.need: Any = need
 
 
-def check_shape(config: object) -> None:
+def check_schema(config: object) -> None:
     """Check the types, ranges and required members of a config.json.
 
     Removes optional members that are null, and optional paths that are empty, from ``config``.
     Raises ConfigError for the first invalid value.
     """
-    check(config, "object", shape.CONFIG)
+    check(config, "object", schema.CONFIG)
 
 
 def check(value: object, kind: str, need: object, where: str = "") -> None:
-    """Check the value at the JSON path ``where`` against a table of shape.py.
+    """Check the value at the JSON path ``where`` against a table of schema.py.
 
     ``kind`` and ``need`` come from that table.  Raises ConfigError for the first invalid value.
     """
@@ -56,7 +56,7 @@ def check(value: object, kind: str, need: object, where: str = "") -> None:
 def problems(value: Any, kind: str, need: Any, where: str = "") -> Iterator[ConfigError]:  # noqa: ANN401
     """Yield an error for each invalid value inside ``value``, in the order of the tables.
 
-    ``kind`` and ``need`` come from a table of shape.py; ``where`` is the JSON path of ``value``.
+    ``kind`` and ``need`` come from a table of schema.py; ``where`` is the JSON path of ``value``.
     """
     from ociruntime.runtime.spec.config_errors import refusal
 

@@ -1,4 +1,7 @@
-"""Make CNI port mappings from the forwarded ports in a pod's manifest."""
+"""Make CNI port mappings from the forwarded ports in a pod's manifest.
+
+``connect_pod.py`` passes them to a plugin as its runtimeConfig.
+"""
 
 from __future__ import annotations
 
