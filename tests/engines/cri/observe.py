@@ -38,7 +38,8 @@ def facts(pod: Pod, name: str = "facts", **how: Any) -> dict[str, Any]:  # noqa:
     ended = pod.await_state(container, EXITED)
     assert ended.exit_code == 0, (ended, pod.log(name))
     # The shim may have more to copy to the log when containerd knows of the exit.
-    assert processes.until(lambda: bool(pod.log(name)) and pod.log(name)[-1] == "stdout }")
+    done = processes.until(lambda: bool(pod.log(name)) and pod.log(name)[-1] == "stdout }", 30)
+    assert done, pod.log(name)
     return cleaned(pod, "\n".join(line.partition(" ")[2] for line in pod.log(name)))
 
 
