@@ -107,6 +107,7 @@ static void give_up_privileges(const struct init *init)
 
 void be_init(const struct init *init)
 {
+	static const char ready[] = "ready\n";
 	struct pollfd control = { .fd = init->control };
 	char byte;
 	ssize_t got;
@@ -132,6 +133,8 @@ void be_init(const struct init *init)
 	give_up_privileges(init);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		fail(init, "prctl");
+	/* Without this, the end of the report means that this process was killed. */
+	(void)!write(init->report, ready, sizeof(ready) - 1);
 	close(init->report);
 	for (;;)
 		if (poll(&control, 1, -1) > 0 && (control.revents & (POLLHUP | POLLERR)))

@@ -10,7 +10,8 @@ import pytest
 
 from tests.faults import stepping
 from tests.faults.pods import PODS_BY_NAME, PodRunner, PodStage
-from tests.faults.running import describe
+from tests.faults.running import KILL, describe
+from tests.faults.stepping import CALLER, Action
 from tests.faults.test_found import Found
 from tests.support import isolation
 from tests.support.peers import judge_by
@@ -32,6 +33,19 @@ FOUND = [
 ]
 
 
+# Processes of the sandbox, and the call before which they are killed: the last one of its name.
+INIT, LOCK_HOLDER = "0.1.1.1", "0.1.1"
+KILLED = [
+    # a monitor that waited for ever for the pid of an init that waited for the monitor
+    (LOCK_HOLDER, "write"),
+    # success, and the pod was over
+    (INIT, "dup3"),
+    (INIT, "read"),
+    (INIT, "pivot_root"),
+    (INIT, "prctl"),
+]
+
+
 @pytest.fixture(scope="module")
 def pods(runtime: Runtime, base: Path) -> Iterator[PodRunner]:
     """A runner of scenarios, in a separate network namespace."""
@@ -48,4 +62,15 @@ def test_found(found: Found, pods: PodRunner) -> None:
     action = found.action(pods.calls(scenario))
     result = pods.run(scenario, action)
     assert result.boundary is not None, describe(action)
+    assert result.problems == [], result.boundary
+
+
+@pytest.mark.parametrize(("process", "call"), KILLED)
+def test_killed(process: str, call: str, pods: PodRunner) -> None:
+    """A sandbox whose init or lock holder is killed during its start is an error at once."""
+    scenario = PODS_BY_NAME["app-sandbox"]
+    places = [one for one in pods.calls(scenario) if (one.process, one.call) == (process, call)]
+    result = pods.run(scenario, Action(KILL, CALLER, process, places[-1].nth, places[-1].number))
+    assert result.boundary is not None
+    assert result.status not in (0, None)
     assert result.problems == [], result.boundary

@@ -8,6 +8,7 @@ last process in the init's PID namespace has exited.
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Callable
 
 from ociruntime.base.errors import HostError, PodError
@@ -27,6 +28,7 @@ KINDS = {
     "pid": 0x20000000,
     "network": 0x40000000,
 }
+READY = b"ready\n"  # what the init reports when it is set up; otherwise "CALL ERRNO"
 NAMES = {"network": "net", "mount": "mnt"}  # types that have another name in /proc/PID/ns
 
 
@@ -116,13 +118,7 @@ class PodProcesses:
 
         Raises PodError if the init exits early, HostError if a system call of the init fails.
         """
-        line = b""
-        while not line.endswith(b"\n"):
-            byte = os.read(report, 1)
-            if not byte:
-                raise PodError("start the pod's init: it exited before it reported its pid")
-            line += byte
-        pid = int(line)
+        pid = self._read_pid(report)
         if not pid:
             raise PodError(
                 "create the pod's namespaces: clone(2) failed",
@@ -134,12 +130,36 @@ class PodProcesses:
         if id_map:
             self._map_ids(id_map)
         os.write(self._control, b"g")
-        failure = b""
+        outcome = b""
         while part := os.read(report, 4096):
-            failure += part
-        if failure:
-            call, _, number = failure.decode().strip().rpartition(" ")
+            outcome += part
+        if not outcome:
+            raise PodError("start the pod's init: it was killed")
+        if outcome != READY:
+            call, _, number = outcome.decode().strip().rpartition(" ")
             raise HostError(f"start the pod's init: {call}", _os_error(int(number)))
+
+    def _read_pid(self, report: int) -> int:
+        """Return the init's pid, which the lock holder writes to the pipe ``report``.
+
+        Raises PodError if the lock holder exits before.  The pipe does not tell that: the init
+        holds its write end too, and waits for this process.
+        """
+        line = b""
+        holder = os.pidfd_open(self._lock_holder)
+        try:
+            events = select.poll()
+            for fd in (report, holder):
+                events.register(fd, select.POLLIN)
+            while not line.endswith(b"\n"):
+                readable = {fd for fd, _ in events.poll()}
+                byte = os.read(report, 1) if report in readable else b""
+                if not byte:
+                    raise PodError("start the pod's init: it exited before it reported its pid")
+                line += byte
+        finally:
+            os.close(holder)
+        return int(line)
 
     def _map_ids(self, id_map: str) -> None:
         for name in ("uid_map", "gid_map"):

@@ -31,13 +31,22 @@ def init() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def holder_that_reports(monkeypatch: pytest.MonkeyPatch, report: bytes) -> None:
+@pytest.fixture
+def holder() -> Iterator[int]:
+    """Yield the pid of a lock holder that has exited, but is not reaped yet."""
+    pid = os.posix_spawn("/bin/true", ["true"], {})
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    yield pid
+    os.waitpid(pid, 0)
+
+
+def holder_that_reports(monkeypatch: pytest.MonkeyPatch, holder: int, report: bytes) -> None:
     """Replace the start of the lock holder: it writes ``report``, and exits."""
 
     def spawn(pod: PodProcesses, arguments: list[str], descriptors: tuple[int, ...]) -> None:
         assert arguments[0] == "pod"
         os.write(descriptors[-1], report)
-        pod._lock_holder = 0
+        pod._lock_holder = holder
 
     monkeypatch.setattr(PodProcesses, "_spawn", spawn)
 
@@ -51,41 +60,62 @@ def holder_that_reports(monkeypatch: pytest.MonkeyPatch, report: bytes) -> None:
     ],
 )
 def test_an_init_that_is_not_there(
-    pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, report: bytes, message: str
+    pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, holder: int, report: bytes, message: str
 ) -> None:
-    holder_that_reports(monkeypatch, report)
+    holder_that_reports(monkeypatch, holder, report)
     with pytest.raises(PodError, match=message):
         pod.start(("pid",), "", "")
-    assert pod.is_over
     pod.end()
     assert pod._control == -1
 
 
 def test_a_system_call_of_the_init_that_fails(
-    pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, init: subprocess.Popen[bytes]
+    pod: PodProcesses,
+    monkeypatch: pytest.MonkeyPatch,
+    holder: int,
+    init: subprocess.Popen[bytes],
 ) -> None:
     """The init is known by then, and exits with the pod."""
-    holder_that_reports(monkeypatch, b"%d\nset the hostname: sethostname(2) 13\n" % init.pid)
+    holder_that_reports(
+        monkeypatch, holder, b"%d\nset the hostname: sethostname(2) 13\n" % init.pid
+    )
     message = r"start the .* init: set the hostname: sethostname\(2\): permission denied"
     with pytest.raises(HostError, match=message):
         pod.start(("pid",), "name", "")
-    assert pod.pids == {init.pid}
+    assert pod.pids == {init.pid, holder}
     pod.end()
     assert init.wait(10) == -9
     ended: list[str] = []
     pod.on_init_exit = lambda: ended.append("init")
     pod.on_end = lambda: ended.append("pod")
     pod._init_ended(9)
+    assert ended == ["init"]
+    pod._lock_holder_ended(0)
     assert ended == ["init", "pod"]
     assert pod.is_over
     assert (pod._control, pod._alive, pod._pidfd) == (-1, -1, -1)
 
 
+def test_an_init_that_is_killed(
+    pod: PodProcesses,
+    monkeypatch: pytest.MonkeyPatch,
+    holder: int,
+    init: subprocess.Popen[bytes],
+) -> None:
+    """Its report ends without a word: neither an error nor that it is ready."""
+    holder_that_reports(monkeypatch, holder, b"%d\n" % init.pid)
+    with pytest.raises(PodError, match="init: it was killed"):
+        pod.start((), "", "")
+
+
 def test_id_maps_that_are_refused(
-    pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, init: subprocess.Popen[bytes]
+    pod: PodProcesses,
+    monkeypatch: pytest.MonkeyPatch,
+    holder: int,
+    init: subprocess.Popen[bytes],
 ) -> None:
     """The process has no user namespace of its own whose map could be written."""
-    holder_that_reports(monkeypatch, b"%d\n" % init.pid)
+    holder_that_reports(monkeypatch, holder, b"%d\n" % init.pid)
     path = f"/proc/{init.pid}/uid_map"
     with pytest.raises(HostError, match=f'write "{path}" .*: operation not perm'):
         pod.start(("pid", "user"), "", "0 100000 65536\n")
@@ -114,10 +144,13 @@ def test_a_lock_holder_that_cannot_be_started(
 
 
 def test_a_lock_holder_that_was_killed(
-    pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, init: subprocess.Popen[bytes]
+    pod: PodProcesses,
+    monkeypatch: pytest.MonkeyPatch,
+    holder: int,
+    init: subprocess.Popen[bytes],
 ) -> None:
     """Another one replaces it while the init runs; without an init, the pod has exited."""
-    holder_that_reports(monkeypatch, b"%d\n" % init.pid)
+    holder_that_reports(monkeypatch, holder, b"%d\nready\n" % init.pid)
     pod.start((), "", "")
     started: list[list[str]] = []
     ended: list[str] = []
