@@ -206,12 +206,11 @@ class PodRunner(Runner[PodScenario]):
             problems += judging.unclear(outcome)
         # An error about a single pod does not change the exit status of gc.
         if outcome.status == 0 and not (scenario.words == GC and "ocipod:" in outcome.err):
-            # Who is killed once the sandbox is ready takes it along, and that is no error.
+            missing = _incomplete(self.stage, scenario)
             late = kind == KILL and bool(outcome.calls) and outcome.calls[0].call in WAITING
-            expected = (
-                replace(scenario, state="exited") if late and _is_over(self.stage) else scenario
-            )
-            problems += [f"success, but {line}" for line in _incomplete(self.stage, expected)]
+            if missing and late:  # the pod was ready, and may have exited since
+                missing = _incomplete(self.stage, replace(scenario, state="exited"))
+            problems += [f"success, but {line}" for line in missing]
         problems += surroundings.settled(lambda: contradictions(self.stage, before))
         if kind == FAIL:
             problems += self._not_undone(scenario, before, outcome)
@@ -284,11 +283,6 @@ def _list(stage: PodStage) -> tuple[list[dict[str, Any]], list[str]]:
     if done.status != 0 or done.err:
         return [], [f"list: status {done.status}: {done.err.strip()}"]
     return json.loads(done.out), []
-
-
-def _is_over(stage: PodStage) -> bool:
-    """Return whether there is one pod, which has exited."""
-    return [pod["state"] for pod in _list(stage)[0]] == ["exited"]
 
 
 def _incomplete(stage: PodStage, scenario: PodScenario) -> list[str]:
