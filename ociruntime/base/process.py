@@ -342,6 +342,8 @@ def is_dying(pid: int) -> bool:
         return True
     try:
         status = read_file(f"/proc/{pid}/status")
+    except (FileNotFoundError, ProcessLookupError):
+        return True  # it has exited in the meantime
     except OSError as error:
         raise HostError(f'read "/proc/{pid}/status"', error) from None
     lines = dict(line.split(b":\t", 1) for line in status.splitlines() if b":\t" in line)

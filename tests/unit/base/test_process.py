@@ -206,3 +206,20 @@ def test_process_that_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(process, "read_file", read)
     assert process.is_dying(pid)
+
+
+@pytest.mark.parametrize("error", [errno.ESRCH, errno.ENOENT])
+def test_a_process_that_exits_while_it_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    """Its status can no longer be opened, or no longer be read: it is over."""
+
+    real = read_file
+
+    def read(path: str) -> bytes:
+        if path.endswith("/status"):
+            raise OSError(error, os.strerror(error))
+        return real(path)
+
+    monkeypatch.setattr(process, "read_file", read)
+    assert process.is_dying(os.getpid())
