@@ -213,7 +213,6 @@ def test_a_process_that_exits_while_it_is_looked_at(
     monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
     """Its status can no longer be opened, or no longer be read: it is over."""
-
     real = read_file
 
     def read(path: str) -> bytes:
