@@ -104,7 +104,7 @@ def test_an_init_that_is_killed(
 ) -> None:
     """Its report ends without a word: neither an error nor that it is ready."""
     holder_that_reports(monkeypatch, holder, b"%d\n" % init.pid)
-    with pytest.raises(PodError, match="init: it was killed"):
+    with pytest.raises(PodError, match="was killed"):
         pod.start((), "", "")
 
 
