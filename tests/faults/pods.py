@@ -207,8 +207,8 @@ class PodRunner(Runner[PodScenario]):
         # An error about a single pod does not change the exit status of gc.
         if outcome.status == 0 and not (scenario.words == GC and "ocipod:" in outcome.err):
             missing = _incomplete(self.stage, scenario)
-            late = kind == KILL and bool(outcome.calls) and outcome.calls[0].call in WAITING
-            if missing and late:  # the pod was ready, and may have exited since
+            if missing and kind == KILL and self._is_waiting(scenario, outcome):
+                # The pod was ready, and may have exited since.
                 missing = _incomplete(self.stage, replace(scenario, state="exited"))
             problems += [f"success, but {line}" for line in missing]
         problems += surroundings.settled(lambda: contradictions(self.stage, before))
@@ -218,6 +218,14 @@ class PodRunner(Runner[PodScenario]):
             problems += _unusable(self.stage)
         problems += self.cleaned(scenario, before)
         return problems or self.repeated(scenario, before)
+
+    def _is_waiting(self, scenario: PodScenario, outcome: Outcome) -> bool:
+        """Return whether the killed process had done everything but wait for events."""
+        if not outcome.calls or outcome.calls[0].call not in WAITING:
+            return False
+        killed = outcome.calls[0]
+        every = [one.index for one in self.calls(scenario) if one.process == killed.process]
+        return killed.index >= max(every, default=0) - len(WAITING)
 
     def _not_undone(
         self, scenario: PodScenario, before: Surroundings, outcome: Outcome
