@@ -86,7 +86,7 @@ def test_names_of_a_pod(pods: Pods, host: NetworkHost) -> None:
 @pytest.mark.parametrize("name", ["a b", "a\n10.7.0.2 bank", "localhost", "x" * 129])
 def test_bad_names(pods: Pods, name: str) -> None:
     words = (pods.local, "run", f"--net-name={name}", pods.image)
-    pods.ocipod(*words).failed("--net-name: ")
+    pods.ocipod(*words).failed("--net-name: ", "valid host name")
 
 
 @pytest.mark.parametrize("private", [(), ("--private-users",)], ids=["host", "private"])
