@@ -12,10 +12,13 @@ import pytest
 
 from ociruntime.base.linux import (
     CLONE_NEWNET,
+    CLONE_NEWNS,
     CLONE_NEWPID,
     CLONE_NEWTIME,
+    CLONE_NEWUTS,
     MOUNT_ATTR_RDONLY,
     MS_PRIVATE,
+    MS_REC,
     S_IFCHR,
     S_IFIFO,
 )
@@ -23,7 +26,8 @@ from ociruntime.runtime.executor.protocol import Message, go
 from ociruntime.runtime.plan import operation_constructors as o
 from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.plan.plan import Operation
-from tests.executor.test_operations import CONSOLE, PROC, bind, tmpfs
+from tests.executor.test_failures import ALLOW
+from tests.executor.test_operations import CONSOLE, DEVPTS, PROC, bind, tmpfs
 from tests.faults import running, stepping
 from tests.faults.stepping import Action, Boundary
 from tests.support import executor, refusal, rootfs
@@ -35,7 +39,6 @@ pytestmark = [
     pytest.mark.needs_call(reason="a refused call cannot fail in another way"),
 ]
 
-ALLOW = b"\x06\0\0\0\0\0\xff\x7f"  # a seccomp filter that allows everything
 PROGRAM = shell("echo the program runs > /tmp/done")
 # After these, nothing can be reported: the channel to the runtime has failed.
 CHANNEL = {"sendmsg", "recvmsg", "recvfrom", "sendto"}
@@ -43,10 +46,6 @@ CHANNEL = {"sendmsg", "recvmsg", "recvfrom", "sendto"}
 
 def mounts(root: Path) -> list[Operation]:
     """Return a plan with all kinds of mounts."""
-    devpts = o.mount(
-        fstype="devpts", source="devpts", target="/dev/pts", options=["newinstance"],
-        attributes=0, propagation=0, flags=0, id_map=ops.NO_SLOT, label="",
-    )  # fmt: skip
     copied = ops.MOUNT_COPY_UP | ops.MOUNT_INHERIT_MODE
     return entered(
         root,
@@ -64,7 +63,7 @@ def mounts(root: Path) -> list[Operation]:
         o.mask(target="/full/file", context=""),
         o.mask(target="/etc", context=""),
         o.readonly(target="/proc/sys"),
-        devpts,
+        DEVPTS,
         CONSOLE,
     )  # fmt: skip
 
@@ -141,7 +140,7 @@ def namespaces(root: Path) -> list[Operation]:
     )
     return [
         o.open_namespace(slot=2, source="/proc/self/ns/uts"),
-        o.join_namespace(slot=2, kind=0x04000000),
+        o.join_namespace(slot=2, kind=CLONE_NEWUTS),
         o.id_map(slot=0, uid_map="0 1000 1\n", gid_map="0 1000 1\n"),
         tree,
         *before(root),
@@ -155,8 +154,8 @@ def namespaces(root: Path) -> list[Operation]:
 def shared(root: Path) -> list[Operation]:
     """Return a plan that uses a root without mounting it."""
     return [
-        o.unshare(flags=0x00020000),
-        o.propagation(flags=(1 << 18) | 0x4000),
+        o.unshare(flags=CLONE_NEWNS),
+        o.propagation(flags=MS_PRIVATE | MS_REC),
         o.shared_root(source=str(root)),
         o.null_streams(root_of=0),
         o.chroot(),

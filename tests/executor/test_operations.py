@@ -40,6 +40,11 @@ PROC = o.mount(
     flags=ops.MOUNT_REAL_DIRECTORY, id_map=ops.NO_SLOT, label="",
 )  # fmt: skip
 
+DEVPTS = o.mount(
+    fstype="devpts", source="devpts", target="/dev/pts", options=["newinstance"], attributes=0,
+    propagation=0, flags=0, id_map=ops.NO_SLOT, label="",
+)  # fmt: skip
+
 CONSOLE = o.console(rows=11, columns=33, uid=1000, flags=ops.CONSOLE_BIND | ops.CONSOLE_CONTROL)
 
 
@@ -318,12 +323,8 @@ def test_console(root: Path) -> None:
         elif message.kind == ops.MESSAGE_STAGE:
             go(channel)
 
-    devpts = o.mount(
-        fstype="devpts", source="devpts", target="/dev/pts", options=["newinstance"],
-        attributes=0, propagation=0, flags=0, id_map=ops.NO_SLOT, label="",
-    )  # fmt: skip
     steps = (
-        *entered(root, devpts, CONSOLE),
+        *entered(root, DEVPTS, CONSOLE),
         shell("tty; stty size; stat -c %u /dev/pts/0; test -c /dev/console && echo console"),
     )
     outcome = run(plan_of(*steps), answer=answer).ok()

@@ -152,8 +152,8 @@ def run(
             for born in (one.pid for one in messages if one.kind == ops.MESSAGE_INIT_PID):
                 if wrapper:
                     processes.until(partial(_is_over, born))
-                    continue
-                status = os.waitstatus_to_exitcode(os.waitpid(born, 0)[1])
+                else:
+                    status = os.waitstatus_to_exitcode(os.waitpid(born, 0)[1])
         finally:
             process.kill()
             process.wait()

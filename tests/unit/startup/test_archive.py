@@ -11,13 +11,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 from ociruntime.startup import archive as archives
 from ociruntime.startup.archive import Archive
 from tests.support import project
+from tools import build_archive
 
 PACKAGE = project.ROOT / "ociruntime"
 LOOK = """
@@ -184,26 +184,15 @@ AHEAD = ("ociruntime.made_up", "ociruntime.made_up.inner")
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[Path]:
     """Yield a directory with an archive of three modules, which are forgotten afterwards."""
-    pieces, index, offset = [], {}, 0
-    codes: dict[str, Any] = {}
+    modules = {}
     for name, (file, text) in MADE_UP.items():
         source = tmp_path / "ociruntime" / file
         source.parent.mkdir(parents=True, exist_ok=True)
         source.write_text(text)
-        codes[name] = compile(text, str(source), "exec")
-    contents = {**codes, ":run": [(name, codes[name]) for name in AHEAD]}
-    for name, content in contents.items():
-        data = marshal.dumps(content)
-        file, text = MADE_UP.get(name, ("", ""))
-        index[name] = (offset, len(data), file.endswith("__init__.py"), len(text), 0)
-        pieces.append(data)
-        offset += len(data)
-    lengths = len(marshal.dumps(index))  # the offsets in the index are small numbers of one size
-    shifted = {name: (archives.HEAD + lengths + at, *rest) for name, (at, *rest) in index.items()}
-    head = archives.MAGIC + lengths.to_bytes(8, "little")
-    assert len(marshal.dumps(shifted)) == lengths
-    data = head + marshal.dumps(shifted) + b"".join(pieces)
-    (tmp_path / "ociruntime" / archives.NAME).write_bytes(data)
+        code = marshal.dumps(compile(text, str(source), "exec"))
+        modules[name] = (source.name == "__init__.py", len(text), 0), code
+    content = build_archive.pack(modules, {"run": list(AHEAD)})
+    (tmp_path / "ociruntime" / archives.NAME).write_bytes(content)
     finders = list(sys.meta_path)
     yield tmp_path
     sys.meta_path[:] = finders

@@ -13,6 +13,8 @@ from ociruntime.pods.loop.event_loop import Loop
 from ociruntime.pods.monitor import pod_processes
 from ociruntime.pods.monitor.pod_processes import PodProcesses
 
+Reports = Callable[[bytes], None]
+
 
 @pytest.fixture
 def pod() -> Iterator[PodProcesses]:
@@ -32,23 +34,21 @@ def init() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
-def holder() -> Iterator[int]:
-    """Yield the pid of a lock holder that has exited, but is not reaped yet."""
-    pid = os.posix_spawn("/bin/true", ["true"], {})
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    yield pid
-    os.waitpid(pid, 0)
+def reports(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reports]:
+    """Yield a function that replaces the start of a lock holder, which reports and exits."""
+    holder = os.posix_spawn("/bin/true", ["true"], {})
+    os.waitid(os.P_PID, holder, os.WEXITED | os.WNOWAIT)  # it has exited, but is not reaped
 
+    def report_when_started(report: bytes) -> None:
+        def spawn(pod: PodProcesses, arguments: list[str], descriptors: tuple[int, ...]) -> None:
+            assert arguments[0] == "pod"
+            os.write(descriptors[-1], report)
+            pod._lock_holder = holder
 
-def holder_that_reports(monkeypatch: pytest.MonkeyPatch, holder: int, report: bytes) -> None:
-    """Replace the start of the lock holder: it writes ``report``, and exits."""
+        monkeypatch.setattr(PodProcesses, "_spawn", spawn)
 
-    def spawn(pod: PodProcesses, arguments: list[str], descriptors: tuple[int, ...]) -> None:
-        assert arguments[0] == "pod"
-        os.write(descriptors[-1], report)
-        pod._lock_holder = holder
-
-    monkeypatch.setattr(PodProcesses, "_spawn", spawn)
+    yield report_when_started
+    os.waitpid(holder, 0)
 
 
 @pytest.mark.parametrize(
@@ -60,29 +60,26 @@ def holder_that_reports(monkeypatch: pytest.MonkeyPatch, holder: int, report: by
     ],
 )
 def test_an_init_that_is_not_there(
-    pod: PodProcesses, monkeypatch: pytest.MonkeyPatch, holder: int, report: bytes, message: str
+    pod: PodProcesses, reports: Reports, report: bytes, message: str
 ) -> None:
-    holder_that_reports(monkeypatch, holder, report)
+    reports(report)
     with pytest.raises(PodError, match=message):
         pod.start(("pid",), "", "")
+    pod._lock_holder_ended(0)
+    assert pod.is_over
     pod.end()
     assert pod._control == -1
 
 
 def test_a_system_call_of_the_init_that_fails(
-    pod: PodProcesses,
-    monkeypatch: pytest.MonkeyPatch,
-    holder: int,
-    init: subprocess.Popen[bytes],
+    pod: PodProcesses, reports: Reports, init: subprocess.Popen[bytes]
 ) -> None:
     """The init is known by then, and exits with the pod."""
-    holder_that_reports(
-        monkeypatch, holder, b"%d\nset the hostname: sethostname(2) 13\n" % init.pid
-    )
+    reports(b"%d\nset the hostname: sethostname(2) 13\n" % init.pid)
     message = r"start the .* init: set the hostname: sethostname\(2\): permission denied"
     with pytest.raises(HostError, match=message):
         pod.start(("pid",), "name", "")
-    assert pod.pids == {init.pid, holder}
+    assert pod.pids == {init.pid, pod._lock_holder}
     pod.end()
     assert init.wait(10) == -9
     ended: list[str] = []
@@ -97,25 +94,19 @@ def test_a_system_call_of_the_init_that_fails(
 
 
 def test_an_init_that_is_killed(
-    pod: PodProcesses,
-    monkeypatch: pytest.MonkeyPatch,
-    holder: int,
-    init: subprocess.Popen[bytes],
+    pod: PodProcesses, reports: Reports, init: subprocess.Popen[bytes]
 ) -> None:
     """Its report ends without a word: neither an error nor that it is ready."""
-    holder_that_reports(monkeypatch, holder, b"%d\n" % init.pid)
+    reports(b"%d\n" % init.pid)
     with pytest.raises(PodError, match="was killed"):
         pod.start((), "", "")
 
 
 def test_id_maps_that_are_refused(
-    pod: PodProcesses,
-    monkeypatch: pytest.MonkeyPatch,
-    holder: int,
-    init: subprocess.Popen[bytes],
+    pod: PodProcesses, reports: Reports, init: subprocess.Popen[bytes]
 ) -> None:
     """The process has no user namespace of its own whose map could be written."""
-    holder_that_reports(monkeypatch, holder, b"%d\n" % init.pid)
+    reports(b"%d\n" % init.pid)
     path = f"/proc/{init.pid}/uid_map"
     with pytest.raises(HostError, match=f'write "{path}" .*: operation not perm'):
         pod.start(("pid", "user"), "", "0 100000 65536\n")
@@ -145,12 +136,12 @@ def test_a_lock_holder_that_cannot_be_started(
 
 def test_a_lock_holder_that_was_killed(
     pod: PodProcesses,
-    monkeypatch: pytest.MonkeyPatch,
-    holder: int,
+    reports: Reports,
     init: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another one replaces it while the init runs; without an init, the pod has exited."""
-    holder_that_reports(monkeypatch, holder, b"%d\nready\n" % init.pid)
+    reports(b"%d\nready\n" % init.pid)
     pod.start((), "", "")
     started: list[list[str]] = []
     ended: list[str] = []
