@@ -5,7 +5,7 @@
 /*
  * Become the init of the pod's namespaces.  `control` is the read end of a pipe whose
  * write end only the monitor has: a byte lets the process continue, end of file ends the pod.
- * Errors go to `report`.
+ * `report` gets "ready" at the end of the setup, or the call that failed and its errno.
  */
 struct init {
 	int control;

@@ -437,7 +437,7 @@ static void read_arguments(char **at)
 		exit(124);
 }
 
-/* The command's descriptors: who waits for their end waits for the command, not for this process. */
+/* Close the command's descriptors here, so that a reader sees end of file when the command exits. */
 static void close_inherited(void)
 {
 	for (int fd = 3; fd < 1024; fd++)

@@ -171,7 +171,7 @@ def step(
 
 
 def boundaries(lines: Iterable[str]) -> list[Boundary]:
-    """Return the calls in lines of the stepper's log, in which those of ends are left out."""
+    """Return the calls in the stepper's log; skip the lines that report an exit."""
     found = []
     seen: Counter[tuple[str, int]] = Counter()
     for line in lines:

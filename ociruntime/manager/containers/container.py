@@ -115,7 +115,7 @@ class Container:
 
     @property
     def location(self) -> tuple[str, str, str]:
-        """Where the container's app is: (data directory of ``ocipod``, pod's UUID, app's name)."""
+        """The app's location: (data directory of ``ocipod``, UUID of the pod, name of the app)."""
         return self._services.settings.directory, self.record.pod, APP
 
     def inspect(self) -> Answer:

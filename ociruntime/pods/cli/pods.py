@@ -45,12 +45,12 @@ def given_uuids(arguments: Arguments) -> list[str]:
     Raises UsageError if both or neither are given, HostError if the file cannot be read.
     """
     file = arguments.text("uuid-file")
-    if file and arguments.positional:
-        raise UsageError("a UUID and --uuid-file cannot be combined", "pass only one of them")
-    if not file and not arguments.positional:
-        raise UsageError("a pod is required", "pass a UUID or --uuid-file=FILE")
     if not file:
+        if not arguments.positional:
+            raise UsageError("a pod is required", "pass a UUID or --uuid-file=FILE")
         return arguments.positional
+    if arguments.positional:
+        raise UsageError("a UUID and --uuid-file cannot be combined", "pass only one of them")
     try:
         with open(file, encoding="utf-8", errors="replace") as stream:
             return [stream.read().strip()]
