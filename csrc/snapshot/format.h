@@ -15,6 +15,9 @@
  * the faults there, so up to SNAPSHOT_TAIL bytes are left out of `heap`.  If the kernel has no free
  * huge pages, all regions are mapped like those outside `heap`.
  *
+ * On some machines, such as User-Mode Linux, a fault takes as long as copying many pages.  freeze.c
+ * measures this, and there thaw.c copies all regions that commands may write to (CONTENT_COPIED).
+ *
  * Integers have the byte order of the machine that wrote the file, which is valid for one boot only.
  */
 #ifndef SNAPSHOT_FORMAT_H
@@ -25,7 +28,7 @@
 #define SNAPSHOT_MAGIC 0x31504e5349434fULL /* "OCISNP1" */
 
 enum {
-	SNAPSHOT_FORMAT = 8, /* increment it with every change of this file */
+	SNAPSHOT_FORMAT = 9, /* increment it with every change of this file */
 	SNAPSHOT_PAGE = 4096,
 	SNAPSHOT_REGIONS = 512,
 	SNAPSHOT_MAPPED = 96,
@@ -48,7 +51,7 @@ enum {
 #define SNAPSHOT_BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 /* Sources of a region's content; other values are indexes of `mapped`. */
-enum { CONTENT_WIPED = -3, CONTENT_ZERO = -2, CONTENT_SNAPSHOT = -1 };
+enum { CONTENT_COPIED = -4, CONTENT_WIPED = -3, CONTENT_ZERO = -2, CONTENT_SNAPSHOT = -1 };
 
 struct snapshot_region {
 	uint64_t address;

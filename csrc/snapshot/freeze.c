@@ -27,6 +27,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ociruntime/startup/snapshot.py reads the members at these offsets. */
@@ -63,6 +64,14 @@ unsigned long oci_thawed_ignored_signals(void)
 #define THREAD_SIZE 1024 /* bytes at the start of struct pthread, in which the id is */
 #define MAPS_SIZE (1u << 20)
 #define LARGEST_IN_HEAP (32 << 20) /* glibc's limit */
+/*
+ * A command writes to some 600 of the 1400 pages that could be copied.  So copying all of them is
+ * quicker if a fault takes longer than copying 2.3 pages.  It takes 1 to 2 times as long as copying one
+ * on real processors and in most virtual machines, 9 to 15 times in User-Mode Linux.
+ */
+#define SLOW_FAULT 4
+#define MEASURED_PAGES 64
+#define MEASURED_ROUNDS 5
 
 extern char **environ;
 extern void *__curbrk;
@@ -360,6 +369,57 @@ static int read_maps(struct dump *d)
 	return size == 0 && used < MAPS_SIZE - 1 ? 0 : -1;
 }
 
+static uint64_t nanoseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Return the time that it takes to get writable pages from the snapshot, by faults or by one copy. */
+static uint64_t time_pages(const struct dump *d, bool copied)
+{
+	const size_t size = MEASURED_PAGES * SNAPSHOT_PAGE;
+	const off_t offset = (off_t)(d->at - size);
+	const int flags = copied ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_PRIVATE;
+	uint64_t began = nanoseconds();
+	char *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, copied ? -1 : d->out,
+			   copied ? 0 : offset);
+	bool done = pages != MAP_FAILED;
+
+	if (!done)
+		return 0;
+	if (copied)
+		done = pread(d->out, pages, size, offset) == (ssize_t)size;
+	else
+		for (size_t at = 0; at < size; at += SNAPSHOT_PAGE)
+			*(volatile char *)(pages + at) = 1;
+	munmap(pages, size);
+	return done ? nanoseconds() - began : 0;
+}
+
+/* Have the writable regions copied if a fault for each page that is written to takes longer. */
+static void choose_copies(struct dump *d)
+{
+	uint64_t fault = UINT64_MAX, copy = UINT64_MAX, took;
+
+	if (d->at < MEASURED_PAGES * SNAPSHOT_PAGE)
+		return;
+	for (int round = 0; round < MEASURED_ROUNDS; round++) {
+		took = time_pages(d, false);
+		fault = took < fault ? took : fault;
+		took = time_pages(d, true);
+		copy = took < copy ? took : copy;
+	}
+	if (copy == 0 || fault / copy < SLOW_FAULT)
+		return;
+	for (uint32_t i = 0; i < d->head.region_count; i++)
+		if (d->head.regions[i].content == CONTENT_SNAPSHOT &&
+		    d->head.regions[i].protection & PROT_WRITE)
+			d->head.regions[i].content = CONTENT_COPIED;
+}
+
 static int dump_memory(struct dump *d)
 {
 	struct snapshot_head *head = &d->head;
@@ -381,6 +441,7 @@ static int dump_memory(struct dump *d)
 		return -1;
 	code = &head->vdso[head->vdso_count - 1];
 	head->vdso_checksum = snapshot_checksum((const void *)code->address, code->size);
+	choose_copies(d);
 	head->file_size = d->at;
 	head->head_size = (uint32_t)((offsetof(struct snapshot_head, paths) + d->paths_used + 7) & ~7UL);
 	head->checksum = snapshot_checksum(head, head->head_size);

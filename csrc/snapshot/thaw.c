@@ -170,14 +170,20 @@ static bool map_heap(void)
 	return false;
 }
 
-/* Copy a region of the heap from the snapshot into the huge pages. */
+/* Copy a region from the snapshot into memory that is mapped there already. */
 static bool copy_region(const struct snapshot_region *region, int snapshot)
+{
+	return pread(snapshot, (void *)region->address, region->size, (off_t)region->offset) ==
+	       (ssize_t)region->size;
+}
+
+/* Fill a region of the heap that is in the huge pages, which contain zero. */
+static bool fill_region(const struct snapshot_region *region, int snapshot)
 {
 	if (region->content == CONTENT_ZERO)
 		return true;
-	return region->content == CONTENT_SNAPSHOT &&
-	       pread(snapshot, (void *)region->address, region->size, (off_t)region->offset) ==
-		       (ssize_t)region->size;
+	return (region->content == CONTENT_SNAPSHOT || region->content == CONTENT_COPIED) &&
+	       copy_region(region, snapshot);
 }
 
 static bool is_in_heap(const struct snapshot_region *region)
@@ -193,7 +199,8 @@ static bool map_region(const struct snapshot_region *region, int snapshot, const
 	void *address = (void *)region->address;
 	int flags = placed, fd;
 
-	if (region->content == CONTENT_ZERO || region->content == CONTENT_WIPED) {
+	if (region->content == CONTENT_ZERO || region->content == CONTENT_WIPED ||
+	    region->content == CONTENT_COPIED) {
 		flags |= MAP_ANONYMOUS | MAP_NORESERVE;
 		fd = -1;
 	} else if (region->content == CONTENT_SNAPSHOT) {
@@ -205,6 +212,7 @@ static bool map_region(const struct snapshot_region *region, int snapshot, const
 	}
 	return mmap(address, region->size, (int)region->protection, flags, fd,
 		    fd < 0 ? 0 : (off_t)region->offset) == address &&
+	       (region->content != CONTENT_COPIED || copy_region(region, snapshot)) &&
 	       (region->content != CONTENT_WIPED ||
 		madvise(address, region->size, MADV_WIPEONFORK) == 0);
 }
@@ -338,7 +346,7 @@ void thaw(const char *path, const char *program, char **arguments, char **enviro
 
 		for (uint32_t i = 0; mapped && i < head.region_count; i++) {
 			mapped = huge && is_in_heap(&head.regions[i]) ?
-					 copy_region(&head.regions[i], snapshot) :
+					 fill_region(&head.regions[i], snapshot) :
 					 map_region(&head.regions[i], snapshot, files);
 			if (mapped && huge)
 				copy_tail(&head.regions[i]);

@@ -44,7 +44,7 @@ OTHERS = 0o077
 # struct snapshot_head begins with magic, format, head_size, checksum and file_size.  Six counts
 # follow the registers and addresses.  freeze.c asserts these offsets.
 BEGINNING = Struct("=QIIQQ")
-MAGIC, FORMAT = 0x31504E5349434F, 8
+MAGIC, FORMAT = 0x31504E5349434F, 9
 COUNTS = Struct("=IIIIII")
 COUNTS_AT, BOOT_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 168, 17008, 20848, 41328
 BOOT_SIZE = 40

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import mmap
 import os
 import signal
 import struct
@@ -34,6 +35,7 @@ HEAD_SIZE_AT = 12
 THREAD_POINTER_AT = 96
 REGION = struct.Struct("=QQQiI")
 REGIONS_AT = snapshot.MAPPED_AT - 512 * REGION.size
+CONTENT_IN_REGION, CONTENT_SNAPSHOT, CONTENT_COPIED = 24, -1, -4
 PR_GET_TID_ADDRESS, PR_SET_THP_DISABLE = 40, 41  # linux/prctl.h
 FIRST_BASIS, PRIME = 0xCBF29CE484222325, 0x100000001B3
 
@@ -120,6 +122,16 @@ def rewrite(at: int, form: str, change: Callable[[int], int]) -> None:
     struct.pack_into("=Q", content, CHECKSUM_AT, 0)
     struct.pack_into("=Q", content, CHECKSUM_AT, checksum(bytes(content[:size])))
     PATH.write_bytes(content)
+
+
+def without_huge_pages(command: list[str]) -> list[str]:
+    """Return a command that runs ``command`` without huge pages."""
+    program = (
+        "import ctypes, os, sys;"
+        f"ctypes.CDLL(None).prctl({PR_SET_THP_DISABLE}, 1, 0, 0, 0);"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    return [sys.executable, "-c", program, *command]
 
 
 def flip(at: int) -> None:
@@ -221,15 +233,29 @@ def test_replaced_by_many_while_it_is_used(made: Path, runtime: Runtime) -> None
 
 def test_without_huge_pages(made: Path, runtime: Runtime, container: MakeContainer) -> None:
     """If the kernel has none available, small ones are mapped from the file."""
-    program = (
-        "import ctypes, os, sys;"
-        f"ctypes.CDLL(None).prctl({PR_SET_THP_DISABLE}, 1, 0, 0, 0);"
-        "os.execv(sys.argv[1], sys.argv[1:])"
-    )
     one = container().started()
-    command = [sys.executable, "-c", program, str(runtime.path), "--root", str(runtime.root)]
-    words = ["--debug", "exec", one.id, "echo", "hi"]
-    done = subprocess.run([*command, *words], capture_output=True, text=True, check=True)
+    command = without_huge_pages(runtime.command("--debug", "exec", one.id, "echo", "hi"))
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "hi\n"
+    assert FROM_SNAPSHOT in done.stderr
+
+
+@pytest.mark.parametrize("huge", [True, False])
+def test_copied_where_faults_are_slow(
+    huge: bool, made: Path, runtime: Runtime, container: MakeContainer
+) -> None:
+    """As in User-Mode Linux: writable regions are copied from the file, not mapped."""
+    data = made.read_bytes()
+    for number in range(snapshot.COUNTS.unpack_from(data, snapshot.COUNTS_AT)[2]):
+        place = REGIONS_AT + number * REGION.size
+        _, _, _, content, protection = REGION.unpack_from(data, place)
+        if content == CONTENT_SNAPSHOT and protection & mmap.PROT_WRITE:
+            rewrite(place + CONTENT_IN_REGION, "=i", lambda _: CONTENT_COPIED)
+    one = container().started()
+    command = without_huge_pages(runtime.command("--debug", "exec", one.id, "echo", "hi"))
+    if huge:
+        command = runtime.command("--debug", "exec", one.id, "echo", "hi")
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "hi\n"
     assert FROM_SNAPSHOT in done.stderr
 
