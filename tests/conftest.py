@@ -26,17 +26,8 @@ LAST = "v2box"
 # all processes of the machine share, are in the part "rest".
 FOLDERS = {
     "quiet": ("unit", "meta"),
-    "runtime": (
-        "attacks",
-        "errors",
-        "executor",
-        "faults",
-        "fuzz",
-        "images",
-        "properties",
-        "runtime",
-        "soak",
-    ),
+    "runtime": ("errors", "executor", "images", "runtime"),
+    "faults": ("attacks", "conformance", "faults", "fuzz", "properties", "soak"),
 }
 PARTS = (*FOLDERS, "rest")
 REFUSED = pytest.StashKey[tuple[str, ...]]()  # the calls of --without
@@ -125,7 +116,7 @@ def _add_selection(parser: pytest.Parser) -> None:
         "--part",
         choices=PARTS,
         help="run only the tests of tests/unit and tests/meta, those of the runtime and of images, "
-        "or all others",
+        "those with attacks and failing calls, or all others",
     )
 
 
