@@ -244,7 +244,7 @@ def test_without_huge_pages(made: Path, runtime: Runtime, container: MakeContain
 def test_copied_where_faults_are_slow(
     huge: bool, made: Path, runtime: Runtime, container: MakeContainer
 ) -> None:
-    """As in User-Mode Linux: writable regions are copied from the file, not mapped."""
+    """Writable regions are then copied from the file, as in User-Mode Linux."""
     data = made.read_bytes()
     for number in range(snapshot.COUNTS.unpack_from(data, snapshot.COUNTS_AT)[2]):
         place = REGIONS_AT + number * REGION.size
