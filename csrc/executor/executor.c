@@ -19,7 +19,6 @@
 
 #include "kernel.h"
 
-#define LAST_SIGNAL 64
 
 static int run_operation(struct executor *x, uint32_t code, struct plan_reader *fields)
 {
@@ -110,14 +109,9 @@ static void never_called(void)
 {
 }
 
-/*
- * Reset all signals: Python ignores SIGPIPE and SIGXFSZ, callers block or ignore others, and
- * execve(2) keeps blocked and ignored signals.  Uses the system call, because sigaction(3) hides
- * the two signals that the C library reserves.
- */
-static void reset_signals(void)
+/* Unblock all signals, which execve(2) keeps blocked; oci_spawn() has reset the ignored ones. */
+static void prepare_signals(void)
 {
-	static const struct kernel_sigaction by_default;
 	/*
 	 * The kernel discards signals to PID 1 of a pid namespace that have no handler: without this
 	 * handler, SIGTERM would not end a container that waits for `start`.
@@ -129,8 +123,6 @@ static void reset_signals(void)
 	};
 	static const uint64_t none;
 
-	for (int number = 1; number <= LAST_SIGNAL; number++)
-		(void)syscall(SYS_rt_sigaction, number, &by_default, NULL, sizeof(none));
 	(void)syscall(SYS_rt_sigaction, SIGTERM, &ending, NULL, sizeof(none));
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 }
@@ -195,7 +187,7 @@ int main(int argc, char **argv)
 	x->step = NO_STEP;
 	x->root_fd = x->proc_fd = x->null_fd = x->pid_fd = x->mask_fd = -1;
 	memset(x->slots, 0xff, sizeof(x->slots));
-	reset_signals();
+	prepare_signals();
 	umask(0);
 	if (argc == 5 && !(text_number(argv[4], &times_fd) && map_times(x, (int)times_fd)))
 		return 1;

@@ -41,11 +41,40 @@ bool is_there(struct executor *x, const char *path)
 	return fd >= 0;
 }
 
+/*
+ * Create a directory whose parent exists and whose path contains no link: most mount points need
+ * only this.  Returns its descriptor, or -1 if it must be walked to, step by step.
+ */
+static int make_last(struct executor *x, const char *path, mode_t mode)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char parent_path[PATH_MAX] = "/";
+	size_t size = slash ? (size_t)(slash - path) : 0;
+	int parent, fd = -1;
+
+	if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+	    size >= sizeof(parent_path))
+		return -1;
+	if (size > 0)
+		memcpy(parent_path, path, size);
+	parent_path[size > 0 ? size : 1] = '\0';
+	parent = open_how(x, parent_path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+	if (parent < 0)
+		return -1;
+	if (mkdirat(parent, name, mode) == 0)
+		fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	close(parent);
+	return fd;
+}
+
 int open_real_directory(struct executor *x, const char *path)
 {
 	int fd = open_how(x, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
 
 	if (fd >= 0 || errno != ENOENT)
+		return fd;
+	fd = make_last(x, path, 0755);
+	if (fd >= 0)
 		return fd;
 	fd = open_directory(x, path, 0755);
 	if (fd < 0)
@@ -77,7 +106,10 @@ int open_directory(struct executor *x, const char *path, mode_t mode)
 	char name[NAME_MAX + 1];
 	struct walk w;
 
-	if (fd >= 0 || errno != ENOENT || walk_start(&w, path) < 0)
+	if (fd >= 0 || errno != ENOENT)
+		return fd;
+	fd = make_last(x, path, mode);
+	if (fd >= 0 || walk_start(&w, path) < 0)
 		return fd;
 	while ((more = walk_next(&w, name)) > 0) {
 		int parent = walk_parent(x, &w), entered;

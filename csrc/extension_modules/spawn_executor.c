@@ -78,6 +78,19 @@ static int set_streams(const int *streams)
 	return 0;
 }
 
+/*
+ * Python ignores SIGPIPE and SIGXFSZ, callers ignore others, and neither CLONE_CLEAR_SIGHAND nor
+ * execve(2) resets ignored signals.  sigaction(3) refuses the two that the C library reserves.
+ */
+static void reset_ignored(unsigned long ignored)
+{
+	static const uint64_t by_default[4]; /* struct sigaction of the kernel */
+
+	for (int number = 1; ignored != 0; number++, ignored >>= 1)
+		if (ignored & 1)
+			syscall(SYS_rt_sigaction, number, by_default, NULL, sizeof(uint64_t));
+}
+
 static __attribute__((noinline)) long start(struct oci_spawn *spawn, struct clone_args *arguments,
 					    char **argv, volatile int *child_error)
 {
@@ -86,6 +99,7 @@ static __attribute__((noinline)) long start(struct oci_spawn *spawn, struct clon
 
 	if (pid != 0)
 		return pid;
+	reset_ignored(spawn->ignored);
 	if (keep_across_exec(spawn->plan_fd) == 0 && keep_across_exec(spawn->sync_fd) == 0 &&
 	    keep_across_exec(spawn->init_fd) == 0 &&
 	    (spawn->times_fd < 0 || keep_across_exec(spawn->times_fd) == 0) &&

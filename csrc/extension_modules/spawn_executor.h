@@ -12,6 +12,7 @@ struct oci_spawn {
 	int times_fd;		   /* memfd for the start times of operations, or -1 */
 	int streams[3];		   /* become the executor's descriptors 0, 1 and 2 */
 	unsigned long clone_flags; /* CLONE_NEW* */
+	unsigned long ignored;	   /* signals to reset to their default, 1 << (number - 1) */
 	int pid;		   /* out */
 	int pidfd;		   /* out */
 	const char *failed;	   /* out: the call that failed */

@@ -22,6 +22,7 @@ ffibuilder.cdef(
         int times_fd;
         int streams[3];
         unsigned long clone_flags;
+        unsigned long ignored;
         int pid;
         int pidfd;
         const char *failed;

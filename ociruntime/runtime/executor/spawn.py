@@ -31,6 +31,8 @@ else:
 
 PROGRAM = __file__.rpartition("/")[0] + "/_executor"
 REAP_MILLISECONDS = 10_000
+# The C library reserves these signals, so only a caller can have ignored them: unknown to Python.
+RESERVED_SIGNALS = 1 << 31 | 1 << 32
 SHUT_RD = 0
 OWN_STREAMS = (0, 1, 2)
 
@@ -175,12 +177,22 @@ def spawn(
                     "times_fd": times_fd,
                     "streams": streams,
                     "clone_flags": plan.clone_flags,
+                    "ignored": _ignored_signals(),
                 },
             )
         finally:
             posix.close(plan_fd)
     finally:
         posix.close(executor_fd)
+
+
+def _ignored_signals() -> int:
+    """Return the signals that this process ignores or may ignore, as a bit mask."""
+    ignored = RESERVED_SIGNALS
+    for number in _signal.valid_signals():
+        if _signal.getsignal(number) == _signal.SIG_IGN:
+            ignored |= 1 << (number - 1)
+    return ignored
 
 
 def _start(plan: Plan, settings: dict[str, object]) -> Executor:
