@@ -185,7 +185,7 @@ int main(int argc, char **argv)
 	x->init_fd = (int)init_fd;
 	x->report_fd = x->sync_fd;
 	x->step = NO_STEP;
-	x->root_fd = x->proc_fd = x->null_fd = x->pid_fd = x->mask_fd = -1;
+	x->root_fd = x->proc_fd = x->null_fd = x->pid_fd = x->mask_fd = x->kernel_fd = -1;
 	memset(x->slots, 0xff, sizeof(x->slots));
 	prepare_signals();
 	umask(0);

@@ -58,6 +58,8 @@ struct executor {
 	int null_fd;	  /* the host's /dev/null, verified */
 	int pid_fd;	  /* pid namespace to join, which is entered by a fork at the end; or -1 */
 	int mask_fd;	  /* the empty filesystem that covers all masked directories; or -1 */
+	int kernel_fd;	  /* the procfs or sysfs that was made at `kernel_point`; or -1 */
+	const char *kernel_point; /* target of the last mount below which a path was restricted */
 	int preserve_fds; /* descriptors from 3 upwards that the program keeps */
 	int slots[SLOTS]; /* namespace files, id maps and detached trees */
 	bool own_mounts;  /* this process is the only one in the mount namespace */

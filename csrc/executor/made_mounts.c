@@ -29,6 +29,7 @@ void note_mount(struct executor *x, int tree, const char *target)
 	made->target = target;
 	made->id = mount_id(tree);
 	made->of_kernel = shows_the_kernel(tree);
+	x->kernel_point = NULL; /* the mount may be at the same target */
 }
 
 /* Return the id of the last mount made at `target`, 0 if there is none. */
@@ -92,6 +93,27 @@ static const char *kernel_mount(const struct executor *x, const char *target, co
 	return nearest;
 }
 
+/* Return a descriptor of the mount made at `point`, which stays open for the next path; or -1. */
+static int kernel_mount_at(struct executor *x, const char *point)
+{
+	int fd, error;
+
+	if (x->kernel_point == point)
+		return x->kernel_fd;
+	fd = open_mount(x, point);
+	if (fd < 0) {
+		/* A mount was made at this path: if it is missing now, it has been replaced. */
+		error = x->failure.error;
+		errno = error == ENOENT || error == ENOTDIR || error == ELOOP ? ESTALE : error;
+		return -1;
+	}
+	if (x->kernel_fd >= 0)
+		close(x->kernel_fd);
+	x->kernel_fd = fd;
+	x->kernel_point = point;
+	return fd;
+}
+
 /*
  * Open a path that is to be masked or made read-only.  A missing path is skipped by the caller.
  * But a container with the same root filesystem could move /proc away for a moment, which would
@@ -101,24 +123,14 @@ static const char *kernel_mount(const struct executor *x, const char *target, co
 int open_restricted(struct executor *x, const char *target)
 {
 	const char *rest, *point = kernel_mount(x, target, &rest);
-	int mount, fd, error;
+	int mount;
 
 	if (!point)
 		return open_inside(x, target, O_PATH);
-	mount = open_mount(x, point);
-	if (mount < 0) {
-		/* A mount was made at this path: if it is missing now, it has been replaced. */
-		error = x->failure.error;
-		errno = error == ENOENT || error == ENOTDIR || error == ELOOP ? ESTALE : error;
-		return -1;
-	}
-	if (!*rest)
-		return mount;
-	fd = open_below(mount, rest, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
-	error = errno;
-	close(mount);
-	errno = error;
-	return fd;
+	mount = kernel_mount_at(x, point);
+	return mount < 0 ? -1 :
+	       *rest	 ? open_below(mount, rest, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS) :
+			   open_mount(x, point);
 }
 
 /*

@@ -103,6 +103,7 @@ int run_close_host(struct executor *x, struct op_close_host *op)
 	close_kept(&x->null_fd);
 	close_kept(&x->pid_fd);
 	close_kept(&x->mask_fd);
+	close_kept(&x->kernel_fd);
 	close_kept(&x->root_fd);
 	for (unsigned int i = 0; i < SLOTS; i++)
 		close_kept(&x->slots[i]);

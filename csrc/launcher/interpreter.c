@@ -77,37 +77,32 @@ static int fail_to_execute(const struct program *program, const char *interprete
 /*
  * Open /dev/null as each closed standard descriptor.  Otherwise the next file that is opened, such
  * as a state file, would become descriptor 0, 1 or 2, and a message could overwrite it.
+ * `directory` tells whether one is a directory: the interpreter would abort with a dump.
  */
-static bool fill_standard_descriptors(void)
-{
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
-			return false;
-	return true;
-}
-
-/* Return true if a standard stream is a directory: the interpreter would abort with a dump. */
-static bool has_directory_for_stream(void)
+static bool fill_standard_descriptors(bool *directory)
 {
 	struct stat status;
 
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode))
-			return true;
-	return false;
+		if (fstat(fd, &status) == 0)
+			*directory = *directory || S_ISDIR(status.st_mode);
+		else if (errno == EBADF && open("/dev/null", O_RDWR) != fd)
+			return false;
+	return true;
 }
 
 /* Check the environment; print the reason and return false if it is not safe to start. */
 bool may_run(const struct program *program)
 {
 	const char *reason = NULL;
+	bool directory = false;
 
 	if (getauxval(AT_SECURE))
 		reason = "refusing to run setuid or with file capabilities (remove these from "
 			 "the program)";
-	else if (!fill_standard_descriptors())
+	else if (!fill_standard_descriptors(&directory))
 		reason = "cannot open /dev/null for a closed standard descriptor";
-	else if (has_directory_for_stream())
+	else if (directory)
 		reason = "a standard stream is a directory (give it a file, or /dev/null)";
 	if (reason)
 		fail(program, reason);
