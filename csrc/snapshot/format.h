@@ -16,7 +16,8 @@
  * huge pages, all regions are mapped like those outside `heap`.
  *
  * On some machines, such as User-Mode Linux, a fault takes as long as copying many pages.  freeze.c
- * measures this, and there thaw.c copies all regions that commands may write to (CONTENT_COPIED).
+ * measures this, and there thaw.c copies all regions that commands may write to (CONTENT_COPIED), and
+ * maps all pages of the others at once.
  *
  * Integers have the byte order of the machine that wrote the file, which is valid for one boot only.
  */

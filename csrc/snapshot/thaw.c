@@ -192,8 +192,21 @@ static bool is_in_heap(const struct snapshot_region *region)
 	       region->address - head.heap.address < head.heap.size;
 }
 
-/* Map a region, never over an existing mapping: the stack's address differs in each process. */
-static bool map_region(const struct snapshot_region *region, int snapshot, const int *files)
+/* Return true if freeze.c has found that page faults are slow here. */
+static bool are_faults_slow(void)
+{
+	for (uint32_t i = 0; i < head.region_count; i++)
+		if (head.regions[i].content == CONTENT_COPIED)
+			return true;
+	return false;
+}
+
+/*
+ * Map a region, never over an existing mapping: the stack's address differs in each process.  Where
+ * faults are slow (`populate`), all pages of files are mapped at once.
+ */
+static bool map_region(const struct snapshot_region *region, int snapshot, const int *files,
+		       bool populate)
 {
 	const int placed = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
 	void *address = (void *)region->address;
@@ -207,6 +220,7 @@ static bool map_region(const struct snapshot_region *region, int snapshot, const
 		fd = snapshot;
 	} else if (region->content >= 0 && (uint32_t)region->content < head.mapped_count) {
 		fd = files[region->content];
+		flags |= populate ? MAP_POPULATE : 0;
 	} else {
 		return false;
 	}
@@ -369,12 +383,12 @@ void thaw(const char *path, const char *program, char **arguments, char **enviro
 	if (snapshot >= 0 && read_head(snapshot) && is_path(head.program) &&
 	    strcmp(head.paths + head.program, program) == 0 && is_vdso(code) &&
 	    is_this_boot() && are_unchanged() && open_mapped(files)) {
-		bool mapped = map_stack_room(), huge = map_heap();
+		bool mapped = map_stack_room(), huge = map_heap(), slow = are_faults_slow();
 
 		for (uint32_t i = 0; mapped && i < head.region_count; i++) {
 			mapped = huge && is_in_heap(&head.regions[i]) ?
 					 fill_region(&head.regions[i], snapshot) :
-					 map_region(&head.regions[i], snapshot, files);
+					 map_region(&head.regions[i], snapshot, files, slow);
 			if (mapped && huge)
 				copy_tail(&head.regions[i]);
 		}
