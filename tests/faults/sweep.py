@@ -76,6 +76,19 @@ def parse(arguments: list[str]) -> Options:
     return Options(program, found.work, parts, scenarios, found.stride, found.document)
 
 
+class Stop:
+    """A request to stop after the current run, which cleans up; a second one stops at once."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def __call__(self, number: int, frame: object) -> None:
+        """Handle a signal."""
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
+
+
 class Results:
     """The results of one scenario's part, on disk."""
 
@@ -119,7 +132,7 @@ def actions(runner: Runner[One], scenario: One, part: str) -> list[Action]:
     return running.failures(calls)
 
 
-def sweep(options: Options, base: Path) -> None:
+def sweep(options: Options, base: Path, stop: Stop) -> None:
     subprocess.run([options.program, "snapshot", "make"], check=True, stdout=subprocess.DEVNULL)
     stepper = build(base / "stepper")
     stage = running.make_stage(options.program, base, f"octsweep{os.getpid():x}")
@@ -134,19 +147,23 @@ def sweep(options: Options, base: Path) -> None:
                 if name in BY_NAME and BY_NAME[name].obstacle:
                     print(f"{name}: not swept: {BY_NAME[name].obstacle}", file=sys.stderr)
                 elif name in BY_NAME:
-                    _run_part(containers, BY_NAME[name], part, options)
+                    _run_part(containers, BY_NAME[name], part, options, stop)
                 elif pod_stage and name in PODS_BY_NAME:
-                    _run_part(PodRunner(pod_stage, stepper), PODS_BY_NAME[name], part, options)
+                    _run_part(
+                        PodRunner(pod_stage, stepper), PODS_BY_NAME[name], part, options, stop
+                    )
                 elif part == "interrupt":
                     continue  # nothing interrupts a monitor, and SIGINT ends a daemon as it should
                 elif pod_stage and name in MONITORS_BY_NAME:
                     monitor = MonitorRunner(pod_stage, stepper)
-                    _run_part(monitor, MONITORS_BY_NAME[name], part, options)
+                    _run_part(monitor, MONITORS_BY_NAME[name], part, options, stop)
                 elif daemons and name in DAEMONS_BY_NAME:
-                    _run_part(DaemonRunner(daemons, stepper), DAEMONS_BY_NAME[name], part, options)
+                    _run_part(
+                        DaemonRunner(daemons, stepper), DAEMONS_BY_NAME[name], part, options, stop
+                    )
 
 
-def _run_part(runner: Runner[One], scenario: One, part: str, options: Options) -> None:
+def _run_part(runner: Runner[One], scenario: One, part: str, options: Options, stop: Stop) -> None:
     results = Results(options.work, scenario.name, part)
     todo = actions(runner, scenario, part)[:: options.stride]
     shown = 0.0
@@ -154,6 +171,8 @@ def _run_part(runner: Runner[One], scenario: One, part: str, options: Options) -
         name = running.describe(action)
         if name in results.known:
             continue
+        if stop.requested:
+            raise KeyboardInterrupt
         result = runner.run(scenario, action)
         results.add(name, result)
         if result.problems:
@@ -189,12 +208,13 @@ def main(arguments: list[str]) -> int:
     if reason := missing() or ("" if os.geteuid() == 0 else "needs root"):
         print(f"sweep: {reason}", file=sys.stderr)
         return 1
+    stop = Stop()
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background job ignores the first
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, stop)
     isolation.enter()
     base = Path(tempfile.mkdtemp(prefix="ociruntime-sweep-", dir="/var/tmp"))
     try:
-        sweep(options, base)
+        sweep(options, base, stop)
     except KeyboardInterrupt:
         print("stopped; the next sweep goes on from here", file=sys.stderr)
     finally:
