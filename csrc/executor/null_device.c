@@ -105,16 +105,15 @@ int run_null_streams(struct executor *x, struct op_null_streams *op)
 
 	if (!is_null(0) && !is_null(1) && !is_null(2))
 		return 0;
-	if (op->root_of) {
-		look_for_mount_api(x);
-		/* The root may be that of another process: the node found in it is checked. */
+	if (op->root_of) /* it may be that of another process: the node found in it is checked */
 		root = open_root_of(x, op->root_of);
-	}
 	result = root < 0 ? -1 : use_own_null(x, root);
 	if (op->root_of && root >= 0)
 		close(root);
 	if (result == 0)
 		return 0;
+	if (op->root_of)
+		look_for_mount_api(x);
 	result = use_copied_null(x);
 	/*
 	 * A caller who may not clone a mount cannot change the host's node either, so the streams
