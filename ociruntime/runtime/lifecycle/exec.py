@@ -11,8 +11,8 @@ from errno import ENOENT, ESRCH
 from ociruntime.base.errors import ContainerError, HostError, NotRunning, UsageError
 from ociruntime.base.files import exists
 from ociruntime.base.process import (
+    await_end,
     end_on_signals,
-    is_alive,
     no_longer_end_on_signals,
     open_process,
 )
@@ -108,7 +108,7 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
     if init_fd < 0:
         raise NotRunning(container.id)
     try:
-        plan = _compile(context, options, container, config, process)
+        plan = _compile(context, options, container, config, process, init_fd)
         execution = Execution(
             container, cgroup, console, not options.cgroups, options.streams, caught
         )
@@ -165,7 +165,12 @@ def _pidfd_receiver(path: str) -> socket | None:
 
 
 def _compile(
-    context: Context, options: ExecOptions, container: Container, config: Config, process: Process
+    context: Context,
+    options: ExecOptions,
+    container: Container,
+    config: Config,
+    process: Process,
+    init_fd: int,
 ) -> Plan:
     try:
         apart = namespaces_apart(container.pid)
@@ -173,8 +178,8 @@ def _compile(
         if error.errno in (ENOENT, ESRCH):  # the init is exiting
             raise NotRunning(container.id) from None
         raise
-    # If the init is still alive, the pid was not reused while its namespaces were read.
-    if not is_alive(container.pid, container.started):
+    # If the init has not exited, the pid was not reused while its namespaces were read.
+    if await_end(init_fd, 0):
         raise NotRunning(container.id)
     request = Request(
         id=container.id,

@@ -12,7 +12,6 @@ import pytest
 from ociruntime.base import foreground
 from ociruntime.base.errors import HostError, NoSuchContainer, NotRunning, RuntimeFailure
 from ociruntime.base.log import Log
-from ociruntime.base.process import start_time
 from ociruntime.runtime.executor.protocol import LONG, Message
 from ociruntime.runtime.lifecycle import (
     create,
@@ -142,18 +141,20 @@ def test_killed_executor(unit: str, hint: str) -> None:
 
 
 def exec_in(monkeypatch: pytest.MonkeyPatch, number: int, *, alive: bool = True) -> None:
-    container: Any = SimpleNamespace(
-        id="web", pid=os.getpid(), started=start_time(os.getpid()) + (not alive)
-    )
+    child = os.getpid() if alive else os.posix_spawn("/bin/true", ["true"], {})
+    init = os.pidfd_open(child)
+    if not alive:
+        os.waitpid(child, 0)
+    container: Any = SimpleNamespace(id="web", pid=child)
     if number:
         error = HostError("namespaces", os_error(number))
         monkeypatch.setattr(exec_module, "namespaces_apart", failing(error))
     else:
         monkeypatch.setattr(exec_module, "namespaces_apart", lambda pid: 0)
     options: Any = None
-    exec_module._compile(
-        CONTEXT, options, container, {"ociVersion": "1.0.2", "root": {"path": "r"}}, options
-    )
+    config: Any = {"ociVersion": "1.0.2", "root": {"path": "r"}}
+    with os.fdopen(init):
+        exec_module._compile(CONTEXT, options, container, config, options, init)
 
 
 @pytest.mark.parametrize(
