@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import mmap
 import os
 import signal
 import struct
@@ -21,6 +20,7 @@ from tests.support import isolation, processes, project
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
 from tests.support.runtime import Runtime
+from tests.support.snapshot_regions import CONTENT_AT, COPIED, SNAPSHOT, regions
 
 pytestmark = judge_by("ociruntime")
 
@@ -33,9 +33,6 @@ SECRET = "a-word-that-nobody-else-writes"
 CHECKSUM_AT, FORMAT_AT, VDSO_AT = 16, 8, 136
 HEAD_SIZE_AT = 12
 THREAD_POINTER_AT = 96
-REGION = struct.Struct("=QQQiI")
-REGIONS_AT = snapshot.MAPPED_AT - 512 * REGION.size
-CONTENT_IN_REGION, CONTENT_SNAPSHOT, CONTENT_COPIED = 24, -1, -4
 PR_GET_TID_ADDRESS, PR_SET_THP_DISABLE = 40, 41  # linux/prctl.h
 FIRST_BASIS, PRIME = 0xCBF29CE484222325, 0x100000001B3
 
@@ -245,16 +242,12 @@ def test_copied_where_faults_are_slow(
     huge: bool, made: Path, runtime: Runtime, container: MakeContainer
 ) -> None:
     """Writable regions are then copied from the file, as in User-Mode Linux."""
-    data = made.read_bytes()
-    for number in range(snapshot.COUNTS.unpack_from(data, snapshot.COUNTS_AT)[2]):
-        place = REGIONS_AT + number * REGION.size
-        _, _, _, content, protection = REGION.unpack_from(data, place)
-        if content == CONTENT_SNAPSHOT and protection & mmap.PROT_WRITE:
-            rewrite(place + CONTENT_IN_REGION, "=i", lambda _: CONTENT_COPIED)
-    one = container().started()
-    command = without_huge_pages(runtime.command("--debug", "exec", one.id, "echo", "hi"))
-    if huge:
-        command = runtime.command("--debug", "exec", one.id, "echo", "hi")
+    for one in regions(made.read_bytes()):
+        if one.content == SNAPSHOT and one.writable:
+            rewrite(one.place + CONTENT_AT, "=i", lambda _: COPIED)
+    command = runtime.command("--debug", "exec", container().started().id, "echo", "hi")
+    if not huge:
+        command = without_huge_pages(command)
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "hi\n"
     assert FROM_SNAPSHOT in done.stderr
@@ -263,18 +256,16 @@ def test_copied_where_faults_are_slow(
 def test_no_region_is_half_in_huge_pages(made: Path) -> None:
     """If the end of the heap is behind them, it is mapped like all else."""
     data = made.read_bytes()
-    count = snapshot.COUNTS.unpack_from(data, snapshot.COUNTS_AT)[2]
     heap, size = struct.unpack_from("=QQ", data, snapshot.BOOT_AT + snapshot.BOOT_SIZE)
     assert size > 0
     assert heap % snapshot.HUGE_PAGE == size % snapshot.HUGE_PAGE == 0
     inside = 0
-    for number in range(count):
-        place = REGIONS_AT + number * REGION.size
-        address, length, _, _, _ = REGION.unpack_from(data, place)
-        assert address + length <= heap or address >= heap + size or (
-            heap <= address and address + length <= heap + size
+    for one in regions(data):
+        end = one.address + one.size
+        assert end <= heap or one.address >= heap + size or (
+            heap <= one.address and end <= heap + size
         )  # fmt: skip
-        inside += heap <= address < heap + size
+        inside += heap <= one.address < heap + size
     assert inside
 
 
