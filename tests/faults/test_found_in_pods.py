@@ -35,14 +35,17 @@ FOUND = [
 
 # Processes of the sandbox, and the call before which they are killed: the last one of its name.
 INIT, LOCK_HOLDER = "0.1.1.1", "0.1.1"
+EXECUTOR = "0.2.1"  # of an app's container, in `run`
 KILLED = [
     # a monitor that waited for ever for the pid of an init that waited for the monitor
-    (LOCK_HOLDER, "write"),
+    ("app-sandbox", LOCK_HOLDER, "write"),
     # success, and the pod was over
-    (INIT, "dup3"),
-    (INIT, "read"),
-    (INIT, "pivot_root"),
-    (INIT, "prctl"),
+    ("app-sandbox", INIT, "dup3"),
+    ("app-sandbox", INIT, "read"),
+    ("app-sandbox", INIT, "pivot_root"),
+    ("app-sandbox", INIT, "prctl"),
+    # a `create` that waited for ever for the pid of an init that waited for it
+    ("pod-run", EXECUTOR, "sendmsg"),
 ]
 
 
@@ -65,10 +68,10 @@ def test_found(found: Found, pods: PodRunner) -> None:
     assert result.problems == [], result.boundary
 
 
-@pytest.mark.parametrize(("process", "call"), KILLED)
-def test_killed(process: str, call: str, pods: PodRunner) -> None:
-    """A sandbox whose init or lock holder is killed during its start is an error at once."""
-    scenario = PODS_BY_NAME["app-sandbox"]
+@pytest.mark.parametrize(("name", "process", "call"), KILLED)
+def test_killed(name: str, process: str, call: str, pods: PodRunner) -> None:
+    """A pod one of whose processes is killed during its start is an error at once."""
+    scenario = PODS_BY_NAME[name]
     places = [one for one in pods.calls(scenario) if (one.process, one.call) == (process, call)]
     result = pods.run(scenario, Action(KILL, CALLER, process, places[-1].nth, places[-1].number))
     assert result.boundary is not None

@@ -53,6 +53,20 @@ class Executor:
         self.pidfd = pidfd
         self.channel = channel
 
+    def receive(self) -> Message | None:
+        """Wait for the next message of an executor that forks (clone_process); None if it is dead.
+
+        If it was killed before it could report its child, the channel does not end: the child keeps
+        it open while it waits for our answer.  Raises HostError if no message can be received.
+        """
+        poller = poll()
+        poller.register(self.channel.fileno(), POLLIN)
+        poller.register(self.pidfd, POLLIN)
+        poller.poll()
+        poller.unregister(self.pidfd)
+        # What it has sent before its exit is in the queue by now.
+        return receive(self.channel) if poller.poll(0) else None
+
     def became(self, message: Message) -> None:
         """Set ``pid`` and ``pidfd`` to the executor's child, whose pid is in the message INIT_PID.
 

@@ -234,7 +234,7 @@ class Creation:
         ready = False
         while True:
             self._context.mark(WAITING)
-            message = receive(self.executor.channel)
+            message = self.executor.receive() if forks else receive(self.executor.channel)
             if message is None:
                 raise self._vanished()
             expected.take(message)
