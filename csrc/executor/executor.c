@@ -19,7 +19,6 @@
 
 #include "kernel.h"
 
-
 static int run_operation(struct executor *x, uint32_t code, struct plan_reader *fields)
 {
 	switch (code) {

@@ -41,23 +41,37 @@ bool is_there(struct executor *x, const char *path)
 	return fd >= 0;
 }
 
+/* Split `path` into its parent's path and its last name; return false, with errno, if too long. */
+static bool split_path(const char *path, char parent[PATH_MAX], const char **name)
+{
+	const char *slash = strrchr(path, '/');
+	size_t size = slash ? (size_t)(slash - path) : 0;
+
+	*name = slash ? slash + 1 : path;
+	errno = ENAMETOOLONG;
+	if (size >= PATH_MAX)
+		return false;
+	if (size == 0)
+		parent[size++] = '/';
+	else
+		memcpy(parent, path, size);
+	parent[size] = '\0';
+	return true;
+}
+
 /*
  * Create a directory whose parent exists and whose path contains no link: most mount points need
  * only this.  Returns its descriptor, or -1 if it must be walked to, step by step.
  */
 static int make_last(struct executor *x, const char *path, mode_t mode)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	char parent_path[PATH_MAX] = "/";
-	size_t size = slash ? (size_t)(slash - path) : 0;
+	char parent_path[PATH_MAX];
+	const char *name;
 	int parent, fd = -1;
 
-	if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-	    size >= sizeof(parent_path))
+	if (!split_path(path, parent_path, &name) || *name == '\0' || strcmp(name, ".") == 0 ||
+	    strcmp(name, "..") == 0)
 		return -1;
-	if (size > 0)
-		memcpy(parent_path, path, size);
-	parent_path[size > 0 ? size : 1] = '\0';
 	parent = open_how(x, parent_path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
 	if (parent < 0)
 		return -1;
@@ -126,18 +140,10 @@ int open_directory(struct executor *x, const char *path, mode_t mode)
 
 int open_parent(struct executor *x, const char *path, const char **name)
 {
-	const char *slash = strrchr(path, '/');
 	char directory[PATH_MAX];
 
-	*name = slash ? slash + 1 : path;
-	if (!slash || slash == path)
-		return open_inside(x, "/", O_PATH | O_DIRECTORY);
-	if ((size_t)(slash - path) >= sizeof(directory)) {
-		errno = ENAMETOOLONG;
+	if (!split_path(path, directory, name))
 		return -1;
-	}
-	memcpy(directory, path, (size_t)(slash - path));
-	directory[slash - path] = '\0';
 	return open_directory(x, directory, 0755);
 }
 
