@@ -83,8 +83,22 @@ def after_kill(
 ) -> list[str]:
     """Return what is wrong after a killed command, and clean up."""
     problems = ["the command hangs"] if outcome.hung else []
+    if scenario.adds and outcome.status not in (None, -signal.SIGKILL):
+        problems += _miscounted(stage, outcome)
     problems += untrue(stage)
     return problems + cleaned(stage, before)
+
+
+def _miscounted(stage: Stage, outcome: Outcome) -> list[str]:
+    """Return what is wrong with the processes of a container to which a command adds one."""
+    procs = cgroupfs.directory(stage.pid, "pids") / "cgroup.procs"
+    wanted = 2 if outcome.status == 0 else 1
+
+    def judge() -> list[str]:
+        count = len(procs.read_text().split())
+        return [] if count == wanted else [f"status {outcome.status}, but {count} processes"]
+
+    return surroundings.settled(judge)
 
 
 def not_silent(outcome: Outcome) -> list[str]:
@@ -100,6 +114,8 @@ def after_interruption(
     if outcome.status != -signal.SIGINT and not killed:
         return after_failure(stage, scenario, before, outcome)
     problems = not_silent(outcome)
+    if scenario.adds:
+        problems += _miscounted(stage, outcome)
     if scenario.makes:
         problems += [f"not undone: {line}" for line in left(stage, before)]
     return problems + untrue(stage) + cleaned(stage, before)
@@ -146,6 +162,8 @@ def after_failure(
         problems += _incomplete(stage, scenario)
     elif scenario.removes:
         problems += [f"success, but left: {line}" for line in left(stage, before)]
+    if scenario.adds and not outcome.hung:
+        problems += _miscounted(stage, outcome)
     problems += untrue(stage)
     return problems + cleaned(stage, before)
 

@@ -142,6 +142,7 @@ class Scenario:
     mounted: bool | None = None  # whether MOUNTED is a mount after success; else it is as before
     needs_criu: bool = False
     forwards: bool = False  # signals go to the program in the container
+    adds: bool = False  # after success the container has one more process
     python: bool = False  # leave everything to the interpreter
     snapshot: bool = True
     args: tuple[str, ...] = ("sleep", "1000")
@@ -160,6 +161,7 @@ CREATE = ("create", "--bundle", "{bundle}", "--pid-file", "{pid_file}", "{id}")
 RUN = ("run", "--bundle", "{bundle}", "--pid-file", "{pid_file}", "{id}")
 DETACHED = ("run", "--detach", *RUN[1:])
 EXEC = ("exec", "{id}", "true")
+EXEC_DETACHED = ("exec", "--detach", "{id}", "sleep", "1000")
 START = ("start", "{id}")
 KILL = ("kill", "{id}", "TERM")
 DELETE = ("delete", "{id}")
@@ -181,6 +183,7 @@ SCENARIOS = (
     Scenario("run", absent, RUN, makes=True, removes=True, forwards=True, args=("true",)),
     Scenario("run-detached", absent, DETACHED, "running", makes=True),
     Scenario("exec", running, EXEC, "running", forwards=True),
+    Scenario("exec-detached", running, EXEC_DETACHED, "running", adds=True),
     Scenario("kill", running, KILL, "running"),
     Scenario("kill-python", running, KILL, "running", python=True),
     Scenario("delete", stopped, DELETE, removes=True),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.running import FAIL, KILL, ContainerRunner, describe
 from tests.faults.scenarios import BY_NAME
-from tests.faults.stepping import COMMAND, Action, Boundary
+from tests.faults.stepping import CALLER, COMMAND, Action, Boundary
 from tests.support.peers import judge_by
 
 pytestmark = judge_by("ociruntime")
@@ -84,6 +84,17 @@ def test_found(found: Found, runner: ContainerRunner) -> None:
     result = runner.run(scenario, action)
     assert result.boundary is not None, describe(action)
     assert result.problems == [], result.boundary
+
+
+def test_executor_killed_before_it_reports_the_program(runner: ContainerRunner) -> None:
+    """Its child does not run the program of an `exec` that fails."""
+    scenario = BY_NAME["exec-detached"]
+    calls = [one for one in runner.calls(scenario) if one.process == EXECUTOR]
+    (report,) = [one for one in calls if one.call == "sendmsg"][-1:]
+    result = runner.run(scenario, Action(KILL, CALLER, EXECUTOR, report.nth, report.number))
+    assert result.boundary is not None
+    assert result.status not in (0, None)
+    assert result.problems == []
 
 
 # The executor's call that failed, and what the message says of it.

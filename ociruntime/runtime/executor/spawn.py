@@ -44,20 +44,22 @@ class Executor:
     message INIT_PID, they refer to its parent.
     """
 
-    __slots__ = ("_replaced", "channel", "pid", "pidfd", "plan")
+    __slots__ = ("_other_sender", "_replaced", "channel", "pid", "pidfd", "plan")
 
     def __init__(self, plan: Plan, pid: int, pidfd: int, channel: _socket.socket) -> None:
         self._replaced = False
+        self._other_sender = 0  # of a message: the executor's child, or a forger
         self.plan = plan
         self.pid = pid
         self.pidfd = pidfd
         self.channel = channel
 
     def receive(self) -> Message | None:
-        """Wait for the next message of an executor that forks (clone_process); None if it is dead.
+        """Wait for the executor's next message; return None at end of file, or if it is dead.
 
-        If it was killed before it could report its child, the channel does not end: the child keeps
-        it open while it waits for our answer.  Raises HostError if no message can be received.
+        If it was killed before it could report its child (clone_process), the channel does not end:
+        the child keeps it open while it waits for our answer.  Raises HostError if no message can
+        be received.
         """
         poller = poll()
         poller.register(self.channel.fileno(), POLLIN)
@@ -65,7 +67,10 @@ class Executor:
         poller.poll()
         poller.unregister(self.pidfd)
         # What it has sent before its exit is in the queue by now.
-        return receive(self.channel) if poller.poll(0) else None
+        message = receive(self.channel) if poller.poll(0) else None
+        if message is not None and message.sender != self.pid:
+            self._other_sender = message.sender
+        return message
 
     def became(self, message: Message) -> None:
         """Set ``pid`` and ``pidfd`` to the executor's child, whose pid is in the message INIT_PID.
@@ -79,6 +84,10 @@ class Executor:
         parent_reports = any(each.code == CLONE_PROCESS for each in self.plan.operations)
         if self._replaced or message.sender != (self.pid if parent_reports else pid):
             raise unexpected(message)
+        self._become(pid)
+
+    def _become(self, pid: int) -> None:
+        """Set ``pid`` and ``pidfd`` to the child ``pid``; raise HostError if it is not ours."""
         try:
             posix.waitid(posix.P_PID, pid, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT)
             pidfd = posix.pidfd_open(pid)
@@ -114,15 +123,18 @@ class Executor:
     def discard(self) -> None:
         """Kill and reap the process and its child, if it has forked one; close the descriptors.
 
-        The child's pid may not have been reported yet.  Reaps the process last: until then its pid
-        cannot be reused by a process that sends a forged INIT_PID.
+        The child's pid may not have been received yet, or the process was killed before it could
+        send it: then a message that the child itself has sent shows its pid.  A child that has sent
+        nothing before the channel is shut down cannot announce its program, and exits instead.
         """
         self._end()
+        self._end_child(self._other_sender)
         if self.channel.fileno() >= 0:
             self.channel.shutdown(SHUT_RD)  # from here on, no process can send on the channel
             while (message := self._next_queued()) is not None:
                 message.close_descriptor()
                 if message.kind != MESSAGE_INIT_PID:
+                    self._end_child(message.sender)
                     continue
                 try:
                     self.became(message)
@@ -131,6 +143,16 @@ class Executor:
                 self._end()
         self.reap()
         self.close()
+
+    def _end_child(self, pid: int) -> None:
+        """Kill process ``pid``, which has sent a message, if the executor has forked it."""
+        if pid in (0, self.pid):
+            return
+        try:
+            self._become(pid)
+        except HostError:
+            return  # forged by another process
+        self._end()
 
     def _next_queued(self) -> Message | None:
         """Return the next message sent before ``channel`` was shut down; None after the last."""

@@ -174,17 +174,18 @@ class Execution:
         """
         caught = self._caught
         channel = self.executor.channel
-        if caught is not None and not announced:
+        if announced:
+            return receive(channel) if self._is_heard(channel) else None
+        if caught is not None:
             poller = poll()
             poller.register(channel.fileno(), POLLIN)
+            poller.register(self.executor.pidfd, POLLIN)
             poller.register(caught.fd, POLLIN)
-            while channel.fileno() not in [fd for fd, _ in poller.poll()]:
+            while [fd for fd, _ in poller.poll()] == [caught.fd]:
                 caught.clear_wakeup()
                 if caught.has_any(ENDING):
                     raise KeyboardInterrupt
-        if announced and not self._is_heard(channel):
-            return None
-        return receive(channel)
+        return self.executor.receive()
 
     def _is_heard(self, channel: socket) -> bool:
         """Wait until ``channel`` is readable: a FAILURE message, or end of file after execve(2).
