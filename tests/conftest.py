@@ -22,12 +22,13 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 EARLY = ("unit", "meta", "errors", "executor", "images", "runtime")
 LAST = "v2box"
 # `./dev test` runs the parts in parallel, each in its own process.  In each, root tests have their
-# own mounts, /run and /dev (tests/support/isolation.py).  Networks and engines, which change what
-# all processes of the machine share, are in the part "rest".
+# own mounts, /run and /dev (tests/support/isolation.py), those of "pods" an own network as well.
+# Engines, which change what all processes of the machine share, are in the part "rest".
 FOLDERS = {
     "quiet": ("unit", "meta"),
     "runtime": ("errors", "executor", "images", "runtime"),
     "faults": ("attacks", "conformance", "faults", "fuzz", "properties", "soak"),
+    "pods": ("manager", "pods"),
 }
 PARTS = (*FOLDERS, "rest")
 REFUSED = pytest.StashKey[tuple[str, ...]]()  # the calls of --without
@@ -116,7 +117,7 @@ def _add_selection(parser: pytest.Parser) -> None:
         "--part",
         choices=PARTS,
         help="run only the tests of tests/unit and tests/meta, those of the runtime and of images, "
-        "those with attacks and failing calls, or all others",
+        "those with attacks and failing calls, those of pods and the manager, or all others",
     )
 
 

@@ -204,7 +204,7 @@ def test_exchange(
     os.link(tamper, one.rootfs / "bin/tamper")
     names = PLACES[place](one, volume)
     made = container(one)
-    count = tries(100, 2000)
+    count = tries(50, 2000)
     met = Met(count)
     process = subprocess.Popen([exchange, *(str(volume / name) for name in names)])
     try:
@@ -263,7 +263,7 @@ def test_exchange_below_the_notify_socket(
     one = bundle("true")
     (one.rootfs / "link").symlink_to(volume.parent / "outside")
     made = container(one)
-    count = tries(100, 2000)
+    count = tries(50, 2000)
     met = Met(count)
     process = subprocess.Popen([exchange, one.rootfs / "run", one.rootfs / "link"])
     try:

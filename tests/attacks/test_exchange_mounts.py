@@ -81,7 +81,7 @@ def test_mounts_add_while_directories_are_exchanged(
     container: MakeContainer, hostile_bundle: MakeHostile, tries: Tries
 ) -> None:
     one = lured(hostile_bundle, container, b="/proc/sys")
-    judge, count = Judge(one), tries(100, 2000)
+    judge, count = Judge(one), tries(50, 2000)
     met = Met(count, succeeded=0.05, failed=0.05)
     with exchanging(one):
         for _ in until_met(count, met):
@@ -95,7 +95,7 @@ def test_mounts_remove_while_directories_are_exchanged(
     container: MakeContainer, hostile_bundle: MakeHostile, tries: Tries
 ) -> None:
     one = lured(hostile_bundle, container, b="/proc/sys")
-    judge, count = Judge(one), tries(100, 2000)
+    judge, count = Judge(one), tries(50, 2000)
     met = Met(count, succeeded=0.05, failed=0.05)
     for _ in until_met(count // BATCH, met):
         before = len(mount_lines(one))
@@ -119,7 +119,7 @@ def test_undoing_of_mounts_add_while_directories_are_exchanged(
     container: MakeContainer, hostile_bundle: MakeHostile, tries: Tries
 ) -> None:
     one = lured(hostile_bundle, container, b="/proc/sys")
-    judge, count = Judge(one), tries(100, 2000)
+    judge, count = Judge(one), tries(50, 2000)
     met = Met(count, succeeded=0.05, failed=0.05)
     with exchanging(one):
         for _ in until_met(count, met):
@@ -140,7 +140,7 @@ def test_working_directory_of_exec_while_directories_are_exchanged(
     one = lured(
         hostile_bundle, container, **{f"b{fd}": f"/proc/self/fd/{fd}" for fd in range(3, 13)}
     )
-    judge, count = Judge(one), tries(100, 2000)
+    judge, count = Judge(one), tries(50, 2000)
     met = Met(count, succeeded=0.05, failed=0.05)
     with exchanging(one):
         for index in until_met(count, met):

@@ -160,7 +160,10 @@ def isolated(base: Path, programs_unchanged: None, pytestconfig: pytest.Config) 
     """The session's private mount namespace; see tests/support/isolation.py."""
     isolation.enter()
     _place_snapshots(pytestconfig)
-    with cgroupfs.unmounted_as_mounted():
+    with contextlib.ExitStack() as stack:
+        if pytestconfig.getoption("--part") == "pods":  # beside engines, with networks of theirs
+            stack.enter_context(isolation.own_network())
+        stack.enter_context(cgroupfs.unmounted_as_mounted())
         yield
         processes.end(processes.descendants())
         processes.reap_orphans()
