@@ -114,10 +114,11 @@ def test_a_killed_monitor(daemon: Daemon, host: NetworkHost, shell_root: str) ->
     run(daemon, shell_root, "web")
     dead = run(daemon, shell_root, "dead")
     uuid, init = daemon.get(dead)["pod"], daemon.get(dead)["pid"]
+    namespace = os.readlink(f"/proc/{init}/ns/net")
     os.kill(daemon.pods.monitor(uuid)["pid"], signal.SIGKILL)
     daemon.pods.wait_for(uuid, "exited")
     # The pod counts as live as long as a process, though killed, has its network namespace.
-    assert processes.until(lambda: not processes.alive(init))
+    assert processes.until(lambda: namespace not in processes.namespaces("net"))
     run(daemon, shell_root, "db")
     for name in ("web", "db"):
         assert {"web", "db"} <= set(hosts(daemon, name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -57,6 +58,15 @@ def ends_with_few_descriptors(act: Callable[[list[int]], object]) -> list[int]:
                 one.send_signal(signal.SIGUSR1)
                 statuses.append(one.wait())
     return statuses
+
+
+def namespaces(kind: str) -> set[str]:
+    """Return the namespaces of a kind that processes of the machine are in, as in ``ns/KIND``."""
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it has exited
+            found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+    return found
 
 
 def descendants(ancestor: int = 0) -> set[int]:
