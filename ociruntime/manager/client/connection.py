@@ -111,7 +111,8 @@ class Connection:
     def upload(self, path: str, fill: Callable[[ChunkedBody], None]) -> None:
         """Send PUT ``path``; ``fill(body)`` writes the request's body.
 
-        Raises the errors of ``Connection``, and those of ``fill``.
+        Raises the errors of ``Connection``, and those of ``fill``.  An OSError that ``fill`` raises
+        is reported as an error of the connection.
         """
         connection = self._connect()
         try:

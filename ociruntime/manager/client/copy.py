@@ -275,13 +275,18 @@ def _copy_in(
     top = name or os.path.basename(os.path.abspath(source))
 
     def fill(body: ChunkedBody) -> None:
-        with tarfile.open(  # type: ignore[call-overload]
-            fileobj=body, mode="w|", format=tarfile.PAX_FORMAT, dereference=False
-        ) as archive_file:
-            real_source = os.path.realpath(source) if follow else source
-            archive_file.add(
-                real_source, "." if contents else top, filter=None if archive else _as_root
-            )
+        try:
+            with tarfile.open(  # type: ignore[call-overload]
+                fileobj=body, mode="w|", format=tarfile.PAX_FORMAT, dereference=False
+            ) as archive_file:
+                real_source = os.path.realpath(source) if follow else source
+                archive_file.add(
+                    real_source, "." if contents else top, filter=None if archive else _as_root
+                )
+        except ConnectionError:
+            raise  # from ``body``
+        except OSError as error:
+            raise HostError(f'copy "{error.filename or source}"', error) from None
 
     connection.upload(container(ref, "archive", path=where), fill)
     return 0
@@ -325,8 +330,15 @@ def _as_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _from_stdin(body: ChunkedBody) -> None:
-    while piece := sys.stdin.buffer.read(_PIECE):
+    while piece := _read_stdin():
         body.write(piece)
+
+
+def _read_stdin() -> bytes:
+    try:
+        return sys.stdin.buffer.read(_PIECE)
+    except OSError as error:
+        raise HostError("cp: read standard input", error) from None
 
 
 def run_export(connection: Connection, arguments: Arguments) -> int:
