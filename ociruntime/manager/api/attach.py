@@ -39,8 +39,8 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
 
     The query may have ``streams`` (comma-separated names; default: all), ``wait=1`` to attach
     before the next start, and ``size=ROWS,COLUMNS``, the size of the client's terminal.  Raises
-    NotFound if there is no such container, Conflict if it is not running, BadRequest for an invalid
-    query, PodError if the monitor refuses.
+    NotFound if there is no such container, Conflict if it is not running and ``wait`` is not set,
+    BadRequest for an invalid query, PodError if the monitor refuses.
     """
     streams = [name for name in request.query.get("streams", "").split(",") if name]
     for name in streams:
@@ -96,7 +96,7 @@ def _connect(directory: str, uuid: str) -> socket.socket:
 
 
 async def relay(first: Any, *others: Any) -> None:  # noqa: ANN401 - coroutines
-    """Run coroutines concurrently until ``first`` or all of ``others`` end; cancel the rest."""
+    """Run coroutines until ``first`` or all ``others`` have ended; cancel those still running."""
     main = asyncio.ensure_future(first)
     rest = asyncio.gather(*others)
     try:
@@ -131,8 +131,8 @@ class _Output:
     """Buffer the output messages of a pod's monitor for a client that may be slow.
 
     While the program runs, reading pauses as soon as the buffer holds more than ``HELD`` bytes.
-    Once the program has exited, reads all messages at once, so that the pod can release its
-    addresses and ports without waiting for the client.
+    Once the program has exited, reads all remaining messages without a pause, so that the pod can
+    release its addresses and ports without waiting for the client.
     """
 
     def __init__(self, container: Container, sock: socket.socket) -> None:
@@ -143,7 +143,7 @@ class _Output:
         self._changed = asyncio.Event()
 
     async def read(self) -> None:
-        """Buffer the monitor's messages until the connection ends; then append b"" as the end."""
+        """Buffer messages until the monitor closes the connection; then append b"" as a mark."""
         loop = asyncio.get_running_loop()
         message = b"."
         while message:
@@ -158,7 +158,7 @@ class _Output:
                 await asyncio.sleep(_POLL_INTERVAL)
 
     async def next(self) -> bytes:
-        """Return the monitor's next message, waiting for it; b"" after the last message."""
+        """Wait for the monitor's next message and return it; return b"" after the last message."""
         while not self._messages:
             self._changed.clear()
             await self._changed.wait()
@@ -191,7 +191,7 @@ def control(text: str) -> dict[str, Any]:
 
 
 def window_size(message: dict[str, Any]) -> tuple[int, int] | None:
-    """Return the (rows, columns) in a resize message; None if it has no valid size."""
+    """Return (rows, columns) from a resize message; None if the message has no valid size."""
     size = message.get("resize")
     if not isinstance(size, list) or len(size) != 2:
         return None

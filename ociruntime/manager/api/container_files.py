@@ -26,10 +26,10 @@ async def _files(
 ) -> AsyncIterator[tuple[str, ...]]:
     """Context manager: yield the arguments for ``ocipod app COMMAND`` on the request's container.
 
-    The request's query has ``path``, a file in the container, and ``follow=1`` if a symbolic link
-    is to be resolved.  Within the context, a stopped container cannot be started, because its files
-    would be mounted twice.  Raises NotFound if there is no such container, BadRequest for an
-    invalid query.
+    The query must have ``path``, the path of a file in the container.  It may have ``follow=1``:
+    ``ocipod`` then follows a symbolic link.  Until the context ends, a stopped container cannot be
+    started, because its files would be mounted twice.  Raises NotFound if there is no such
+    container, BadRequest for an invalid query.
     """
     container = manager.find(request.match_info["ref"])
     path = request.query.get("path", "")
@@ -52,7 +52,8 @@ async def _files(
 async def file_status(manager: Manager, request: web.Request) -> web.Response:
     """Return the name, kind and size of the file ``path`` in a container, as JSON.
 
-    With ``follow``, resolves a symbolic link.  Raises NotFound if there is no such file.
+    With ``follow``, follows a symbolic link.  Raises NotFound if the container or the file does not
+    exist.
     """
     async with _files(manager, request, "copy-out") as arguments:
         command, verb, *options = arguments
@@ -121,7 +122,7 @@ async def pieces(content: StreamReader, timeout: float) -> AsyncIterator[bytes]:
 
 
 async def changes(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Send the files that a container has added (A), changed (C) or deleted (D), as JSON lines."""
+    """List the files that a container has added (A), changed (C) or deleted (D), as JSON lines."""
     _, uuid, app = manager.find(request.match_info["ref"]).location
     args = ("app", "diff", f"--app={app}", "--format=json", uuid)
     return await send_output(request, manager.programs, args, "application/x-ndjson")

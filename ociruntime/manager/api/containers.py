@@ -28,8 +28,8 @@ _POLL = 1.0  # seconds between two checks whether a waiting client is still conn
 async def list_containers(manager: Manager, request: web.Request) -> web.Response:
     """List the running containers; with the query parameter ``all``, all containers.
 
-    ``filters`` is a JSON object of lists of strings.  ``size=1`` adds the number of bytes that each
-    container has written.
+    The parameter ``filters`` is a JSON object of lists of strings.  ``size=1`` adds the number of
+    bytes that each container has written.
     """
     filters = json_query(request, "filters")
     answers = manager.list(all=flag(request.query, "all"), filters=filters)
@@ -39,10 +39,11 @@ async def list_containers(manager: Manager, request: web.Request) -> web.Respons
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
-    """Create a container from the request's body (``manager/containers/container_spec.py``).
+    """Create a container from the request's body.
 
-    With ``fetch=0`` in the query, answers 404 if the image is not in the store, so that the client
-    can pull the image and show the progress.
+    ``manager/containers/container_spec.py`` defines the body.  With ``fetch=0`` in the query,
+    answers 404 if the image is not in the store, so that the client can pull the image and show the
+    progress.
     """
     spec = await read_document(request)
     if not isinstance(spec, dict):
@@ -52,7 +53,11 @@ async def create(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return a container's status and configuration, and ``details`` (``inspect_details.py``)."""
+    """Return a container's status and configuration.
+
+    Unless the container's record is corrupt, the answer also has the member ``details``, which
+    ``inspect_details.py`` defines.
+    """
     container = manager.find(_ref(request))
     answer = container.inspect()
     if not container.is_corrupt:
@@ -88,7 +93,7 @@ async def _target(
 
 
 async def start(manager: Manager, request: web.Request) -> web.Response:
-    """Start a container; ``changed`` in the answer is false if it is already running.
+    """Start a container; ``changed`` in the answer is false if the container was already running.
 
     With the query parameter ``strict``, starting a running container is an error (409).
     """
@@ -98,7 +103,7 @@ async def start(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def stop(manager: Manager, request: web.Request) -> web.Response:
-    """Stop a container; ``timeout`` is the number of seconds before SIGKILL.
+    """Stop a container; ``timeout`` is the number of seconds from the stop signal to SIGKILL.
 
     ``changed`` in the answer is false if the container was not running.  With the query parameter
     ``strict``, stopping such a container is an error (409).
@@ -110,7 +115,10 @@ async def stop(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def restart(manager: Manager, request: web.Request) -> web.Response:
-    """Stop and start a container; ``timeout`` is the number of seconds before SIGKILL."""
+    """Stop and start a container.
+
+    ``timeout`` in the body is the number of seconds from the stop signal to SIGKILL.
+    """
     container, body = await _target(manager, request, {"timeout": checks.seconds})
     await container.restart(body.get("timeout"))
     return web.json_response({"id": container.id})
@@ -173,7 +181,7 @@ async def wait(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def prune(manager: Manager, request: web.Request) -> web.Response:
-    """Remove all containers that are not running; return their ids and the bytes freed."""
+    """Remove all created and stopped containers; return their ids and the number of bytes freed."""
     await read_body(request, {})
     removed, freed = await manager.prune()
     return web.json_response({"removed": removed, "freed": freed})

@@ -32,7 +32,7 @@ async def disk_space(manager: Manager, request: web.Request) -> web.Response:
 
 
 def _summary(sizes: list[tuple[int, bool]]) -> Summary:
-    """Return ``{"count", "active", "size", "reclaimable"}`` for a list of (bytes, is in use)."""
+    """Return ``{"count", "active", "size", "reclaimable"}`` for pairs (bytes, whether in use)."""
     return {
         "count": len(sizes),
         "active": sum(active for _, active in sizes),

@@ -22,9 +22,9 @@ GRACE = 0.05  # seconds to deliver past events when ``until`` is in the past
 async def events(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Send events until the client disconnects or the time ``until`` is reached.
 
-    The query may have ``since`` and ``until`` (RFC 3339), and any number of ``kind``,
-    ``container``, ``image`` and ``label`` (KEY or KEY=VALUE).  Raises BadRequest for an unknown
-    kind or an invalid time.
+    The query may have ``since`` and ``until`` (RFC 3339 times), and any number of the filters
+    ``kind``, ``container``, ``image`` and ``label`` (KEY or KEY=VALUE).  Raises BadRequest for an
+    unknown kind or an invalid time.
     """
     since, until = moment(request.query, "since"), moment(request.query, "until")
     kinds = request.query.getall("kind", [])

@@ -77,7 +77,7 @@ async def _first(client: web.WebSocketResponse) -> Any:  # noqa: ANN401 - whatev
 class RuntimeLog:
     """The log file of the OCI runtime, a memfd.
 
-    It is used to distinguish the runtime's error messages from the output of the executed program.
+    It shows which output is an error message of the runtime, and not output of the program.
     """
 
     def __enter__(self) -> RuntimeLog:
@@ -98,7 +98,7 @@ class RuntimeLog:
     def check(self, code: int) -> None:
         """Raise StartFailed if the exit code ``code`` is the runtime's own, not the program's.
 
-        This is so if ``code`` is not 0 and the runtime has logged an error.
+        The code is the runtime's if it is not 0 and the runtime has logged an error.
         """
         text = failure(self.path, "") if code else ""
         if text:
@@ -111,10 +111,10 @@ def _not_started(text: str) -> StartFailed:
 
 
 async def _in_background(client: web.WebSocketResponse, command: list[str]) -> int:
-    """Run ``command``, an ``ocipod app exec --detach``; return 0.
+    """Run ``command``, which is ``ocipod app exec --detach`` with its arguments; return 0.
 
-    Raises StartFailed if the container's program cannot be started, HostError if ``ocipod`` cannot
-    be executed.
+    Raises StartFailed if ``ocipod`` cannot start the program in the container, HostError if
+    ``ocipod`` cannot be executed.
     """
     del client
     null = asyncio.subprocess.DEVNULL
@@ -175,7 +175,7 @@ def check(spec: object) -> dict[str, Any]:
 def exec_args(spec: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:
     """Return the ``ocipod app exec`` arguments for ``spec``, a valid exec request.
 
-    ``log`` is the path for the OCI runtime's log.
+    ``log`` is the path of the OCI runtime's log file.
     """
     args = ["app", "exec", f"--app={app}", f"--log={log}"]
     args += [f"--{name}" for name in ("tty", "detach") if spec.get(name)]
@@ -207,8 +207,9 @@ class _Execution:
     async def run(self, client: web.WebSocketResponse, command: list[str]) -> int:
         """Execute ``command``, relay its streams, and return its exit code.
 
-        Returns 128 plus the signal's number if a signal killed the program.  Raises HostError if
-        ``command`` cannot be executed, BadRequest for an invalid message of the client.
+        Returns 128 plus the signal's number if a signal killed ``command``, 0 if the client
+        disconnects first.  Raises HostError if ``command`` cannot be executed, BadRequest for an
+        invalid message from the client.
         """
         try:
             await self._start(command)

@@ -1,7 +1,7 @@
-"""Relay the input and output of a program that ``exec`` runs, between pipes and a WebSocket.
+"""Relay input and output between a program that ``exec`` runs and a WebSocket.
 
-The program's streams are pipes or a terminal.  They are read and written without blocking, so that
-a slow program or a slow client blocks no other request.
+The program's streams are pipes or a terminal.  This module reads and writes them without blocking,
+so that a slow program or a slow client blocks no other request.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ProgramInput:
     def __init__(self, fd: int, *, owned: bool) -> None:
         """Create the buffer for ``fd``, the write end of the program's input.
 
-        ``fd`` is -1 if the program has no input.  If ``owned``, the end of input closes ``fd``.  A
-        terminal is not owned and stays open.
+        ``fd`` is -1 if the program has no input.  If ``owned``, this object closes ``fd`` at the
+        end of the input.  A terminal is not owned and stays open: its output is read from ``fd``.
         """
         self._fd = fd
         self._owned = owned
@@ -52,12 +52,15 @@ class ProgramInput:
                 self._has_room.clear()
 
     def end(self) -> None:
-        """Mark the end of input; the input in the buffer is still written to the program."""
+        """Mark the end of the input; ``run`` still writes the input that is in the buffer.
+
+        Does nothing for a terminal, which stays open.
+        """
         self._ended = self._ended or self._owned
         self._changed.set()
 
     async def run(self, client: web.WebSocketResponse) -> None:
-        """Write the buffered input to ``fd``, until its end or until the program closes it.
+        """Write the input to ``fd`` until the input ends or the program closes its standard input.
 
         Sends ``{"room": BYTES}`` messages to ``client``.
         """
@@ -104,10 +107,11 @@ async def pump(
 ) -> None:
     """Send a program's output from ``fd`` to the client until end of file (EIO on a terminal).
 
-    When the program has exited, the caller sets the result of the future ``deadline`` to a time of
-    the event loop's clock.  Output that is in ``fd`` by then is always sent, even to a slow client.
-    Output of other processes that hold ``fd`` open is sent until the deadline.  Each message begins
-    with ``number``, the stream's byte.  Data for which ``is_known`` returns True is dropped.
+    When the program exits, the caller must set the result of the future ``deadline`` to a time of
+    the event loop's clock.  Output that ``fd`` contains at the exit is always sent, even to a slow
+    client.  Output of other processes that hold ``fd`` open is sent until the deadline.  Each
+    message begins with ``number``, the stream's byte.  Data for which ``is_known`` returns True is
+    dropped.
     """
     owed = -1  # bytes in ``fd`` when the program exited, which must be sent; -1 until then
     while True:
@@ -138,10 +142,10 @@ def _is_over(deadline: asyncio.Future[float]) -> bool:
 
 
 async def _has_data(fd: int, deadline: asyncio.Future[float]) -> bool:
-    """Wait until ``fd`` has data or end of file; return False if the deadline passes first.
+    """Wait until ``fd`` has data or is at end of file; return False if the deadline passes first.
 
-    The result of ``deadline`` is a time of the event loop's clock; there is no limit until it is
-    set.
+    The deadline is the result of the future ``deadline``, a time of the event loop's clock.  There
+    is no deadline until the future has a result.
     """
     ready = asyncio.ensure_future(is_readable(fd))
     try:

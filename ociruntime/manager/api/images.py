@@ -43,7 +43,7 @@ async def list_images(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def pull(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Pull an image and stream its progress as JSON lines.
+    """Pull an image and stream the progress as JSON lines.
 
     The lines are ``{"progress", "done", "total"}``; the last line is ``{"id"}`` or ``{"error"}``.
     The pull continues if the client disconnects.
@@ -132,7 +132,7 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def prune(manager: Manager, request: web.Request) -> web.Response:
-    """Remove the images that no pod uses; return their ids and the freed bytes.
+    """Remove the images that no pod uses; return their ids and the number of bytes freed.
 
     Without ``all``, removes only images without a name.
     """

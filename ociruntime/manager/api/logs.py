@@ -1,8 +1,8 @@
 """The API's route that streams a container's log.
 
-A log is sent as plain text.  A client that accepts ``application/vnd.ociruntime.frames`` gets a
-frame for each line: one byte for the stream (1 standard output, 2 standard error), the length as
-four bytes (big endian), and the line.
+The log is sent as plain text, unless the client accepts ``application/vnd.ociruntime.frames``.  The
+client then gets a frame for each line: one byte for the stream (1 standard output, 2 standard
+error), the line's length as four bytes (big endian), and the line.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def parse_query(query: Mapping[str, str]) -> LogFilter:
     """Parse a log request's query into a LogFilter.
 
     ``follow``, ``timestamps``, ``stdout`` and ``stderr`` are 1 or 0.  ``tail`` is a number of lines
-    or ``all``.  ``since`` and ``until`` are RFC 3339 times.  Raises BadRequest
-    if a value is invalid.
+    or ``all``.  ``since`` and ``until`` are RFC 3339 times.  Raises BadRequest if a value is
+    invalid.
     """
     streams = [name for name in NUMBERS if flag(query, name)] or list(NUMBERS)
     tail = query.get("tail", "all")
@@ -86,7 +86,7 @@ def _time(query: Mapping[str, str], name: str) -> str:
 async def logs(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Send a container's log; with ``follow``, send new lines until the container exits.
 
-    The query is that of ``parse_query``.  Raises NotFound if there is no such container, BadRequest
+    ``parse_query`` describes the query.  Raises NotFound if there is no such container, BadRequest
     for an invalid query.
     """
     selection = parse_query(request.query)

@@ -23,7 +23,7 @@ _FLAGS = {"": True, "1": True, "true": True, "0": False, "false": False}
 
 
 async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
-    """Return a request's JSON body, parsed; None if it is empty.
+    """Parse a request's JSON body; return None if the body is empty.
 
     Raises BadRequest for invalid JSON, HTTPRequestTimeout if the body does not arrive within
     ``BODY_TIMEOUT`` seconds.

@@ -19,7 +19,7 @@ from ociruntime.pods.store.pod_status import try_describe
 async def list_pods(manager: Manager, request: web.Request) -> web.Response:
     """Return all pods as JSON.
 
-    Each pod's member ``container`` is the name of the container that it belongs to, or null.
+    The member ``container`` is the name of the container that the pod belongs to, or null.
     """
     del request
     owners = _owners(manager)
@@ -48,7 +48,7 @@ def _described(directory: str) -> list[dict[str, Any]]:
 
 
 async def stop(manager: Manager, request: web.Request) -> web.Response:
-    """Stop a pod; ``timeout`` is the number of seconds between the stop signal and SIGKILL."""
+    """Stop a pod; ``timeout`` is the number of seconds from the stop signal to SIGKILL."""
     uuid = await _pod_without_container(manager, request)
     body = await read_body(request, {"timeout": checks.seconds})
     seconds = int(body.get("timeout", DEFAULTS["stop_timeout"]))

@@ -67,7 +67,7 @@ async def version(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def info(manager: Manager, request: web.Request) -> web.Response:
-    """Return the daemon's directories and the number of containers of each status."""
+    """Return properties of the daemon and its host, and the number of containers by status."""
     del request
     settings = manager.settings
     counted = Counter(one["status"] for one in manager.list())
@@ -126,7 +126,7 @@ def _served(manager: Manager, handler: Handler) -> Served:
 async def _with_errors_and_log(request: web.Request, handler: Served) -> web.StreamResponse:
     """Convert a handler's exceptions to HTTP answers, and log each request.
 
-    The log contains the client and the status of each request.
+    A log entry names the client and the status of the answer.
     """
     began = time.monotonic()
     peer = peer_of(request)

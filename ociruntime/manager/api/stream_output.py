@@ -24,8 +24,9 @@ async def send_output(
 
     If ``ocipod`` fails before its first byte of output, the client gets an error answer.  If
     ``ocipod`` fails later, or the client reads nothing for ``timeout`` seconds, the connection is
-    aborted.  The client can thus tell that the output is incomplete.  Raises ManagerError with the
-    error message of ``ocipod``, HostError if it cannot be executed.
+    aborted, which tells the client that the output is incomplete.  If ``timeout`` is None, there is
+    no limit.  Raises ManagerError if ``ocipod`` fails or the timeout passes, HostError if
+    ``ocipod`` cannot be executed.
     """
     process = await programs.spawn_ocipod(*args)
     assert process.stdout is not None

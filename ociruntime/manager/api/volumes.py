@@ -31,7 +31,7 @@ async def inspect(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
-    """Remove a volume that no container uses, with its files."""
+    """Remove an unused volume and its files."""
     await manager.volumes.remove(request.match_info["ref"])
     return web.Response(status=204)
 

@@ -34,7 +34,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 def serve(arguments: Arguments) -> int:
     """Run the daemon until SIGTERM or SIGINT; return 0, its exit status.
 
-    Raises RuntimeFailure if the daemon cannot start, for example because another daemon runs.
+    Raises RuntimeFailure if the daemon cannot start, for example because another daemon is running.
     """
     settings = settings_of(arguments)
     level = logging.DEBUG if settings.debug else logging.INFO
@@ -60,9 +60,9 @@ if sys.version_info < (3, 12):
             callback: Any,  # noqa: ANN401 - as in the superclass
             *args: Any,  # noqa: ANN401
         ) -> None:
-            """Watch the child ``pid``; if that fails, kill it and raise OSError.
+            """Watch the child ``pid``; if that fails, kill the child and raise OSError.
 
-            Otherwise the child would keep running after its caller has reported an error.
+            A child that is not killed would keep running after the caller has reported an error.
             """
             try:
                 super().add_child_handler(pid, callback, *args)
@@ -139,7 +139,7 @@ def _indented(text: str) -> str:
 
 
 def _log_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an exception that asyncio has not handled; called by the event loop.
+    """Log an unhandled exception, as the event loop's exception handler.
 
     An OSError is not a bug, so it is logged as one line; other exceptions are logged with a
     traceback.
