@@ -2,8 +2,8 @@
 
 Exit status: 0 for success; 1 for a failure; 2 without a command; 130 when interrupted.  ``run`` and
 ``exec`` exit with the status of the container's program, or with 125 if they fail themselves.  A
-command that starts a program exits with 127 if the program is not found, and with 126 if it cannot
-be executed.
+command that starts a program exits with 127 if the program is not found, with 126 if it cannot be
+executed, and with 125 if the start fails for another reason.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ EXIT_STATUS = (
     ("0", "success"),
     ("1", "failure; the error message is on standard error"),
     ("2", "no command given"),
+    ("125", "the container did not start, or its exit status is unknown"),
     ("126", "the container's command cannot be executed"),
     ("127", "the container's command was not found"),
     ("130", "interrupted"),

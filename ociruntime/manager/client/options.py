@@ -36,10 +36,16 @@ CONTAINER_STATUS = (
     ("127", "the command was not found"),
     ("128 + N", "signal N killed the command"),
 )
+ATTACH_STATUS = (
+    ("N", "exit status of the container's command"),
+    ("1", "failure; the error message is on standard error"),
+    ("128 + N", "signal N killed the command"),
+)
 # For commands that start a container and do not wait for its exit.
 START_STATUS = (
     ("0", "success"),
     ("1", "failure; the error message is on standard error"),
+    ("125", "the container could not be set up"),
     ("126", "the container's command cannot be executed"),
     ("127", "the container's command was not found"),
 )

@@ -14,7 +14,11 @@ from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, DaemonError, container
 from ociruntime.manager.client.new_container import SPEC_OPTIONS, created, lines_of
-from ociruntime.manager.client.options import CONTAINER_STATUS, DETACH_KEYS_OPTION
+from ociruntime.manager.client.options import (
+    ATTACH_STATUS,
+    CONTAINER_STATUS,
+    DETACH_KEYS_OPTION,
+)
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.stream_relay import DETACHED, SIGPIPE_STATUS, Session, parse
 from ociruntime.manager.client.websocket import TEXT, WebSocket, open_websocket
@@ -408,6 +412,6 @@ COMMANDS = (
         run_attach,
         options=(Option("no-stdin", "do not attach stdin"), DETACH_KEYS_OPTION, SIGNALS_OPTION),
         details="Exits with the status of the container.",
-        exit_status=CONTAINER_STATUS,
+        exit_status=ATTACH_STATUS,
     ),
 )
