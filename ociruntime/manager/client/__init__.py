@@ -1,1 +1,1 @@
-"""The program ``ocictl``: the command-line client of ocid, which it talks HTTP to."""
+"""The program ``ocictl``: the command-line client of ocid, which serves an HTTP API."""

@@ -1,4 +1,4 @@
-"""The table of the commands of ``ocictl``: the module of each, docker's names, refused commands."""
+"""The commands of ``ocictl`` with their modules, docker's names for them, and refused commands."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ ABSENT = {
     "builder": _BUILD,
     "buildx": _BUILD,
     "commit": _BUILD,
-    "compose": "containers on a network of `network create` find each other by name",
+    "compose": "containers on a network created with `network create` find each other by name",
     "container commit": _BUILD,
     "context": "ocictl --socket=PATH selects the daemon",
     "image build": _BUILD,

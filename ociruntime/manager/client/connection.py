@@ -1,4 +1,4 @@
-"""The connection to ocid: send JSON requests over its socket, raise its error answers.
+"""The connection to ocid: send JSON requests over its socket, raise DaemonError for errors.
 
 connection = Connection("/run/ocid/ocid.sock")
 record = connection.get("/v1/containers/web")
@@ -79,7 +79,7 @@ class Connection:
     def open(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        """Send a request; return the answer.  The caller reads the body and closes the answer.
+        """Send a request; return the answer.  The caller must read the body and close the answer.
 
         Raises DaemonError for an error answer.
         """

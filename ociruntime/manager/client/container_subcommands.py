@@ -90,10 +90,7 @@ def run_container_start(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_container_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop a container and print its id.
-
-    Raises UsageError for an invalid option.
-    """
+    """Stop a container and print its id."""
     path = container(arguments.positional[0], "stop", strict=True)
     answer = connection.post(path, stop_timeout(arguments))
     return write(f"stopped: {answer['id']}\n")
@@ -102,7 +99,7 @@ def run_container_stop(connection: Connection, arguments: Arguments) -> int:
 def run_container_get(connection: Connection, arguments: Arguments) -> int:
     """Print a container as a table with one row.
 
-    Raises UsageError for an invalid option.
+    Raises UsageError for an invalid ``--format``.
     """
     records = [connection.get(container(arguments.positional[0]))]
     form = chosen(arguments)
@@ -112,7 +109,7 @@ def run_container_get(connection: Connection, arguments: Arguments) -> int:
 def run_container_list(connection: Connection, arguments: Arguments) -> int:
     """Print all containers as a table, oldest first.
 
-    Raises UsageError for an invalid option.
+    Raises UsageError for an invalid ``--format``.
     """
     records = connection.get(resource("containers", all=True))[::-1]
     form = chosen(arguments)

@@ -34,8 +34,8 @@ FAILED = 1
 def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
     """Call ``act(ref)`` for each name or id in ``refs``; print the name or id, or the error.
 
-    Returns the exit status: 0, or the status of the last failure (126 or 127 if a program cannot be
-    executed, otherwise 1).  Raises HostError if the daemon cannot be reached.
+    Returns the exit status: 0, or the status of the last failure (125 to 127 if a container did not
+    start, otherwise 1).  Raises HostError if the daemon cannot be reached.
     """
     status = 0
     for ref in refs:
@@ -110,9 +110,9 @@ def stop_timeout(arguments: Arguments) -> dict[str, int]:
 
 
 def run_start(connection: Connection, arguments: Arguments) -> int:
-    """Start containers; with ``--attach``, relay the streams of a container.
+    """Start containers; with ``--attach`` or ``--interactive``, relay the streams of one container.
 
-    Raises UsageError, for example for several containers with ``--attach``.
+    Raises UsageError for several containers with one of these options, or for an invalid option.
     """
     refs = arguments.positional
     if not (arguments.flag("attach") or arguments.flag("interactive")):
@@ -131,10 +131,7 @@ def run_start(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop containers, wait for their exit, print the given names.
-
-    Raises UsageError for an invalid option.
-    """
+    """Stop containers, wait for their exit, and print the given names or ids."""
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "stop"), body))
 
@@ -142,7 +139,7 @@ def run_stop(connection: Connection, arguments: Arguments) -> int:
 def run_kill(connection: Connection, arguments: Arguments) -> int:
     """Send a signal to containers and print the given names or ids.
 
-    Raises UsageError for an invalid option.
+    Raises UsageError for an invalid ``--signal``.
     """
     signal = signal_number(arguments.text("signal", "KILL"))
     if signal == 0:
@@ -153,10 +150,7 @@ def run_kill(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_restart(connection: Connection, arguments: Arguments) -> int:
-    """Restart containers and print the given names or ids.
-
-    Raises UsageError for an invalid option.
-    """
+    """Restart containers and print the given names or ids."""
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "restart"), body))
 
@@ -191,7 +185,7 @@ def run_rename(connection: Connection, arguments: Arguments) -> int:
 def run_update(connection: Connection, arguments: Arguments) -> int:
     """Change the limits and restart policy of containers.
 
-    Raises UsageError for an invalid option.
+    Raises UsageError for an invalid option, or if no option gives a change.
     """
     spec = spec_of(arguments, "", [])
     body = {name: value for name, value in spec.items() if name != "image"}
@@ -253,8 +247,8 @@ def run_top(connection: Connection, arguments: Arguments) -> int:
 def run_port(connection: Connection, arguments: Arguments) -> int:
     """Print a container's published ports, such as ``80/tcp -> 0.0.0.0:8080``.
 
-    With a port as second argument, prints only the addresses on the host where it is published.
-    Raises RuntimeFailure if that port is not published.
+    With a container port as the second argument, prints only the host side, such as
+    ``0.0.0.0:8080``.  Raises RuntimeFailure if that port is not published.
     """
     ref, *selected = arguments.positional
     ports = open_ports(connection.get(container(ref)))
@@ -279,12 +273,15 @@ COMMANDS = (
         "start created or stopped containers",
         run_start,
         options=(
-            Option("attach", "attach to the output; exit with its status", short="a"),
+            Option("attach", "attach stdout and stderr", short="a"),
             Option("interactive", "also attach stdin", short="i"),
             DETACH_KEYS_OPTION,
             *refused("start"),
         ),
-        details="Starting a running container is not an error.",
+        details=(
+            "Starting a running container is not an error. With --attach or --interactive,\n"
+            "exits with the status of the container."
+        ),
         examples=(("Start a container and attach to it", "ocictl start --attach job"),),
         exit_status=START_STATUS,
     ),
@@ -317,7 +314,7 @@ COMMANDS = (
     Command("unpause CONTAINER...", "resume paused containers", run_unpause),
     Command(
         "wait CONTAINER...",
-        "wait until containers stop, print their exit codes",
+        "wait until containers stop, then print their exit codes",
         run_wait,
         details="Fails if a container is removed, or if its exit code is unknown.",
         examples=(("Print the exit code of a container", "ocictl wait job"),),

@@ -58,7 +58,7 @@ def run_cp(connection: Connection, arguments: Arguments) -> int:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Split ``CONTAINER:PATH`` into (container, path); return ("", text) for a path of the host.
+    """Split ``CONTAINER:PATH`` into (container, path); return ("", text) for a host path.
 
     Raises UsageError if the path is empty.
     """
@@ -123,8 +123,8 @@ class _Pieces:
 def _to_stream(members: tarfile.TarFile, top: str) -> int:
     """Write the tar archive ``members`` to standard output, and return 0.
 
-    In an archive of a directory, all names are put below the directory ``top``, unless ``top`` is
-    "".  Raises UsageError if standard output is a terminal.
+    If the archive contains a directory, prefixes the names of all members with ``top/``, unless
+    ``top`` is "".  Raises UsageError if standard output is a terminal.
     """
     if sys.stdout.isatty():
         raise UsageError("cp: standard output is a terminal", "redirect it to a file")
@@ -211,13 +211,13 @@ def _mode(member: tarfile.TarInfo, archive: bool) -> int:
 
 
 def _inside(top: str, name: str) -> str:
-    """Return the path on the host of the archive member ``name``, below ``top``.
+    """Return the host path for the archive member ``name``, below ``top``.
 
     Raises OSError if the path is outside of ``top``, or below a symbolic link.
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts or name.startswith("/"):
-        raise OSError(errno.EINVAL, f'archive member "{plain(name)}" is outside the directory')
+        raise OSError(errno.EINVAL, f'archive member "{plain(name)}" is outside of the target')
     if not parts:
         return top
     path = os.path.join(top, *parts)
@@ -342,9 +342,9 @@ def _read_stdin() -> bytes:
 
 
 def run_export(connection: Connection, arguments: Arguments) -> int:
-    """Write a container's root filesystem as a tar archive.
+    """Write a container's root filesystem as a tar archive to a file or standard output.
 
-    Raises UsageError for an invalid option.
+    Raises UsageError if standard output is a terminal.
     """
     path = container(arguments.positional[0], "archive", path="/")
     return save_stream("export", connection, path, arguments.text("output"))
@@ -369,10 +369,10 @@ COMMANDS = (
             Option("quiet", short="q"),
         ),
         details=(
-            "One of SOURCE and TARGET is CONTAINER:PATH. SOURCE/. copies the contents of a\n"
-            "directory. The path - on this host is a tar archive on standard input or output.\n"
-            "The container may be stopped. PATH may be in a volume, but mounts below a\n"
-            "directory are not copied."
+            "One of SOURCE and TARGET is CONTAINER:PATH, the other is a path on this host or\n"
+            "- (a tar archive on standard input or output). SOURCE/. copies the contents of a\n"
+            "directory. The container may be stopped. PATH may be in a volume, but mounts\n"
+            "below a directory are not copied."
         ),
         examples=(
             ("Copy a log to this host", "ocictl cp web:/var/log/app.log ."),

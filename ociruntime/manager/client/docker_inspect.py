@@ -287,8 +287,8 @@ def volume(answer: Record) -> Shape:
 def network(answer: Record) -> Shape:
     """Return a network in the form that ``docker network inspect`` prints.
 
-    ``answer`` is the daemon's JSON for the network.  Unlike docker, ``Containers`` has the
-    containers' names as keys, not their ids.
+    ``answer`` is the daemon's JSON for the network.  The keys of ``Containers`` are the containers'
+    names; in docker, they are ids.
     """
     subnets = answer["subnets"]
     prefixes = {":" in subnet["subnet"]: subnet["subnet"].partition("/")[2] for subnet in subnets}

@@ -1,8 +1,8 @@
 """The option ``--format``: ``json``, ``table ...`` or a template (``templates.py``).
 
 ``table`` is followed by column names, as in ``table Name,Status``, or by a template with tabs
-between the columns.  Field names ignore case and underscores: ``ExitCode``, ``exit_code`` and
-``EXIT_CODE`` are the same field.  A dot separates nested fields: ``RestartPolicy.Name``.
+between the columns.  Case and underscores in field names are ignored: ``ExitCode``, ``exit_code``
+and ``EXIT_CODE`` are the same field.  A dot separates nested fields: ``RestartPolicy.Name``.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def _title_of_label(name: str) -> str:
 def marked(value: Any) -> Any:  # noqa: ANN401 - JSON
     """Return a copy of the JSON document ``value`` for a template.
 
-    Objects whose keys users choose become ``Keys``: those whose name, such as ``labels``, is in
-    ``_FREE``.
+    In the copy, an object whose name is in ``_FREE``, such as ``labels``, is a ``Keys``, because
+    users choose its keys.
     """
     if isinstance(value, Shape):
         return Shape(value, marked(value.own), value.methods)

@@ -1,8 +1,8 @@
 """A minimal HTTP/1.1 client (RFC 9112) for ocid on its Unix socket.
 
 Importing ``http.client``, with its mail parsers, takes 30 ms, as long as the rest of a command.
-Each request opens its own connection.  Supported bodies of answers: with Content-Length, chunked,
-or until the connection is closed.  The status 101 (Switching Protocols) is also supported.
+Each request opens its own connection.  The body of an answer may have a Content-Length, be chunked,
+or end when the connection is closed.  The status 101 (Switching Protocols) is also supported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CUT = "read the answer from ocid: the connection was closed before the end of t
 
 
 class Answer:
-    """An HTTP answer: ``status``, ``headers`` (lower-case names), and a body to be read once.
+    """An HTTP answer: ``status``, ``headers`` (lower-case names), and a body, readable only once.
 
     After status 101, ``socket`` is the raw connection, and ``early`` contains the data that was
     received after the header.

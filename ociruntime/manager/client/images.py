@@ -214,7 +214,7 @@ def run_tag(connection: Connection, arguments: Arguments) -> int:
 def run_save(connection: Connection, arguments: Arguments) -> int:
     """Write an image as a tar archive to a file or standard output.
 
-    Raises UsageError for an invalid option.
+    Raises UsageError if standard output is a terminal.
     """
     ref = absolute_image(arguments.positional[0], os.getcwd())
     path = resource("images", ref, "archive")
@@ -302,7 +302,7 @@ def _load(connection: Connection, path: str, arguments: Arguments) -> int:
 def run_history(connection: Connection, arguments: Arguments) -> int:
     """Print the build steps of an image, newest first.
 
-    Raises UsageError for an invalid option.
+    Raises UsageError for an invalid ``--format``.
     """
     details = image_details(connection, arguments.positional[0])
     full, human = arguments.flag("no-trunc"), arguments.flags.get("human", True)
@@ -473,8 +473,8 @@ COMMANDS = (
             *refused("load"),
         ),
         details=(
-            "Reads archives of `docker save`, `podman save` and `ocictl save`. A name that\n"
-            "another image has moves to the loaded image."
+            "Reads archives of `docker save`, `podman save` and `ocictl save`. If another\n"
+            "image has a name of the loaded image, the name moves to the loaded image."
         ),
     ),
     Command(
@@ -484,7 +484,7 @@ COMMANDS = (
         options=(
             Option("quiet", "print only IDs", short="q"),
             Option("no-trunc", "do not truncate commands and IDs"),
-            Option("human", "print sizes and times for people (default: true)", short="H"),
+            Option("human", "human-readable sizes and times (default: true)", short="H"),
             NO_LEGEND,
             FORMAT,
             *refused("history"),

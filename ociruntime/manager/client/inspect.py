@@ -81,8 +81,9 @@ def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
 def show_each(arguments: Arguments, get: Callable[[str], Shape]) -> int:
     """Print the object that ``get`` returns for each argument, as JSON or by ``--format``.
 
-    Returns 0, or 1 after printing the errors of ``get``.  Raises UsageError for an invalid
-    ``--format``, HostError if the daemon cannot be reached.
+    If ``get`` fails for an argument, prints the error and continues.  Returns 0, or 1 after such an
+    error.  Raises UsageError for an invalid ``--format``, HostError if the daemon cannot be
+    reached.
     """
     status = 0
     objects = []

@@ -53,7 +53,7 @@ def print_logs(connection: Connection, path: str) -> bool:
 
 
 def frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield (1 for standard output or 2 for standard error, line) for each frame of a log.
+    """Yield (stream, line) for each frame of a log; 1 is standard output, 2 is standard error.
 
     Raises RuntimeFailure if the last frame is truncated.
     """

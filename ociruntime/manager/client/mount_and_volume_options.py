@@ -219,10 +219,11 @@ def _boolean(key: str, value: str) -> bool:
 
 
 def _origin(source: str, directory: str) -> Mount:
-    """Return the entry of ``volumes`` for ``source``: writable, and still without a target.
+    """Return a create request's entry of ``volumes`` for ``source``, without the target.
 
-    ``source`` is a path on the host, the name of a volume, or "" for an anonymous volume.  A
-    relative path is resolved against ``directory``.
+    The entry is writable; the caller adds the target and the mode.  ``source`` is a path on the
+    host, the name of a volume, or "" for an anonymous volume.  A relative path is resolved against
+    ``directory``.
     """
     made: Mount = {"read_only": False}
     if not source:

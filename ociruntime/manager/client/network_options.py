@@ -39,7 +39,7 @@ NETWORK_OPTIONS = (
     ),
     Option(
         "network-alias",
-        "additional DNS name on the networks",
+        "DNS alias of the container on its networks",
         "NAME",
         kind="list",
         completed=False,
@@ -67,7 +67,7 @@ def network_of(arguments: Arguments) -> Spec:
     spec: Spec = {}
     if network := arguments.text("network") or arguments.text("net"):
         if network.startswith("container:"):
-            hint = "containers on a network of `network create` find each other by name"
+            hint = "containers on a network created with `network create` find each other by name"
             raise UsageError(f"--network={network} is not supported", hint)
         # "bridge" is the name of docker's default network.
         spec["network"] = "default" if network == "bridge" else network
@@ -186,7 +186,7 @@ def with_address(network: str, address: str) -> str:
     Raises UsageError for an invalid address, or if ``network`` is not exactly one named network.
     """
     if network in ("default", "none", "host", "all") or "," in network or ":" in network:
-        hint = "use --network=NETWORK with a network of `ocictl network create`"
+        hint = "use --network=NETWORK, a network created with `ocictl network create`"
         raise UsageError(f'--ip: network "{network}": exactly one named network is required', hint)
     if not address or set(address) - set("0123456789abcdefABCDEF.:"):
         raise UsageError(f'--ip: "{address}" is not an IP address')

@@ -26,7 +26,7 @@ _LISTS = {"subnet": "subnets", "gateway": "gateways"}
 def run_create(connection: Connection, arguments: Arguments) -> int:
     """Create a network and print its name.
 
-    Raises UsageError for an invalid option.
+    Raises UsageError for an unknown ``--driver``.
     """
     if (driver := arguments.text("driver", "bridge")) != "bridge":
         raise UsageError(f'--driver: unknown driver "{driver}"', "supported: bridge")
@@ -41,7 +41,7 @@ def run_create(connection: Connection, arguments: Arguments) -> int:
 def run_ls(connection: Connection, arguments: Arguments) -> int:
     """Print a table of the networks.
 
-    Raises UsageError for an invalid option.
+    Raises UsageError for an invalid ``--filter`` or ``--format``.
     """
     query = as_query(arguments.list("filter"), _FILTERS)
     networks = connection.get(resource("networks", filters=query))
@@ -62,7 +62,7 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
     """Print networks as JSON; return 1 if a network is not found.
 
-    Raises UsageError for an invalid option.
+    Raises UsageError for an invalid ``--format``.
     """
     return show_each(arguments, lambda name: network(connection.get(resource("networks", name))))
 
@@ -84,7 +84,7 @@ def run_change(connection: Connection, arguments: Arguments) -> int:
     """Refuse ``network connect`` and ``disconnect``.  Always raises UsageError."""
     del connection, arguments
     raise UsageError(
-        "network connect: the networks of an existing container cannot be changed",
+        "the networks of an existing container cannot be changed",
         "create the container again with --network=NETWORK[,NETWORK...]",
     )
 

@@ -58,8 +58,8 @@ SPEC_OPTIONS = (
         "POLICY",
         details=(
             "`unless-stopped` is like `always`, but a container that a user has stopped is not "
-            "restarted with ocid. The restart backoff starts at 100 ms and doubles up to one "
-            "minute."
+            "restarted when ocid starts. The restart backoff starts at 100 ms and doubles up to "
+            "one minute."
         ),
     ),
     Option("rm", "remove the container when it exits", details="Also removes its logs."),
@@ -100,7 +100,7 @@ def restart_policy(text: str) -> dict[str, Any]:
     """Parse a value of ``--restart`` like ``on-failure:3``.
 
     Returns ``{"name", "maximum"}``; ``maximum`` is the maximum number of restarts, or 0 for no
-    limit.  Raises UsageError if it is invalid.
+    limit.  Raises UsageError for an invalid value.
     """
     name, colon, digits = text.partition(":")
     counted = name == "on-failure" and digits.isascii() and digits.isdigit() and len(digits) < 10
@@ -115,9 +115,9 @@ def restart_policy(text: str) -> dict[str, Any]:
 def absolute_image(image: str, directory: str) -> str:
     """Return the image reference ``image`` with a relative path resolved.
 
-    The path is relative to ``directory``; the daemon runs in another directory, so it needs
-    absolute paths.  Raises UsageError if ``directory`` contains a colon, because the part after the
-    colon would be read as the tag.
+    The path is relative to ``directory``.  The daemon runs in another directory, so it needs
+    absolute paths.  Raises UsageError if ``directory`` contains a colon and a tag may follow the
+    path: the part after the colon would be read as the tag.
     """
     form, colon, path = image.partition(":")
     if not colon:

@@ -1,4 +1,4 @@
-"""In error messages of ocid, replace JSON members by options: ``auto_remove`` by ``--rm``."""
+"""Replace names of JSON members in ocid's error messages: ``auto_remove`` becomes ``--rm``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _option_of(word: re.Match[str]) -> str:
 
 
 def with_option(error: DaemonError, used: Container[str]) -> DaemonError:
-    """Return ``error`` with the JSON path at its beginning replaced by the name of the option.
+    """Return ``error`` with the name of an option instead of the JSON path at its beginning.
 
     ``used`` contains the names of the options on the command line.  If the member's option is not
     among them, returns ``error`` unchanged.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ociruntime.commandline.options import Option
 
-_HEALTH = "health checks are not supported; see --restart"
-_BLOCK_IO = "limits of block I/O are not supported"
-_REAL_TIME = "real-time scheduling is not supported"
+_HEALTH = "ocid does not run health checks; see --restart"
+_BLOCK_IO = "ocid does not limit the block I/O of containers"
+_REAL_TIME = "ocid does not configure real-time scheduling"
 _WINDOWS = "applies only to Windows containers"
 _ADDRESS = "only an IPv4 address can be set; see --ip"
 _ONE_PLATFORM = "an image in the store has one platform; see pull --platform"
@@ -43,7 +43,7 @@ _NEW = {
     "ip6": _ADDRESS,
     "isolation": _WINDOWS,
     "kernel-memory": "Linux no longer supports this limit; see --memory",
-    "link": "containers on a network of `network create` find each other by name",
+    "link": "containers on a network created with `network create` find each other by name",
     "link-local-ip": _ADDRESS,
     "log-opt": "each log is at most three files of 10 MiB",
     "mac-address": "the network plugin chooses the MAC address",
@@ -51,7 +51,7 @@ _NEW = {
     "oom-kill-disable": "a container that runs out of memory would hang; see --oom-score-adj",
     "pod": "each container has its own pod; `ocipod app add` adds apps to a pod",
     "runtime": "ocid --runtime sets the runtime of all containers",
-    "storage-opt": "the size of a container's files is not limited",
+    "storage-opt": "ocid does not limit the size of a container's files",
     "use-api-socket": "mount the socket of ocid with --volume",
     "volume-driver": "volumes are directories of ocid; see --volume",
 }
@@ -60,12 +60,12 @@ REFUSED: dict[str, dict[str, str]] = {
     "run": _NEW,
     "create": {"attach,a": "start --attach attaches to the container", **_NEW},
     "start": {
-        "checkpoint": "containers of ocid are not checkpointed",
-        "checkpoint-dir": "containers of ocid are not checkpointed",
+        "checkpoint": "ocid does not checkpoint containers",
+        "checkpoint-dir": "ocid does not checkpoint containers",
     },
     "stop": {"signal,s": _SIGNAL},
     "restart": {"signal,s": _SIGNAL},
-    "rm": {"link,l": "links are not supported; use networks, see network create"},
+    "rm": {"link,l": "containers have no links; to connect them, see network create"},
     "update": {
         "blkio-weight": _BLOCK_IO,
         "cpu-rt-period": _REAL_TIME,
@@ -116,7 +116,7 @@ REFUSED: dict[str, dict[str, str]] = {
         _NEW_NETWORKS,
     ),
     "network disconnect": {"force,f": _NEW_NETWORKS},
-    "image prune": {"filter": "image prune removes all unused images; see images --filter, rmi"},
+    "image prune": {"filter": "image prune removes all unused images; see images --filter and rmi"},
     "system prune": {"filter": "see ps --filter, volume prune --filter and images --filter"},
     "prune": {"filter": "prune removes all stopped containers; see ps --filter and rm"},
     "system df": {"verbose,v": "use images, ps --size and volume ls to list the objects"},

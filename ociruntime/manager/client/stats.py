@@ -156,7 +156,7 @@ COMMANDS = (
         ),
         details=(
             "Default: all running containers. Refreshed every second at a terminal, otherwise\n"
-            "printed once. CPU % is of one CPU: 200% are two."
+            "printed once. CPU % is relative to one CPU: 200% means two full CPUs."
         ),
         examples=(
             ("Print the usage of one container once", "ocictl stats --no-stream web"),

@@ -1,8 +1,8 @@
 """Relay the user's streams or terminal to and from a container or a program of ``exec``.
 
 ``manager/api/attach.py`` describes the messages; ``exec_route.py`` describes the flow control of
-``metered`` input.  Sending never blocks, because the daemon may be waiting for us to read: then
-neither side could continue.
+``metered`` input.  Sending never blocks, because ocid may be waiting for ocictl to read: both would
+then wait forever.
 """
 
 from __future__ import annotations

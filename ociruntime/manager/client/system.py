@@ -48,10 +48,7 @@ def run_pod_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_pod_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop pods, wait for their exit, and print the given UUIDs.
-
-    Raises UsageError for an invalid option.
-    """
+    """Stop pods, wait for their exit, and print the given UUIDs."""
     body = stop_timeout(arguments)
     return each(
         arguments.positional, lambda uuid: connection.post(resource("pods", uuid, "stop"), body)
@@ -235,8 +232,8 @@ COMMANDS = (
             *refused("system prune"),
         ),
         details=(
-            "Removes containers that are stopped or were never started, networks of\n"
-            "`network create`, and images without a name."
+            "Removes containers that are stopped or were never started, unused networks\n"
+            "created with `network create`, and unused images without a name."
         ),
     ),
 )

@@ -2,11 +2,11 @@
 
     render(parse("{{range .Mounts}}{{.Source}} {{end}}"), document)
 
-Supported are fields, variables, pipelines, ``if``, ``range``, ``with`` (each with ``else``),
-``break``, ``continue``, comments and trim markers; ``template_functions.py`` has the functions.
+The subset contains fields, variables, pipelines, ``if``, ``range``, ``with`` (each with ``else``),
+``break``, ``continue``, comments and trim markers; ``template_functions.py`` defines the functions.
 ``define``, ``block`` and ``template`` are not supported.
 
-Field names ignore case, underscores and dashes: ``ExitCode`` and ``exit_code`` are the same.
+Case, underscores and dashes in field names are ignored: ``ExitCode`` is the same as ``exit_code``.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ Node = str | Block | Leap
 def parse(text: str, *, escapes: bool = False) -> list[Node]:
     r"""Parse a Go template.  Raises UsageError with the position of a syntax error.
 
-    With ``escapes``, ``\\t`` and ``\\n`` outside of actions are a tab and a line break.
+    With ``escapes``, ``\t`` and ``\n`` outside of actions are a tab and a line break.
     """
     return _Parser(text, escapes=escapes).template()
 
@@ -356,7 +356,7 @@ def failure(at: int, message: str, hint: str = "") -> UsageError:
 
 
 class _Leaving(Exception):
-    """Raised to leave the body of a ``range`` at ``break`` or ``continue``."""
+    """A ``break`` or ``continue`` leaves the body of a ``range``."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
