@@ -38,19 +38,19 @@ def fetch(
     ``update``, an image in a local file is imported again.
 
     ``insecure`` lists disabled checks: "image" (signatures), "tls" (certificates), "http"
-    (encryption).  ``signature`` is an OpenPGP signature, detached or with its content; it is
-    verified if the store has no image of this name.
+    (encryption).  ``signature`` is an OpenPGP signature, detached or with its content; it is not
+    verified if the store has the image under this name and the signature policy allows it.
 
-    An ACI declares its own name.  If another image has that name, it loses the name with
-    ``replace``; otherwise ``warn`` is called.  ``warn`` is also called for each ignored credentials
-    file.
+    An ACI declares its own name.  If another image in the store has that name, the ACI takes over
+    the name with ``replace``; without it, ``warn`` is called.  ``warn`` is also called for each
+    ignored credentials file.
 
     ``platform`` is for example ``linux/arm64``, or "" for the machine's platform.  An image for
     another platform is refused.
 
     Raises HostError if a file cannot be read or written, RegistryError if a registry fails,
-    ImageError for other errors.  After an error, the store is unchanged, unless an image without an
-    index turned out to be for another platform.
+    ImageError for other errors.  After an error, the store is unchanged, with one exception: an
+    image without an index that is for another platform stays in the store.
     """
     if platform:
         parse_platform(platform)
@@ -120,7 +120,7 @@ def _is_likely_id(store: Store, reference: Reference) -> bool:
     """Return whether a reference of hexadecimal digits is an image id rather than a name.
 
     A name such as "ada" or "cafe" consists of hexadecimal digits.  An attacker could construct an
-    image whose id begins with them; it must not be used instead of the image with that name.
+    image whose id begins with such a name; it must not be used instead of the image of that name.
     """
     if len(reference.text) >= SURE_DIGITS:
         return True
@@ -136,10 +136,10 @@ def _is_likely_id(store: Store, reference: Reference) -> bool:
 def _by_name(
     store: Store, reference: Reference, permission: Permission, policy: str
 ) -> Image | None:
-    """Return the stored image that has the reference's name and may be used.
+    """Return the stored image that has the reference's name, if the signature policy allows it.
 
-    Returns None if the image must be fetched or verified.  Raises ImageError instead if ``policy``
-    is ``never``.
+    Returns None if the image must be fetched or verified first.  If ``policy`` is ``never``, raises
+    ImageError instead.
     """
     try:
         image = store.find(reference.name, digest=reference.digest)
@@ -182,9 +182,9 @@ def _verifier_for(
     signature: bytes | None,
     sources: Sources | None,
 ) -> ImageVerifier:
-    """Return an object that verifies the image's signature.
+    """Return a verifier for the signature of the image that ``reference`` names.
 
-    If neither the policy nor the user requires a signature, it accepts any image.
+    If neither the policy nor the user requires a signature, the verifier accepts any image.
     """
     if signature is None and permission.rule(reference.name).kind == ACCEPT:
         from ociruntime.images.store.resolve_index import ImageVerifier
@@ -198,7 +198,7 @@ def _verifier_for(
 def _reads_source(reference: Reference, policy: str) -> bool:
     """Return whether to ask the registry, or read the local file, even for a stored image.
 
-    The policy ``new`` also reads local files again: that is cheap, and they may have changed.
+    Local files are read again even if ``policy`` is ``new``, because they may have changed.
     """
     return policy == "update" or (
         policy == "new" and reference.is_local and is_there(reference.path)

@@ -132,5 +132,5 @@ def test_what_claims_a_name_that_has_to_be_signed(ocipod: Ocipod, work: Path) ->
     write_aci(work / "app.aci", "example.com/app")
     for option in ([], ["--replace"]):
         done = ocipod("fetch", *option, f"{work}/app.aci").ok()
-        assert "must be signed" in done.err
+        assert "requires a signature" in done.err
         assert "example.com/app:1.0" not in names(ocipod)

@@ -104,7 +104,7 @@ def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> 
         if top != ROOTFS or ".." in below.split("/"):
             raise ImageError(
                 f'{stream.what}: unexpected member "{member.shown()}"',
-                'an ACI has only a file "manifest" and a directory "rootfs"',
+                'an ACI contains only a file "manifest" and a directory "rootfs"',
             )
         if whitelist and member.type != DIRECTORY and below not in whitelist:
             continue

@@ -61,7 +61,8 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
 def kind_of_archive(names: Set[str]) -> str:
     """Return an archive's format, such as ``oci-archive``, given the names of its members.
 
-    ``names`` contains only the names in ``_SIGNIFICANT``, "rootfs", and "" for all other members.
+    ``names`` contains the members' names that are in ``_SIGNIFICANT``, "rootfs" if the archive has
+    members at or below that path, and "" if it has any other members.
     """
     if is_layout(names.__contains__):
         return "oci-archive"
@@ -105,9 +106,9 @@ def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, li
 class Claims:
     """Decide whether an imported image gets the name that its file declares.
 
-    The image gets the name if the policy requires no signature for that name and if no other image
-    has the name.  With ``replace``, another image that has the name loses it.  If the imported
-    image does not get the name, ``warn`` is called.
+    The image gets the name if the policy accepts images of that name without a signature, and if
+    no other image has the name.  With ``replace``, another image that has the name loses it.  If
+    the imported image does not get the name, ``warn`` is called.
     """
 
     permission: Permission
@@ -115,16 +116,16 @@ class Claims:
     warn: Callable[[str], None]
 
     def settle(self, store: Store, image: Image, name: str, path: str) -> bool:
-        """Give ``name`` to an image imported from the file at ``path``; if refused, call ``warn``.
+        """Give ``name`` to an image that was imported from the file at ``path``.
 
-        Returns whether the image now has the name.
+        Returns whether the image now has the name.  If it does not, ``warn`` was called.
         """
         rule = self.permission.policy.rule(name)
         hint = f"see {rule.where}"
         if rule.kind == REJECT:
-            why = "images of that name are rejected"
+            why = "the signature policy rejects images of that name"
         elif rule.kind != ACCEPT and not self.permission.unsigned:
-            why = "images of that name must be signed"
+            why = "the signature policy requires a signature for that name"
         else:
             other = store.claim_name(image.id, name, replace=self.replace)
             if not other:
@@ -143,7 +144,7 @@ def take_in(
     verifier: ImageVerifier,
     budget: Budget,
 ) -> Image:
-    """Import the image that a local reference names into the store, and return it.
+    """Import into the store the image that a local reference names, and return the image.
 
     Its name in the store is the reference's name.  Raises HostError if the file cannot be read,
     ImageError if it is invalid, exceeds a limit or is not permitted by the policy.
@@ -234,10 +235,10 @@ def load(
 ) -> Iterator[tuple[Image, list[str]]]:
     """Import all images of the archive or layout at ``path``; yield (image, its new names).
 
-    ``fetch(text)`` imports the image that a local reference names.  As in docker, a stored image
-    that has one of the names loses the name.  An image without names is stored under the name of
-    its file.  Raises HostError if the file cannot be read, ImageError if it is invalid or contains
-    no images.
+    ``fetch(text)`` imports the image that the local reference ``text`` names.  As in docker, a
+    stored image that has one of the names loses the name.  An image without names is stored under
+    the name of its file.  Raises HostError if the file cannot be read, ImageError if it is invalid
+    or contains no images.
     """
     limits = settings.limits()
     reference = recognized(Reference("path", path, path=path), Budget.at(store.path, limits))

@@ -31,7 +31,7 @@ class Layout:
             raise ImageError(f"read {files}: oci-layout: {message}", "supported: 1.0.0")
 
     def image(self, tag: str, platform: str = "") -> list[Document]:
-        """Return the nested indexes and, last, the manifest of the image ``tag`` for ``platform``.
+        """Return the indexes that lead to the image ``tag`` for ``platform``, then its manifest.
 
         ``tag`` may be "" if the layout has only one image.  Raises HostError if a file cannot be
         read, ImageError if the layout is invalid or has no such image.
@@ -80,8 +80,8 @@ def blob_path(digest: str) -> str:
 def _chosen(entries: list[Entry], tag: str, platform: str, what: str) -> Descriptor:
     """Return the descriptor of the image ``tag`` (a name or digest) for ``platform``.
 
-    ``tag`` may be "" if the index has only one image.  Raises ImageError if no image, or several
-    images, match; ``what`` names the index in the error message.
+    ``tag`` may be "" if the index has only one image.  Raises ImageError unless exactly one image
+    matches; ``what`` names the index in the error message.
     """
     named = [
         entry for entry in entries if not tag or tag in (*names_of(entry), entry.descriptor.digest)
@@ -94,7 +94,7 @@ def _chosen(entries: list[Entry], tag: str, platform: str, what: str) -> Descrip
         return named[0].descriptor
     names = {names_of(entry)[0] if names_of(entry) else "" for entry in named}
     if len(names) > 1:
-        hint = f"append :TAG, one of: {', '.join(available)}"
+        hint = f"append :TAG to the path, one of: {', '.join(available)}"
         raise ImageError(f"{what} has several images", hint)
     return choose(named, matching_platforms(platform), what)
 

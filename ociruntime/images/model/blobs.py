@@ -16,7 +16,7 @@ CHUNK = 1 << 20
 class Blobs:
     """The blobs (manifests, configurations, layers) in the directory ``path`` of the image store.
 
-    Every method raises ImageError for an invalid digest, which could lead outside ``path``.
+    Methods raise ImageError for an invalid digest, which could name a file outside ``path``.
     """
 
     def __init__(self, path: str) -> None:
@@ -27,7 +27,7 @@ class Blobs:
         return f"{self.path}/{algorithm}/{digits}"
 
     def open(self, digest: str) -> BinaryIO:
-        """Open a blob for reading.  Raises ImageError if the blob is missing."""
+        """Open a blob for reading.  Raises ImageError if it is missing or cannot be opened."""
         try:
             return open(self.path_of(digest), "rb")
         except OSError as error:
@@ -92,9 +92,9 @@ class Blobs:
             raise HostError(f'read "{self.path}"', error) from None
 
     def take(self, file: str, digest: str) -> None:
-        """Move ``file``, which is verified and synced, to the path of the blob ``digest``.
+        """Move ``file`` to the path of the blob ``digest``; raise OSError if rename(2) fails.
 
-        Raises OSError if rename(2) fails.
+        The caller must have verified and synced the file.
         """
         os.rename(file, self.path_of(digest))
 

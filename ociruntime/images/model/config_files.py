@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """The configuration directories, as absolute paths; "" for a directory that does not exist.
+    """The configuration directories, as absolute paths; "" for a directory that is not used.
 
     Files in ``user`` override files in ``local``, which override files in ``system``.
     """
@@ -33,7 +33,7 @@ class Settings:
 
     @property
     def directories(self) -> list[str]:
-        """The existing configuration directories, highest precedence first."""
+        """The configuration directories that are used, highest precedence first."""
         return [directory for directory in (self.user, self.local, self.system) if directory]
 
     def documents(self, name: str) -> list[tuple[str, Json]]:
@@ -110,5 +110,5 @@ def parse_object(data: bytes, path: str) -> Json:
     except (ValueError, RecursionError) as error:
         raise ImageError(f'read "{path}": invalid JSON: {error}') from None
     if not isinstance(document, dict):
-        raise ImageError(f'read "{path}": must be a JSON object')
+        raise ImageError(f'read "{path}": the file is not a JSON object')
     return document

@@ -1,6 +1,7 @@
 """Limits on an image's disk space, files and memory: a small archive can decompress to terabytes.
 
-Files ``limits.json`` in the configuration directories change the limits: {"bytes": 1099511627776}.
+The files ``limits.json`` in the configuration directories change the limits; such a file contains
+for example {"bytes": 1099511627776}.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ class Limits:
     """The limits for one image; the members of ``limits.json`` have the same names.
 
     ``bytes``: maximum size on disk of its blobs, decompressed archives and files (with holes).
-    ``files``: maximum number of members of an archive, and of files and directories of the tree.
+    ``files``: maximum number of members of an archive, and of files and directories in an unpacked
+    image.
     ``depth``: maximum nesting of directories.
     ``names``: maximum memory in bytes for the file names of a layer or archive.
     ``ratio``: maximum decompressed bytes per compressed byte, and maximum bytes of holes in sparse
-    files per byte of the archive; applies above ``floor`` bytes.
+    files per byte of the archive.
+    ``floor``: number of decompressed bytes, or bytes of holes, up to which ``ratio`` is ignored.
     ``dictionary``: maximum memory in bytes for the dictionary (window) of xz or zstd.
-    ``reserve``: bytes to keep free on the filesystem, but at most 1 % of it.
+    ``reserve``: bytes to keep free on the filesystem, or 1 % of its size if that is less.
     """
 
     bytes: int = 256 * GIB
@@ -101,7 +104,7 @@ class Budget:
             self._check_room()
         if self.bytes + count > self._end:
             free = max(self._end - self.bytes, 0)
-            raise _exceeded(f"more than the {free} bytes that are free on the disk", "reserve")
+            raise _exceeded(f"more bytes than the {free} that are free on the disk", "reserve")
 
     def check_room(self, count: int, what: str) -> None:
         """Raise ImageError if ``count`` more bytes exceed the limit or the free disk space.
@@ -136,7 +139,7 @@ class Budget:
             raise _exceeded("more files than the filesystem has free inodes", "reserve")
 
     def check_depth(self, depth: int) -> None:
-        """Raise ImageError if a directory of this depth is nested too deeply; the root has 0."""
+        """Raise ImageError if a directory at ``depth`` is too deep; the root has depth 0."""
         if depth > self.limits.depth:
             raise _exceeded(f"directories nested more than {self.limits.depth} deep", "depth")
 
@@ -170,7 +173,7 @@ class Budget:
     def _check_room(self) -> None:
         """Read the free disk space and inodes, and update the limits that depend on them.
 
-        The bytes counted so far are already on disk.
+        The bytes counted so far are on disk already, so the free space does not include them.
         """
         free, inodes = self.room()
         self._end = self.bytes + free

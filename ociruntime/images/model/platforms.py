@@ -1,4 +1,7 @@
-"""Platforms of images; choose the image for a platform from an index.  Pure, except ``host``."""
+"""Platforms of images: parse them, and choose the image for a platform from an index.
+
+All functions except ``host`` are pure.
+"""
 
 from __future__ import annotations
 

@@ -52,10 +52,10 @@ def bearer_token(
 ) -> str:
     """Return a bearer token from the token server that a challenge's ``parameters`` name.
 
-    ``parameters`` must contain ``realm`` and ``scope``.  ``host`` is the registry, ``url`` the
-    request that it has challenged, ``hint`` the remedy if the server refuses the credentials.
-    Raises RegistryError if the token server cannot be trusted, refuses the request, or sends no
-    token.
+    ``parameters`` must contain ``realm`` (the token server's URL) and ``scope``.  ``host`` is the
+    registry, ``url`` the URL for which it has sent the challenge, ``hint`` the remedy if the token
+    server refuses the credentials.  Raises RegistryError if the token server cannot be trusted,
+    refuses the request, or sends no token.
     """
     realm = parameters["realm"]
     what = f"{host}: refusing token server {realm!r}"

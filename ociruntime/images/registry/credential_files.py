@@ -9,8 +9,8 @@ The files have the format of ``auth.json`` of podman, skopeo and Docker::
 The first file with a matching entry is used: our own ``auth.json`` files come before those of
 podman, skopeo and Docker.  Within a file, the entry with the longest matching path wins.
 
-Environment variables determine the paths of the other tools' files.  They may be those of a user
-who has called sudo, so root ignores files of other users, with a warning.
+Environment variables determine the paths of the other tools' files.  If a user has called sudo,
+these may be the user's variables, so root ignores files of other users, with a warning.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ def _paths_of_other_tools() -> list[str]:
 def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
     """Return {canonical key: (key as written, entry)} for the entries of a credentials file.
 
-    Omits empty entries.  If two keys mean the same registry, the canonical key wins, or else the
-    first key.  Raises ImageError if the file is malformed.
+    Omits empty entries.  If several keys have the same canonical form, the key that is written in
+    this form wins, or else the first of them.  Raises ImageError if the file is malformed.
     """
     auths = document.get("auths", {})
     if not isinstance(auths, dict) or not all(
@@ -251,7 +251,7 @@ def forget(directory: str, host: str) -> bool:
 
 
 def _change(directory: str, change: Callable[[Json], bool]) -> tuple[str, bool]:
-    """Call ``change`` with the entries of ``auth.json``; rewrite the file if it returns True.
+    """Call ``change`` with the entries of ``auth.json``; rewrite the file if that returns True.
 
     Returns (path of the file, whether it was rewritten).  Raises HostError if the file cannot be
     read or written, ImageError if it is malformed.

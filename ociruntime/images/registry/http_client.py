@@ -51,7 +51,7 @@ class HttpClient:
             self._session.close()
 
     def url(self, host: str, path: str) -> str:
-        """Return the URL of ``path`` on ``host``: https, or http if it is allowed and necessary."""
+        """Return the https URL of ``path`` on ``host``; http if allowed and ``host`` has no TLS."""
         with self._lock:
             if host not in self._schemes:
                 plain = self.allows_http(host) and not self._supports_tls(host)
@@ -59,7 +59,7 @@ class HttpClient:
         return f"{self._schemes[host]}://{host}{path}"
 
     def allows_http(self, host: str) -> bool:
-        """Return whether plain HTTP is allowed for HOST or HOST:PORT; always for loopback."""
+        """Return whether plain HTTP is allowed for HOST or HOST:PORT; for loopback it always is."""
         return "http" in self.insecure or is_loopback(host)
 
     def request(
@@ -260,8 +260,9 @@ def retry_after(value: str, now: float) -> float | None:
 def read_body(response: Response, longest: int) -> bytes:
     """Return the body of a response, and close the response.
 
-    Raises RegistryError if the body is longer than ``longest`` bytes, or if it is compressed: no
-    compression was requested, and it could be a decompression bomb.
+    Raises RegistryError if the connection is interrupted, if the body is longer than ``longest``
+    bytes, or if it is compressed: no compression was requested, and the body could be a
+    decompression bomb.
     """
     body = b""
     try:
@@ -286,7 +287,7 @@ def read_body(response: Response, longest: int) -> bytes:
 
 
 def refusal(method: str, response: Response, hint: str = "") -> RegistryError:
-    """Return a RegistryError that quotes the request, the HTTP status and the error messages."""
+    """Return a RegistryError that quotes the request, the HTTP status and the server's errors."""
     import json
 
     messages: list[str] = []
@@ -327,7 +328,7 @@ def _no_auth(request: PreparedRequest) -> PreparedRequest:
 
 
 def _no_redirects(*arguments: object, **named: object) -> Iterator[Response]:
-    """Follow no redirects: replaces the method of ``requests`` that follows them."""
+    """Return no responses; replaces the method of ``requests`` that follows redirects."""
     del arguments, named
     return iter(())
 
@@ -344,10 +345,10 @@ def _shown(url: str) -> str:
 
 
 def _is_final(error: Exception) -> bool:
-    """Return whether a retry is pointless, because of the kind of ``error``.
+    """Return whether ``error`` is of a kind for which a retry is pointless.
 
-    This is so if the connection was refused, the host is unknown, or connecting timed out.  A
-    connect timeout counts as final so that a mirror that is down costs only one timeout.
+    Such errors are a refused connection, an unknown host and a connect timeout.  A connect timeout
+    is not retried so that a mirror that is down costs only one timeout.
     """
     from requests.exceptions import ConnectTimeout
 

@@ -117,7 +117,8 @@ class Registry:
     def _authenticate(self, offered: list[Challenge], url: str) -> str:
         """Return the value of an Authorization header for one of the challenges in ``offered``.
 
-        Returns "" if there are no credentials for any of them.
+        A bearer token is requested even without credentials.  Returns "" if there is neither a
+        bearer challenge, nor a basic challenge and credentials for it.
         """
         for challenge in offered:
             if challenge.scheme == "bearer" and challenge.parameters.get("realm"):

@@ -28,7 +28,8 @@ class Sources:
     """The mirrors and the registry of an image, which are tried in order.
 
     A source that succeeds after others have failed moves to the front.  If all sources fail, the
-    methods raise a RegistryError that quotes every failure.  The object is thread-safe.
+    methods raise a RegistryError that quotes every failure; with one source, they raise its error.
+    The object is thread-safe.
     """
 
     def __init__(self, registries: list[Registry]) -> None:
@@ -90,9 +91,10 @@ class Sources:
             return True
 
     def _first(self, request: Callable[[Registry], Answer]) -> Answer:
-        """Call ``request`` with each source until it succeeds; return its result.
+        """Call ``request`` with each source in turn; return the first result.
 
-        Raises RegistryError with the messages of all sources if it fails for all of them.
+        If all sources fail, raises the error of the only source, or a RegistryError with the
+        messages of all sources.
         """
         faults: list[ImageError] = []
         for registry in list(self.registries):

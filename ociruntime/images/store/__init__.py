@@ -1,1 +1,1 @@
-"""The image store: blobs by digest, and an index of images and their names."""
+"""The image store: blobs by digest, and a database of images and their names."""

@@ -1,4 +1,4 @@
-"""The index of the image store: an SQLite database of images, their names and their blobs.
+"""The SQLite database of the image store: images, their names and their blobs.
 
 Its write lock serialises imports and removals: files below ``blobs`` are created and removed only
 in a transaction (``writing``).
@@ -59,7 +59,7 @@ MIGRATIONS = (
 
 
 def open_database(path: str) -> sqlite3.Connection:
-    """Open the image index at ``path``; create or migrate it if necessary.
+    """Open the store's database at ``path``; create or migrate it if necessary.
 
     Raises ImageError if SQLite cannot open the file, or if a newer version of ociruntime has
     created it.
@@ -67,8 +67,8 @@ def open_database(path: str) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
     except sqlite3.Error as error:
-        raise ImageError(f'open the image index "{path}": {error}') from None
-    with explained(f'open the image index "{path}"'):
+        raise ImageError(f'open the image database "{path}": {error}') from None
+    with explained(f'open the image database "{path}"'):
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -86,7 +86,7 @@ class explained:  # noqa: N801 - as contextlib has them
 
     __slots__ = ("action",)
 
-    def __init__(self, action: str = "use the index of the image store") -> None:
+    def __init__(self, action: str = "access the image database") -> None:
         self.action = action
 
     def __enter__(self) -> None:
@@ -163,7 +163,7 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
         if version > len(MIGRATIONS):
             message = f"unsupported schema version {version}, newer than {len(MIGRATIONS)}"
             hint = "a newer ocipod has created it: upgrade ocipod"
-            raise ImageError(f'open the image index "{path}": {message}', hint)
+            raise ImageError(f'open the image database "{path}": {message}', hint)
         if 0 < version < len(MIGRATIONS):
             _back_up(path, version)
         for script in MIGRATIONS[version:]:
@@ -173,7 +173,7 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _back_up(path: str, version: int) -> None:
-    """Copy the image index to PATH.version-N before its schema is migrated.
+    """Copy the store's database to PATH.version-N before its schema is migrated.
 
     In WAL mode, this works even during a transaction.  Raises HostError if an old copy cannot be
     removed.
@@ -183,7 +183,7 @@ def _back_up(path: str, version: int) -> None:
         if os.path.exists(copy):
             os.unlink(copy)
     except OSError as error:
-        raise HostError(f'remove the old backup "{copy}" of the image index', error) from None
+        raise HostError(f'remove the old backup "{copy}" of the image database', error) from None
     source = sqlite3.connect(path)
     target = sqlite3.connect(copy)
     try:
@@ -201,7 +201,7 @@ def check_name(name: str) -> str:
     printable = name.isprintable() and name == name.strip()
     if not 0 < len(name) <= _LONGEST or not printable or name[0] == "-" or is_digest(name):
         shown = name[:80].encode("unicode_escape").decode()
-        hint = f"use 1 to {_LONGEST} printable characters; not a digest, and no - at the start"
+        hint = f"use 1 to {_LONGEST} printable characters, but no digest and no leading -"
         raise ImageError(f'invalid image name "{shown}"', hint)
     return name
 
@@ -224,9 +224,9 @@ def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "")
 def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
     """Make ``name`` refer to the image ``id``; an image that has the name loses it.
 
-    Unlike ``put_name``, does not record that the image was imported under that name, which would
-    count for the signature policy.  The caller must have begun a transaction.  Raises ImageError
-    for an invalid name.
+    Unlike ``put_name``, does not record that the image was imported under that name: the signature
+    policy applies to the recorded names.  The caller must have begun a transaction.  Raises
+    ImageError for an invalid name.
     """
     database.execute(
         "INSERT INTO names VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET image = excluded.image",

@@ -29,8 +29,8 @@ def garbage(
 
     It removes an image if its id is not in ``used_images`` and its last use was at or before
     ``before`` (seconds since the epoch).  It removes a tree if its id is not in ``used_trees``,
-    unless the tree is complete and its image was used after ``before``.  ``tree_of`` maps the ids
-    of images to the ids of their trees.
+    unless the tree is complete and one of its images was used after ``before``.  ``tree_of`` maps
+    the ids of images to the ids of their trees.
     """
     records = list(records)
     images = [

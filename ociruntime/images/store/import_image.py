@@ -119,7 +119,8 @@ class Incoming:
     def adopt(self, path: str, digest: str) -> None:
         """Add the file at ``path`` as a blob, using a hard link.
 
-        The caller has synced the file and verified its digest, and no longer writes to it.
+        The caller must have synced the file and verified its digest, and must not write to it any
+        more.
         """
         try:
             os.link(path, self._file(digest))
@@ -246,9 +247,10 @@ def _new_directory(tmp: str) -> tuple[str, int]:
 
 
 def _check(actual: str, done: int, digest: str, size: int) -> None:
-    """Raise ImageError if a blob's digest or size (``actual``, ``done``) is not as expected.
+    """Raise ImageError if a blob does not have the expected ``digest`` and ``size`` in bytes.
 
-    ``digest`` and ``size`` are the expected values; "" and -1 mean that any value is valid.
+    ``actual`` and ``done`` are its actual digest and size.  The ``digest`` "" and the ``size`` -1
+    match any blob.
     """
     what = f"import blob {digest}" if digest else "import blob"
     if 0 <= size < done:

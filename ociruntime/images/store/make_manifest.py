@@ -30,8 +30,8 @@ class StoredLayer:
 def minimal_config(layers: list[StoredLayer], app: Json | None = None) -> Json:
     """Return an image configuration for this machine's platform.
 
-    ``app`` becomes its member ``config``.  It has no timestamps, so that the same files always
-    result in the same image id.
+    ``app`` becomes its member ``config``.  The configuration has no timestamps, so that the same
+    files always result in the same image id.
     """
     return {
         "architecture": host()[0][0],

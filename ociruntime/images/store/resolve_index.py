@@ -49,8 +49,8 @@ def resolve_to_image(
     """Find the manifest of the image for ``platform``, starting from ``first``.
 
     ``first`` is an index or a manifest.  ``get(digest)`` returns another document.  Returns the
-    list of all indexes from ``first`` on and, as the last item, the manifest.  The default platform
-    is that of this machine.  Raises ImageError if no image matches or a document is invalid.
+    list of all indexes from ``first`` on and, as the last item, the manifest.  The ``platform`` ""
+    means that of this machine.  Raises ImageError if no image matches or a document is invalid.
     """
     documents = [first]
     while True:

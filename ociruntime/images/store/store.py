@@ -1,4 +1,4 @@
-"""The image store: blobs by digest, and an index of images and their names.
+"""The image store: blobs by digest, and a database of images and their names.
 
     $D/cas/index.db         images, their names, times and blobs (database.py)
     $D/cas/blobs/sha256/..  manifests, configurations and layers (blobs.py)
@@ -44,9 +44,9 @@ class Store:
 
     @property
     def database(self) -> sqlite3.Connection:
-        """The connection to the image index, opened at its first use.
+        """The connection to the store's database, opened at its first use.
 
-        Raises ImageError if the index cannot be opened.
+        Raises ImageError if the database cannot be opened.
         """
         if self._database is None:
             from ociruntime.images.store.database import open_database
@@ -67,16 +67,16 @@ class Store:
     # Look up
 
     def find(self, reference: str, *, use: bool = True, digest: str = "") -> Image:
-        """Return the stored image with this full name, id or unique prefix of an id.
+        """Return the stored image that ``reference`` names by full name, id or unique id prefix.
 
         With ``use``, marks the image as used now, which protects it from ``image gc`` for a while.
-        Raises ImageError if there is no such image, or if ``digest`` is given and is not the digest
-        of the image's manifest or index.  Raises HostError if it cannot be marked.
+        Raises ImageError if there is no such image, if it is damaged, or if ``digest`` is given and
+        is not the digest of its manifest or index.  Raises HostError if it cannot be marked.
         """
         image = self.load(self.record(reference))
         if digest and not self._has_digest(image, digest):
             raise ImageError(
-                f'image "{reference}" in the store has a different digest', "fetch it again"
+                f'image "{reference}" in the store does not have this digest', "fetch it again"
             )
         if use:
             self.mark_used(image.id)
@@ -90,7 +90,7 @@ class Store:
         return digest not in parts and digest in self.digests(image.id)
 
     def record(self, reference: str) -> Record:
-        """Return the record of the image with this name, id or prefix; does not read its blobs.
+        """Return the record of the image that ``find`` would return, without reading its blobs.
 
         Raises ImageError if there is no such image.
         """
@@ -99,7 +99,7 @@ class Store:
     def records(self) -> list[Record]:
         """Return the records of all images, including damaged images, oldest import first.
 
-        Raises ImageError if the image index cannot be read.
+        Raises ImageError if the database cannot be read.
         """
         from ociruntime.images.store.database import explained
 
@@ -155,7 +155,7 @@ class Store:
     def digests(self, id: str) -> list[str]:
         """Return the digests of all blobs of the image ``id``.
 
-        Raises ImageError if the image index cannot be read.
+        Raises ImageError if the database cannot be read.
         """
         from ociruntime.images.store.database import explained
 
@@ -192,9 +192,9 @@ class Store:
             return claim_name(self.database, id, name, replace=replace)
 
     def remove_name(self, id: str, name: str) -> bool:
-        """Remove the name ``name`` of an image; do nothing and return False if it is the only name.
+        """Remove the name ``name`` of an image; keep it, and return False, if it is the only name.
 
-        Raises ImageError if the image index cannot be written.
+        Raises ImageError if the database cannot be written.
         """
         from ociruntime.images.store.database import writing
 
@@ -218,7 +218,7 @@ class Store:
     def last_use(self, id: str) -> float:
         """Return the time of an image's last use or import, in seconds since the epoch.
 
-        Returns 0 if the image was removed.  Raises ImageError if the index cannot be read.
+        Returns 0 if the image was removed.  Raises ImageError if the database cannot be read.
         """
         from ociruntime.images.store.database import explained
 
@@ -265,7 +265,7 @@ class Store:
     def _unlink(self, digests: Iterable[str]) -> tuple[int, int]:
         """Remove the blobs in ``digests`` that no image uses; return (number, total bytes).
 
-        A transaction prevents imports from adding such a blob meanwhile.
+        A transaction prevents imports from starting to use one of these blobs meanwhile.
         """
         from ociruntime.images.store.database import writing
 
@@ -288,7 +288,7 @@ class Store:
 
 
 def _chosen(records: Iterable[Record], reference: str) -> Record:
-    """Return the record with this full name, id or unique prefix of an id.
+    """Return the record of the image that ``reference`` names by full name, id or id prefix.
 
     Raises ImageError if no record matches, or if a prefix matches several records.
     """

@@ -1,6 +1,7 @@
 """Read image archives: decompress them, and return their members as streams.
 
-Only a decompressed copy of the whole archive is written to the filesystem.
+Members are never written to separate files.  ``ArchiveFiles`` writes a decompressed copy of a
+compressed archive to an unlinked file.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Reading:
 
 @contextmanager
 def read_errors_of(what: str) -> Iterator[None]:
-    """Context manager: convert an OSError to an ImageError about reading ``what``."""
+    """Context manager: convert an OSError to an ImageError, ``read WHAT: REASON``."""
     try:
         yield
     except OSError as error:
@@ -354,7 +355,7 @@ def read_small(files: Files, name: str, longest: int) -> bytes:
 
 
 def _spooled(file: BinaryIO, path: str, tmp: str, budget: Budget) -> BinaryIO:
-    """Decompress ``file`` to an unlinked file in ``tmp``, and close it; return the new file.
+    """Decompress ``file`` to a new, unlinked file in ``tmp``; close ``file``, return the new file.
 
     ``path`` is the path of ``file``.  Raises HostError if the new file cannot be written,
     ImageError if ``file`` is damaged or a limit is exceeded.

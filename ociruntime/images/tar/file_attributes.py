@@ -50,7 +50,7 @@ def refusal(attribute: str) -> str:
         return "overlayfs would interpret the attribute"
     if attribute == CAPABILITY or attribute in ACL or attribute.startswith(_USER):
         return ""
-    return "the attribute is reserved for the host's policy"
+    return "the attribute is part of the host's security policy"
 
 
 def is_text(attribute: str) -> bool:

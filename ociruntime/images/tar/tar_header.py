@@ -108,7 +108,7 @@ def parse_header(block: bytes) -> Header:
 def number(digits: bytes) -> int:
     """Parse a number in a tar header: octal digits or, if the first bit is set, base-256.
 
-    Raises ImageError for other digits.
+    Raises ImageError if the field contains other characters.
     """
     if digits[0] & 0x80:
         bits = 8 * len(digits) - 1

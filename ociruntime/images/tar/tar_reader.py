@@ -287,7 +287,7 @@ def _check(pieces: list[Piece], size: int, header: Header) -> None:
     at = 0
     for offset, length in pieces:
         if offset < at or length < 0 or offset + length > size:
-            message = "a piece of the sparse file overlaps another piece or the end of the file"
+            message = "a piece of the sparse file overlaps another or extends past the file's end"
             raise ImageError(f'"{header.shown()}": {message}')
         at = offset + length
     if sum(length for _, length in pieces) != header.stored or size < 0:

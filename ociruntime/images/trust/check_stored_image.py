@@ -16,14 +16,14 @@ from ociruntime.images.trust.policy import ACCEPT, REJECT, Rule, load_policy
 
 
 def openpgp_signer(fingerprint: str) -> str:
-    """Return the name of a signer for the store, given an OpenPGP key: ``openpgp:FINGERPRINT``."""
+    """Return the name by which the store records an OpenPGP signer: ``openpgp:FINGERPRINT``."""
     return f"openpgp:{fingerprint}"
 
 
 def cosign_signer(key: bytes) -> str:
-    """Return the name of a signer for the store, given a cosign key file's content.
+    """Return the name by which the store records a cosign signer: ``cosign:sha256:HEX``.
 
-    Its form is ``cosign:sha256:HEX``.
+    ``key`` is the content of the signer's public key file.
     """
     return f"cosign:{digest_of(key)}"
 
@@ -65,7 +65,7 @@ class Permission:
         """Raise ImageError unless ``has`` permits the use of the stored image as ``name``."""
         if not self.has(id, name):
             culprit = self._culprit(id, name)
-            hint = f"see {self.rule(culprit).where}; verify it again with ocipod fetch {culprit}"
+            hint = f"see {self.rule(culprit).where}; verify the image with ocipod fetch {culprit}"
             message = f'image "{culprit}" was imported without a valid signature'
             raise ImageError(message, hint)
 

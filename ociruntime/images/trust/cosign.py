@@ -37,8 +37,8 @@ def signatures(
 ) -> Iterator[tuple[Descriptor, bytes]]:
     """Yield (descriptor of a payload, signature) for the signatures in a signature image.
 
-    ``manifest`` is the manifest of the image; layers that are not signatures are skipped.  Raises
-    ImageError if the manifest is malformed; ``what`` names it in the error message.
+    ``manifest`` is the manifest of the signature image; layers that are not signatures are skipped.
+    Raises ImageError if the manifest is malformed; ``what`` names it in the error message.
     """
     layers = load_document(manifest, what).get("layers")
     if not isinstance(layers, list):

@@ -87,10 +87,10 @@ def _block(block: bytes, what: str) -> bytes:
 
 
 def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
-    """Yield (tag, body, begin, end) of each packet.
+    """Yield (tag, body, begin, end) of each OpenPGP packet in ``data``.
 
-    ``begin`` and ``end`` are the offsets in ``data`` between which the packet lies, with its
-    header.  Raises ImageError if the data is truncated or not OpenPGP.
+    ``begin`` and ``end`` are the offsets in ``data`` of the packet, including its header.  Raises
+    ImageError if the data is truncated or not OpenPGP.
     """
     at = 0
     while at < len(data):
@@ -141,10 +141,11 @@ def is_detached(signature: bytes) -> bool:
 
 
 def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tuple[str, bytes]:
-    """Verify an OpenPGP signature; return (fingerprint of the signing key, signed content).
+    """Verify an OpenPGP signature; return (fingerprint of the signer's key, signed content).
 
     ``content`` is the signed content if the signature is detached; None if ``signature`` contains
-    the content.  Raises ImageError if the signature is not valid, HostError if gpgv cannot be run.
+    the content.  Raises ImageError if gpgv is not installed, or unless a key in ``keys`` has made
+    the signature and it is valid; HostError if gpgv cannot be run.
     """
     program = find_program("gpgv")
     if not program:
@@ -176,7 +177,8 @@ def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
 
     gpgv writes the status lines to the file ``status``.  The size of the output is limited, because
     gpgv decompresses content before it verifies the signature: a few kilobytes can expand to
-    gigabytes.  Raises ImageError if the output is too large, HostError if gpgv cannot be run.
+    gigabytes.  Raises ImageError if the output is too large, HostError if gpgv cannot be run or
+    times out.
     """
     try:
         with (

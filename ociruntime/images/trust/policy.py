@@ -141,7 +141,8 @@ def _rule(value: object, path: str, where: str) -> Rule:
         raise ImageError(f"{where}: invalid rule", _EXPECTED)
     keys = value[SIGNED_BY]
     if not isinstance(keys, dict) or keys.keys() - {"openpgp", "cosign"}:
-        raise ImageError(f"{where}.{SIGNED_BY}: supports only openpgp and cosign", _EXPECTED)
+        message = "must be a JSON object with openpgp, cosign or both"
+        raise ImageError(f"{where}.{SIGNED_BY}: {message}", _EXPECTED)
     openpgp, cosign = keys.get("openpgp", False), keys.get("cosign", [])
     if not isinstance(openpgp, bool) or not isinstance(cosign, list):
         message = "openpgp must be true or false, cosign a list of files"

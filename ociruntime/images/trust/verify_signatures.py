@@ -70,7 +70,8 @@ class SignatureVerifier(ImageVerifier):
     def _verify_given(self, signature: bytes, documents: list[Document]) -> str:
         """Verify the signature that the user has given; return the fingerprint of its key.
 
-        Raises ImageError if the signature is not valid for one of ``documents``.
+        Raises ImageError if no key is trusted for the image, or if the signature is valid for none
+        of ``documents``.
         """
         name = self.reference.name
         keys = keys_for(name, self.permission.settings)

@@ -21,12 +21,12 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Inside:
-    """A tree with the root directory ``root`` (a descriptor), which no other process may change.
+    """A tree with the root directory ``root`` (a descriptor), in which paths are resolved.
 
-    Keeps the last resolved directory open, because archives list files directory by directory.
-    The open directory is never removed: before it removes a directory, the caller resolves the
-    parent, which is then the open one.  ``budget`` limits the depth and the number of created
-    directories.
+    The caller ensures that no other process changes the tree.  Keeps the last resolved directory
+    open, because archives list files directory by directory.  The caller must not remove the open
+    directory: before it removes a directory, it resolves the parent directory, which is then the
+    open one.  ``budget`` limits the depth and the number of created directories.
     """
 
     def __init__(self, root: int, budget: Budget) -> None:

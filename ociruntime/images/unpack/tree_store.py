@@ -82,8 +82,8 @@ class TreeStore:
     def is_rendered(self, tree: str) -> bool:
         """Return whether a tree is complete.
 
-        Raises HostError if that cannot be determined.  Returning False would make the caller
-        unpack the tree again under running pods.
+        Raises HostError if that cannot be determined: if the method returned False, the caller
+        would unpack a tree again that running pods may use.
         """
         return is_there(f"{self._directory(tree)}/rendered")
 

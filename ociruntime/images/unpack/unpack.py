@@ -2,7 +2,7 @@
 
 The content of a layer is untrusted.  Each file is created relative to a descriptor of its parent
 directory (tree_paths.py), and never through a link.  An existing file at its path is removed first,
-unless both are directories.
+unless the existing and the new file are directories.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def test_slashes_lead_around_no_rule() -> None:
         ({"prefixes": []}, r"p\.json.: prefixes"),
         ({"prefixes": {"busybox": "accept"}}, 'invalid image prefix "busybox"'),
         ({"prefixes": {"a.org": {"signedBy": {}}}}, r'"a\.org"\]\.signedBy: must require'),
-        ({"prefixes": {"a.org": {"signedBy": {"x": 1}}}}, r'"a\.org"\]\.signedBy: supports'),
+        ({"prefixes": {"a.org": {"signedBy": {"x": 1}}}}, r'"a\.org"\]\.signedBy: must be'),
         ({"prefixes": {"a.org": {"signedBy": {"cosign": "x"}}}}, r"signedBy: openpgp must be"),
         (
             {"prefixes": {"a.org": {"signedBy": {"cosign": [""]}}}},
