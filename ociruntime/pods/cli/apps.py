@@ -123,7 +123,7 @@ def run_app_exec(context: Context, arguments: Arguments) -> int:
     """Replace this process with a command in an app.
 
     With ``--detach``, start the command in the background instead.  Raises RuntimeFailure if the
-    command cannot be executed.
+    command cannot be executed; with ``--log``, writes the error to that log instead.
     """
     uuid, *argv = arguments.positional
     if not argv:
@@ -260,7 +260,7 @@ COMMANDS = (
             ),
             Option("env", "set an environment variable", "NAME=VALUE", kind="list", short="e"),
             Option("cwd", "working directory in the app", "DIR", completed=False),
-            Option("log", "log file for errors, as JSON", "FILE"),
+            Option("log", "write errors to FILE, as JSON", "FILE"),
         ),
         options_end=2,
         details="Exits with the status of the command.",
@@ -286,7 +286,7 @@ COMMANDS = (
         run_attach,
         options=(
             _APP_OF_SEVERAL,
-            Option("mode", "auto, list, or stdin, stdout, stderr", "STREAM,..."),
+            Option("mode", "stdin, stdout, stderr, auto (all) or list (show)", "STREAM,..."),
             Option("detach-keys", "detach key sequence (default: ctrl-p,ctrl-q)", "KEYS"),
             Option("wait", "wait for the next start if the app is stopped"),
         ),

@@ -1,4 +1,4 @@
-"""The table of the commands of ``ocipod``: the module of each, and its title in the help."""
+"""The commands of ``ocipod``: the module that contains each command, and titles for the help."""
 
 from __future__ import annotations
 

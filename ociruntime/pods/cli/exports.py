@@ -92,7 +92,7 @@ def _fill(
     """Write an image's ``rootfs`` and ``image-config.json`` to the directory ``target``.
 
     ``target`` is a descriptor.  With ``rootfs_only``, unpack the root filesystem into the directory
-    itself.  Returns warnings about entries of the layers that were skipped.
+    itself.  Returns warnings about file attributes that could not be set.
     """
     if rootfs_only:
         return unpack(store.blobs, image.layers, target, limits, bar)

@@ -177,7 +177,7 @@ def _agreed() -> bool:
 
 
 def _line() -> str:
-    """Return a line of standard input, "" at its end.
+    """Read a line of standard input and return it; "" at the end of the input.
 
     Reads byte by byte, because the rest of the input may be for another program.
     """
@@ -224,7 +224,7 @@ COMMANDS = (
         run_fetch,
         options=(
             Option("pull-policy", "pull policy", "new|update|never", kind="choice"),
-            Option("platform", "platform, instead of this machine's", "linux/ARCH"),
+            Option("platform", "platform (default: this machine's)", "linux/ARCH"),
             Option("full", "print full IDs"),
             Option("format", value="text|json", kind="choice"),
             Option("signature", "verify this detached OpenPGP signature", "FILE"),
@@ -235,7 +235,7 @@ COMMANDS = (
             "IMAGE is a registry reference (busybox:1.36, localhost:5000/web, docker://NAME),\n"
             "an ID, or a file: oci:DIR[:TAG], oci-archive:FILE[:TAG], dir:DIR, tar:FILE,\n"
             "docker-archive:FILE[:NAME], aci:FILE, or a path like ./image.tar. The name in\n"
-            "the manifest of an ACI becomes a second name of the image if it is free."
+            "the manifest of an ACI becomes the image's second name if no other image has it."
         ),
         examples=(
             ("Fetch from a registry", "ocipod fetch quay.io/prometheus/busybox:latest"),

@@ -132,7 +132,7 @@ _FAILED = 254
 def run_image_rm(context: Context, arguments: Arguments) -> int:
     """Remove images from the store; if a removal fails, print the error and continue.
 
-    Holds the lock that ``ocipod prepare`` takes, so that it does not remove an image that a new pod
+    Holds the lock that ``ocipod prepare`` takes: otherwise, it could remove an image that a new pod
     is about to use.
     """
     status = count = freed = 0
@@ -193,8 +193,8 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
 
     Holds the lock that ``ocipod prepare`` takes, because a pod under preparation does not refer to
     its images yet.  ``prepare`` may have looked up an image just before it waited for the lock, so
-    the time of the last use is checked again before an image is removed.  Removes nothing if the
-    images of a pod cannot be determined.
+    this function checks the time of an image's last use again before it removes the image.  It
+    removes nothing if the images of a pod cannot be determined.
     """
     from ociruntime.images.registry.resumable_download import remove_stale
 
@@ -410,7 +410,7 @@ COMMANDS = (
         "remove images from the store",
         run_image_rm,
         options=(
-            Option("force", "remove images in use; pods keep the unpacked tree"),
+            Option("force", "also remove images in use; pods keep their files"),
             Option("untag", "remove only the name if the image has others"),
             Option("unnamed"),  # for the manager: refuse an image that got a name meanwhile
         ),
@@ -475,16 +475,16 @@ COMMANDS = (
         "show how an image was built",
         run_image_history,
         options=(Option("no-trunc", "do not truncate commands"),),
-        details="Prints the newest step first, with the size of its layer as stored.",
+        details="Prints the steps, newest first, each with the stored size of its layer.",
     ),
     Command(
         "image tag IMAGE NAME",
         "give an image another name",
         run_image_tag,
         details=(
-            "NAME is a registry reference, such as localhost:5000/team/web:1.2. Another image\n"
-            "of that name loses it. A signature policy applies to the name that the image was\n"
-            "fetched by."
+            "NAME is a registry reference, such as localhost:5000/team/web:1.2. If another\n"
+            "image has that name, it loses the name. The signature policy applies to the name\n"
+            "under which the image was fetched."
         ),
         examples=(("Name an image by its version", "ocipod image tag web web:1.2"),),
     ),

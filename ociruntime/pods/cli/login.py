@@ -61,6 +61,8 @@ COMMANDS = (
         "logout [REGISTRY]",
         "remove the credentials of a registry",
         run_logout,
-        details="Removes the credentials that login has added. The default is docker.io.",
+        details=(
+            "Removes the credentials that login has added. The default registry is\ndocker.io."
+        ),
     ),
 )

@@ -20,8 +20,9 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
     """Check that the directory ``target`` can be created or replaced; return its absolute path.
 
     Without ``overwrite``, only an empty directory can be replaced.  ``data`` is ocipod's data
-    directory.  A symbolic link is refused, because a container may have created it, in a volume, to
-    redirect the write.  Raises UsageError if ``target`` is refused.
+    directory.  Raises UsageError for a symbolic link, because a container may have created it in a
+    volume to redirect the write; for a directory inside ``data``; for a directory that is or
+    contains ``data`` or the working directory; for a mount point; and for an existing file.
     """
     absolute = os.path.abspath(target)
     if os.path.islink(absolute):
@@ -113,9 +114,9 @@ def _put(parent: int, temporary: str, name: str) -> None:
 def new_file(target: str, *, overwrite: bool) -> Iterator[BinaryIO]:
     """Context manager: yield a new temporary file; at the end, rename it to ``target``.
 
-    If the context ends with an exception, the file is removed.  If ``target`` is "-", yield
-    standard output.  Raises UsageError if ``target`` is a directory, or exists and ``overwrite`` is
-    False; HostError if it cannot be written.
+    If the context ends with an exception, the file is removed.  If ``target`` is "-", yields
+    standard output instead.  Raises UsageError if ``target`` is a directory, or if it exists and
+    ``overwrite`` is False; HostError if the file cannot be written.
     """
     if target == "-":
         yield open(1, "wb", closefd=False)

@@ -34,7 +34,7 @@ from ociruntime.pods.store.pod_status import (
 def given_uuid(arguments: Arguments) -> str:
     """Return the UUID that is an argument of a command, or in the file of --uuid-file.
 
-    Raises UsageError if both or neither are given, HostError if the file cannot be read.
+    Raises UsageError unless exactly one of the two is given, HostError if the file cannot be read.
     """
     return given_uuids(arguments)[0]
 
@@ -42,7 +42,7 @@ def given_uuid(arguments: Arguments) -> str:
 def given_uuids(arguments: Arguments) -> list[str]:
     """Return the UUIDs that are arguments of a command, or the one in the file of --uuid-file.
 
-    Raises UsageError if both or neither are given, HostError if the file cannot be read.
+    Raises UsageError unless exactly one of the two is given, HostError if the file cannot be read.
     """
     file = arguments.text("uuid-file")
     if not file:
@@ -64,7 +64,7 @@ _SHORT_ID = 19  # characters of sha256:DIGEST
 
 
 def run_list(context: Context, arguments: Arguments) -> int:
-    """Print a table of pods or JSON; then print errors about unreadable pods to standard error."""
+    """Print the pods as a table or JSON; then print errors about unreadable pods to stderr."""
     problems: list[str] = []
     pods = []
     for pod in each_pod(context.directory, problems=problems):
@@ -122,8 +122,8 @@ def networks(pod: dict[str, Any]) -> str:
 def run_status(context: Context, arguments: Arguments) -> int:
     """Print a pod's status as ``name=value`` lines or JSON.
 
-    With ``--wait`` or ``--wait-ready``, first wait until the pod has exited or is ready.  Raises
-    PodError after a timeout.
+    With ``--wait``, first wait until the pod has exited; with ``--wait-ready``, until it is ready.
+    Raises PodError after a timeout, or if the pod exits before it is ready.
     """
     until_end = timeout(arguments.text("wait"), "wait")
     until_ready = timeout(arguments.text("wait-ready"), "wait-ready")
@@ -347,7 +347,7 @@ COMMANDS = (
                     "The grace period begins when the first `gc` after the pod's exit marks it."
                 ),
             ),
-            Option("expire-prepared", "remove pods not run within TIME (default: 24h)", "TIME"),
+            Option("expire-prepared", "remove prepared pods after TIME (default: 24h)", "TIME"),
             Option(
                 "mark-only",
                 "mark pods, remove nothing",

@@ -110,7 +110,7 @@ def check_root() -> None:
 
 
 def read_request() -> object:
-    """Read a request from the manager, a JSON document, from standard input, and parse it.
+    """Read the manager's request, a JSON document, from standard input and parse it.
 
     Raises HostError if it cannot be read, UsageError if it is too large or invalid JSON.
     """
@@ -283,7 +283,7 @@ def parse_app_add(argv: list[str], program: Arguments) -> PodArguments:
     for app in parsed.apps:
         texts = app.options.texts
         if (name := texts.pop("app", "")) and texts.setdefault("name", name) != name:
-            raise UsageError("app add: --app and --name are different names", "omit --app")
+            raise UsageError("app add: --app and --name give different names", "omit --app")
     return parsed
 
 
@@ -376,7 +376,7 @@ SANDBOX_RUN_OPTIONS = (
     Option("interactive"),
 )
 _DETAILS = (
-    "Options from --name on apply to the IMAGE before them. Arguments after --\n"
+    "Options listed from --name on apply to the IMAGE before them. Arguments after --\n"
     "replace the arguments of the image; --- ends them, before the next IMAGE."
 )
 _SYNOPSIS = "[OPTION]... IMAGE [APP-OPTION]... [-- ARG... [--- IMAGE]]"

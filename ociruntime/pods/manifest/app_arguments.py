@@ -25,8 +25,8 @@ _FORM = f"{_SINGLE_FORM} --- IMAGE ..."
 class AppArguments:
     """An image on the command line, with the options and arguments of its app.
 
-    ``arguments`` are the words after ``--``, or None if there is no ``--``: then the image's Cmd is
-    used.
+    ``arguments`` are the program's arguments, which follow ``--``.  They are None if there is no
+    ``--``: then the image's Cmd is used.
     """
 
     __slots__ = ("arguments", "image", "options")

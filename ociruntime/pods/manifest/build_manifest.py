@@ -128,7 +128,7 @@ def add_app(
 def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) -> dict[str, Any]:
     """Add an entry for an app to ``manifest`` and return it, with ``{}`` as its member ``app``.
 
-    Raises UsageError for an invalid or duplicate name.
+    Raises UsageError if the pod has an app of this name, or if no name can be derived.
     """
     name = app_name(request, image)
     if any(app["name"] == name for app in manifest["apps"]):
@@ -258,7 +258,7 @@ def _further_limits(request: AppRequest) -> list[isolators.Isolator]:
     if swap is not None and memory is not None and 0 <= swap < memory:
         raise UsageError(
             f"{request.where('memory_swap')}: {swap} is below the memory limit of {memory}",
-            "it limits memory and swap together",
+            f"{request.where('memory_swap')} limits memory and swap together",
         )
     time = {"quota": request.cpu_quota, "period": request.cpu_period}
     time = {name: number for name, number in time.items() if number is not None}

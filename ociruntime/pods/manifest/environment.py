@@ -51,7 +51,7 @@ def parse_file(text: str, path: str) -> dict[str, str]:
     """Parse ``NAME=VALUE`` lines, the ``text`` of the environment file ``path``.
 
     Returns {name: value}.  Blank lines and comments (``#``, ``;``) are skipped.  Raises UsageError
-    with ``path`` and line number for an invalid line.
+    with ``path`` and the line number if a line is invalid or sets a variable again.
     """
     variables: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -61,7 +61,7 @@ def parse_file(text: str, path: str) -> dict[str, str]:
         name, equals, value = stripped.partition("=")
         name = name.strip()
         if not name or not equals or "\0" in stripped:
-            raise UsageError(f'--set-env-file: "{path}", line {number}: must be NAME=VALUE')
+            raise UsageError(f'--set-env-file: "{path}", line {number}: not NAME=VALUE')
         if name in variables:
             raise UsageError(f'--set-env-file: "{path}", line {number}: "{name}" is already set')
         variables[name] = value.strip()
@@ -74,7 +74,7 @@ def completed(
     """Return an app's ``variables``, with defaults for PATH, SHELL, USER, LOGNAME and HOME.
 
     ``user``, ``home`` and ``shell`` are from the image's /etc/passwd; ``home`` and ``shell`` may be
-    "".  AC_APP_NAME is set to ``app_name``, as the appc specification requires.
+    "".  Sets AC_APP_NAME to ``app_name``, as the appc specification requires, and ``container``.
     """
     return {
         "PATH": PATH,

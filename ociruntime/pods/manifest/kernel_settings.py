@@ -64,8 +64,8 @@ def namespace_of(sysctl: str) -> str:
 def check_sysctls(where: str, value: Any) -> None:  # noqa: ANN401
     """Check ``value``, kernel parameters ``{name: value}`` to set in a container's namespaces.
 
-    Raises BadRequest, whose message begins with ``where``, for a parameter that would change the
-    host.
+    Raises BadRequest, whose message begins with ``where``, for an invalid value, or for a parameter
+    that would change the host.
     """
     checks.strings_by_name(where, value)
     for name, text in value.items():

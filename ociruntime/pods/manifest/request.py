@@ -66,7 +66,7 @@ def pairs(texts: list[str], where: str) -> dict[str, str]:
     """Parse ``texts``, ``NAME=VALUE`` strings, into {name: value}.
 
     If a name occurs several times, the last value is used.  Raises BadRequest, whose message begins
-    with ``where``, if one lacks a name or "=".
+    with ``where``, if a string lacks a name or "=".
     """
     split = [text.partition("=") for text in texts]
     for text, (name, equals, _) in zip(texts, split, strict=True):
@@ -276,8 +276,8 @@ class BaseRequest:
     def where(self, name: str) -> str:
         """Return how error messages name the setting ``name``.
 
-        Return the JSON member, such as ``cpu_shares``, if the request comes from JSON.  Otherwise
-        return the option, such as ``--cpu-shares``.
+        They name the JSON member, such as ``cpu_shares``, if the request comes from JSON, otherwise
+        the option, such as ``--cpu-shares``.
         """
         return name if self.is_document else f"--{name.replace('_', '-')}"
 
@@ -407,7 +407,7 @@ def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa
 
 
 def sandbox_from_document(document: object) -> SandboxRequest:
-    """Convert a JSON document to the request for a sandbox, with its first apps if it lists any.
+    """Convert a JSON document to the request for a sandbox, including apps that it lists.
 
     Raises BadRequest with the JSON path of an invalid member.
     """

@@ -35,7 +35,7 @@ def profile(
 ) -> Profile | None:
     """Return ``linux.seccomp`` of an app's OCI config, or None for no filter.
 
-    ``isolators`` and ``capabilities`` belong to the app; ``machine`` is the field ``machine`` of
+    ``isolators`` and ``capabilities`` are those of the app; ``machine`` is the field ``machine`` of
     uname(2).  ``default`` is the default profile: ``allowed`` and ``denied`` (names of system
     calls), ``capabilities`` ({CAP_X: system calls allowed with it}) and ``rules`` (conditions on
     arguments, as in ``linux.seccomp.syscalls``).  Raises PodError for an unknown set of system

@@ -44,8 +44,8 @@ _DEFAULTS: dict[str, Any] = {
 def read_input(path: str, images: Images) -> manifest.Draft:
     """Read the pod manifest at ``path`` and complete it from the images that it names.
 
-    Raises UsageError if the manifest is invalid, ImageError if an image is not in the store,
-    PodError if jsonschema is not installed.
+    Raises UsageError or BadRequest if the manifest is invalid, ImageError if an image is not in the
+    store, PodError if jsonschema is not installed.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -92,7 +92,8 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
     """Complete ``document``, a validated pod manifest, with defaults, and return the draft.
 
     ``images`` maps image ids to images.  An app without the member ``app`` runs its image's
-    command.  Raises UsageError for an invalid name, a duplicate volume, or an unknown port.
+    command.  Raises UsageError for an invalid name, a duplicate volume, or an unknown port or
+    volume; BadRequest for an invalid tmpfs or device.
     """
     draft = manifest.Draft(manifest.empty_manifest(PodRequest()))
     made = draft.manifest

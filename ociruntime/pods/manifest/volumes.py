@@ -45,10 +45,9 @@ def mount(text: str, where: str = "--mount") -> dict[str, Any]:
 
 
 def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
-    """Parse ``text``, the value of --mnt-volume, into a volume with the member ``target``.
+    """Parse ``text``, the value of --mnt-volume, into a volume with its mount point ``target``.
 
-    This is the volume's mount point.  Raises UsageError for wrong syntax, BadRequest for a bad
-    value.  Messages begin with ``where``.
+    Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     made = _fields(f"{where} {text}", text, _ADDED_FORM)
     check_added_volume(f"{where} {text}", made)
@@ -107,7 +106,8 @@ def target(where: str, value: str) -> None:
 def _mode(where: str, value: str) -> None:
     checks.nonempty(where, value)
     if set(value) - set("01234567") or int(value[:9], 8) > 0o7777:
-        raise BadRequest(where, f'mode "{value}" must be octal', "for example mode=0755")
+        message = f'mode "{value}" must be octal, at most 7777'
+        raise BadRequest(where, message, "for example mode=0755")
 
 
 _KIND = checks.one_of("host", "empty")

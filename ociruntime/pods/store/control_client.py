@@ -18,7 +18,7 @@ def connect(pod: Pod, seconds: float | None = None) -> socket.socket:
     """Return a socket connected to the control socket of the pod's monitor.
 
     Each operation on the socket times out after ``seconds``; None means never.  Raises PodError if
-    the pod is not running, HostError if the connection fails.
+    the pod is not running or not ready yet, HostError if the connection fails.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     sock.settimeout(seconds)
@@ -37,8 +37,9 @@ def ask(pod: Pod, request: dict[str, Any], seconds: float | None = None) -> dict
     """Send the JSON object ``request`` to the pod's monitor and return its reply.
 
     ``request`` has a member ``op`` and the parameters of that operation.  Each operation on the
-    socket times out after ``seconds``; None means never.  Raises PodError with the monitor's error
-    message if the request fails, or if the pod is not running; HostError if the connection fails.
+    socket times out after ``seconds``; None means never.  Raises PodError if the pod is not running
+    or not ready yet, or with the monitor's error message if the request fails; HostError if the
+    connection fails.
     """
     sock = connect(pod, seconds)
     try:

@@ -178,8 +178,8 @@ def each_pod(
     """Open each pod in ``phases``, determine its state, and yield it; the caller closes it.
 
     Pods that are removed or moved to another phase meanwhile are skipped.  Appends a message to
-    ``problems`` for each pod that cannot be opened.  Raises HostError if a directory cannot be
-    listed.
+    ``problems`` for each pod that cannot be opened and for each file that is not a pod.  Raises
+    HostError if a directory cannot be listed.
     """
     problems = problems if problems is not None else []
     for uuid in names(directory, phases, problems):

@@ -16,8 +16,8 @@ phases in this order finds every pod, even one that moves meanwhile.  A sandbox 
 be locked and run again within its phase.
 
 In the phases embryo and prepared, the state does not depend on the lock, and observers must not
-test it: the test takes the lock for a moment, and the creator, ``run-prepared`` and gc, which lock
-pods in these phases without waiting, would fail.
+test it.  The test takes the lock for a moment, in which gc would skip the pod, and its creator or
+``run-prepared`` would have to wait.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def directories(mounts: list[str], name: str) -> list[str]:
 
 
 def limit(name: str, divided: list[Write], unified: list[Write]) -> None:
-    """Set resource limits of the pod's cgroup ``name``, creating it in the hierarchies with limits.
+    """Set resource limits of the pod's cgroup ``name``; create it in the hierarchies with limits.
 
     Limits are pairs (file name, text to write): ``divided`` for cgroup v1, ``unified`` for v2.
     Raises HostError if a cgroup cannot be created or a file cannot be written.
