@@ -38,8 +38,9 @@ def fetch(
     ``update``, an image in a local file is imported again.
 
     ``insecure`` lists disabled checks: "image" (signatures), "tls" (certificates), "http"
-    (encryption).  ``signature`` is an OpenPGP signature, detached or with its content; it is not
-    verified if the store has the image under this name and the signature policy allows it.
+    (encryption).  ``signature`` is an OpenPGP signature, detached or with its content.  It is
+    verified even if the store has the image, which is then read again; so ``policy`` must not be
+    ``never``, and ``text`` must not be an image id.
 
     An ACI declares its own name.  If another image in the store has that name, the ACI takes over
     the name with ``replace``; without it, ``warn`` is called.  ``warn`` is also called for each
@@ -79,13 +80,17 @@ def _fetched(
     permission = Permission(store, settings, insecure)
     image = _by_id(store, reference)
     if image:
+        if signature is not None:
+            message = f'verify the signature of image "{reference.text}"'
+            hint = "give the name that was signed instead of the id"
+            raise ImageError(f"{message}: --signature requires an image name", hint)
         permission.require_any(image.id)
         store.mark_used(image.id)
         return image
     if reference.kind == "path":
         reference = _detect_kind(store, reference, settings)
     permission.rule(reference.name)
-    if not _reads_source(reference, policy):
+    if signature is None and not _reads_source(reference, policy):
         image = _by_name(store, reference, permission, policy)
         if image:
             return image

@@ -81,6 +81,39 @@ def test_signed_document(
 
 
 @needs_gpg
+@pytest.mark.parametrize("kind", ["registry", "file"])
+def test_signature_of_a_stored_image(
+    ocipod: Ocipod,
+    registry: Registry,
+    built: images.BuiltImage,
+    work: Path,
+    gpg: GnuPG,
+    alice: str,
+    mallory: str,
+    kind: str,
+) -> None:
+    """It is verified even if the image was fetched before without one, as the policy allows."""
+    if kind == "registry":
+        registry.push("web", "v1", built)
+        name = f"{registry.host}/web:v1"
+    else:
+        built.write_layout(work / "layout", "v1")
+        name = f"oci:{work}/layout:v1"
+    id = ocipod("fetch", "--full", name).ok().out.split()[-1]
+    trust(ocipod, work, gpg.export(alice), "--root")
+    signature = work / "signature"
+    words = ("fetch", f"--signature={signature}")
+    signature.write_bytes(gpg.sign(mallory, built.manifest, "--detach-sign"))
+    ocipod(*words, name).failed("OpenPGP")
+    ocipod(*words, "--pull-policy=update", name).failed("OpenPGP")
+    signature.write_bytes(gpg.sign(alice, built.manifest, "--detach-sign"))
+    ocipod(*words, name).ok()
+    # Nothing is read that could be verified.
+    ocipod(*words, "--pull-policy=never", name).failed("--signature", "never")
+    ocipod(*words, id).failed("--signature", "name")
+
+
+@needs_gpg
 @pytest.mark.parametrize("armor", [[], ["--armor"]])
 def test_detached_signature(
     ocipod: Ocipod,

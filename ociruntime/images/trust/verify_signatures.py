@@ -44,7 +44,9 @@ class SignatureVerifier(ImageVerifier):
         self.rule = permission.rule(reference.name)
 
     def knows(self, id: str) -> bool:
-        return self.permission.has(id, self.reference.name)
+        # A signature that the user gives is verified in any case: the store may have the image
+        # without one, or with that of another key.
+        return self.signature is None and self.permission.has(id, self.reference.name)
 
     def __call__(self, documents: list[Document]) -> str:
         if self.permission.unsigned:

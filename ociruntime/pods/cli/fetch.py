@@ -119,6 +119,9 @@ def _signature(arguments: Arguments) -> bytes | None:
     if len(arguments.positional) > 1:
         hint = "fetch the other images separately"
         raise UsageError("--signature: only one image can be fetched with a signature", hint)
+    if arguments.text("pull-policy") == "never":
+        hint = "use --pull-policy=update"
+        raise UsageError("--signature: cannot be verified with --pull-policy=never", hint)
     try:
         with open(path, "rb") as file:
             signature = file.read(LARGEST_DOCUMENT + 1)
