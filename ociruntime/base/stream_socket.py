@@ -1,9 +1,9 @@
-"""Connect to Unix stream sockets: console sockets, pidfd sockets, seccomp agents, monitors."""
+"""Connect Unix sockets: console sockets, pidfd sockets, seccomp agents, monitors."""
 
 from __future__ import annotations
 
 import posix
-from errno import EILSEQ
+from errno import EILSEQ, ENOTCONN
 
 from ociruntime.base.errors import HostError
 
@@ -43,7 +43,7 @@ def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
         if length > PATH_LIMIT:
             via = posix.open(path, O_PATH | posix.O_CLOEXEC)
             address = f"/proc/self/fd/{via}"
-        sock.connect(address)
+        connect_through_signals(sock, address)
     except OSError:
         sock.close()
         raise
@@ -51,6 +51,23 @@ def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
         if via >= 0:
             posix.close(via)
     return sock
+
+
+def connect_through_signals(sock: _socket.socket, address: str) -> None:
+    """Connect the blocking Unix socket ``sock``; try again if a signal interrupts connect(2).
+
+    Python waits instead until an interrupted socket is writable, as if it connected in the
+    background.  A Unix socket does not: it is writable at once, but not connected.  Raises OSError.
+    """
+    while True:
+        sock.connect(address)
+        try:
+            sock.getpeername()
+        except OSError as error:
+            if error.errno == ENOTCONN:
+                continue
+            raise
+        return
 
 
 def send_descriptor(sock: _socket.socket, fd: int, data: bytes, action: str) -> None:

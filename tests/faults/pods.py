@@ -215,7 +215,8 @@ class PodRunner(Runner[PodScenario]):
         if kind == FAIL:
             problems += self._not_undone(scenario, before, outcome)
         if scenario.app is not None and outcome.status != 0:
-            problems += _unusable(self.stage)
+            # The monitor may still be carrying out a request whose answer was not received.
+            problems += surroundings.settled(lambda: _unusable(self.stage))
         problems += self.cleaned(scenario, before)
         return problems or self.repeated(scenario, before)
 

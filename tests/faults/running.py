@@ -40,6 +40,8 @@ LOADER = "cannot read file data: "  # the dynamic loader does not repeat an inte
 LIST = Action("list")
 LOCKING = {f"command {number}" for number in (fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW)}
 NO_LOCK = (errno.ENOLCK,)  # of these commands of fcntl(2); the others need a descriptor
+# To unlock what was locked at once needs no memory.  If it failed, SQLite would wait for itself.
+UNLOCKING = f"command {fcntl.F_SETLK} unlock"
 JUDGES = {
     KILL: judging.after_kill,
     INTERRUPT: judging.after_interruption,
@@ -258,8 +260,15 @@ def failures(calls: list[Boundary]) -> list[Action]:
     return [
         Action(FAIL, str(number), one.process, one.nth, one.number)
         for one in (*calls[: begin + 1], *calls[end:])
-        for number in (NO_LOCK if one.path in LOCKING else ERRORS.get(one.call, ()))
+        for number in _errors(one)
     ]
+
+
+def _errors(one: Boundary) -> tuple[int, ...]:
+    """Return the errors with which the kernel may refuse a call."""
+    if one.path == UNLOCKING:
+        return ()
+    return NO_LOCK if one.path in LOCKING else ERRORS.get(one.call, ())
 
 
 def _starts_python(one: Boundary) -> bool:

@@ -24,6 +24,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -135,13 +136,24 @@ static const struct {
 	{ SYS_memfd_create, 0 }, { SYS_statx, 1 },   { SYS_open_tree, 1 },  { SYS_linkat, 3 },
 };
 
+/* Return the type of the lock (struct flock) that is set, F_UNLCK also if there is none. */
+static short lock_type(pid_t pid, const struct __ptrace_syscall_info *info)
+{
+	short type = F_UNLCK;
+	struct iovec ours = { &type, sizeof(type) };
+	struct iovec theirs = { (void *)(size_t)info->entry.args[2], sizeof(type) };
+
+	return process_vm_readv(pid, &ours, 1, &theirs, 1, 0) < 0 ? (short)F_UNLCK : type;
+}
+
 static void read_path(pid_t pid, const struct __ptrace_syscall_info *info, char path[PATH_SIZE])
 {
 	struct iovec ours = { path, PATH_SIZE - 1 }, theirs = { NULL, PATH_SIZE - 1 };
 
 	path[0] = '\0';
 	if (info->entry.nr == SYS_fcntl)
-		snprintf(path, PATH_SIZE, "command %llu", (unsigned long long)info->entry.args[1]);
+		snprintf(path, PATH_SIZE, "command %llu%s", (unsigned long long)info->entry.args[1],
+			 info->entry.args[1] == F_SETLK && lock_type(pid, info) == F_UNLCK ? " unlock" : "");
 	if (info->entry.nr == SYS_fsync || info->entry.nr == SYS_fdatasync) {
 		char link[64];
 		ssize_t length;

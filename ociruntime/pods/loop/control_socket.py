@@ -230,11 +230,13 @@ def ask(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
     Raises PodError with the monitor's error message if the request failed, HostError if the
     connection fails.
     """
+    action = "send a request to the pod's monitor"
     try:
         sock.send(json_files.text_of(request), socket.MSG_NOSIGNAL)
+        action = "receive the answer of the pod's monitor"
         message = sock.recv(LARGEST)
     except OSError as error:
-        raise HostError("send a request to the pod's monitor", error) from None
+        raise HostError(action, error) from None
     return answer_of(message)
 
 

@@ -7,6 +7,7 @@ import socket
 from typing import Any
 
 from ociruntime.base.errors import HostError, PodError
+from ociruntime.base.stream_socket import connect_through_signals
 from ociruntime.pods.store.pod import RUN, Pod
 
 SOCKET = "ctl"
@@ -24,7 +25,7 @@ def connect(pod: Pod, seconds: float | None = None) -> socket.socket:
     sock.settimeout(seconds)
     try:
         # Connect through the descriptor: sun_path has room for 108 bytes only.
-        sock.connect(f"/proc/self/fd/{pod.fd}/{SOCKET}")
+        connect_through_signals(sock, f"/proc/self/fd/{pod.fd}/{SOCKET}")
     except OSError as error:
         sock.close()
         if error.errno in _GONE:

@@ -24,6 +24,7 @@ from jeepney import (
 )
 
 from ociruntime.base.errors import HostError
+from ociruntime.base.stream_socket import connect_through_signals
 from ociruntime.runtime.cgroups.systemd_properties import Property
 
 BOOTED = "/run/systemd/system"  # sd_booted(3)
@@ -279,7 +280,7 @@ def _connect(user: bool) -> tuple[socket.socket, bool]:
         connection = socket.socket(socket.AF_UNIX)
         try:
             connection.settimeout(_REPLY_SECONDS)
-            connection.connect(path)
+            connect_through_signals(connection, path)
             _authenticate(connection)
         except OSError as error:
             connection.close()
