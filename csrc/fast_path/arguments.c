@@ -34,7 +34,7 @@ static bool find_verb(const char *word, enum verb *verb)
 
 /*
  * Return the value of `--name VALUE` or `--name=VALUE` at **at and advance *at past it; NULL if
- * there is another argument.
+ * the argument at **at is not this option.
  */
 static const char *option_value(char *const **at, const char *name)
 {
@@ -83,7 +83,7 @@ static bool is_force(const struct request *request, const char *word)
 	return request->verb == VERB_DELETE && (equal(word, "--force") || equal(word, "-f"));
 }
 
-/* The options of `ps` come before the id: what follows it are those of ps(1). */
+/* The options of `ps` come before the id; the options after the id are those of ps(1). */
 static bool read_format(char *const **at, struct request *request)
 {
 	const char *value = option_value(at, equal(**at, "-f") ? "-f" : "--format");

@@ -79,7 +79,7 @@ int answer_start(struct container *container, int *failure_fd)
 	pidfd = open_process(record->pid, record->started);
 	if (pidfd < 0)
 		return FALL_BACK;
-	connection = connect_gate(container, SOCK_NONBLOCK); /* Python waits if its queue is full */
+	connection = connect_gate(container, SOCK_NONBLOCK); /* backlog full: Python waits */
 	if (connection >= 0) {
 		if (send(connection, &order, MESSAGE_SHORT, MSG_NOSIGNAL) == MESSAGE_SHORT)
 			status = await_exec(connection, pidfd, failure_fd);

@@ -21,7 +21,7 @@ bool is_frozen(const char *freezer)
 	return false;
 }
 
-/* A directory's link count includes those of its subdirectories. */
+/* A directory's link count includes the `..` of each of its subdirectories. */
 bool has_child_cgroups(const char *directory)
 {
 	struct stat found;

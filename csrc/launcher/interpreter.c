@@ -4,7 +4,7 @@
  *
  * A script would need `#!` with several arguments, which pip rewrites, or the `site` module, whose
  * start costs as much as the whole command.  Nothing here reads PATH or any other variable: a
- * caller's environment must not redirect a root tool, and engines call it with an empty one.
+ * caller's environment must not redirect a root tool, and engines pass an empty environment.
  */
 #define _GNU_SOURCE
 

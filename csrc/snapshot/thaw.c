@@ -285,7 +285,7 @@ static bool move_vdso(uint64_t code)
 	return true;
 }
 
-/* Ask for the action of each signal: only if /proc does not have the answer. */
+/* Ask for the action of each signal; called only if /proc does not have the answer. */
 static uint64_t ignored_one_by_one(void)
 {
 	uint64_t ignored = 0;
