@@ -33,7 +33,7 @@ def group_help(program: Program, first: str) -> str:
         width = max((len(command.name) for command in members), default=0)
         lines += [f"  {command.name:{width}}  {command.summary}" for command in members]
     if others := _aliases(program, first):
-        lines += ["", "the same as commands without this word:", *others]
+        lines += ["", f'same as the command without "{first}":', *others]
     closing = f"{program.name} {first} COMMAND --help describes a command."
     return "\n".join([*lines, "", closing, ""])
 

@@ -243,7 +243,7 @@ CGROUPS: tuple[Probe, ...] = (
         "systemd",
         _systemd,
         "--systemd-cgroup fails",
-        "omit that option: ociruntime then creates cgroups itself",
+        "omit --systemd-cgroup: ociruntime then creates cgroups itself",
     ),
 )
 

@@ -197,7 +197,7 @@ COMMANDS = (
             "Without BUNDLE: examines the kernel, cgroups, privileges and this installation,\n"
             "and creates a test container. With BUNDLE: lists every problem in config.json,\n"
             "and what it needs that the host lacks. Nothing is left behind. Exits with 0 if\n"
-            "containers, or this one, can run, else with 1."
+            "containers can run here or, with BUNDLE, if that bundle can, else with 1."
         ),
         examples=(
             ("Check this host", "ociruntime check"),

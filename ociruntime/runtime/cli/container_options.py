@@ -50,7 +50,7 @@ FOREGROUND_OPTIONS = (
         "run in the background",
         short="d",
         details=(
-            "The container writes to the output of this command: redirect it to a file. "
+            "The container writes to this command's output: redirect that to a file. "
             "The container is kept until it is deleted."
         ),
     ),
@@ -58,7 +58,7 @@ FOREGROUND_OPTIONS = (
     Option(
         "no-subreaper",
         "do not become the subreaper of its orphans",
-        details="Orphans are reparented to the nearest subreaper above.",
+        details="Orphans are reparented to the nearest ancestor that is a subreaper.",
     ),
 )
 

@@ -28,7 +28,7 @@ COMMANDS = (
         options=(
             Option(
                 "force",
-                "kill it first; ignore an unknown ID",
+                "kill the container first; ignore an unknown ID",
                 short="f",
                 details="SIGKILL is sent to all processes of the container.",
             ),

@@ -91,7 +91,7 @@ COMMANDS = (
                 kind="list",
                 details="With cgroup v1, repeat the option to give a path per controller.",
             ),
-            Option("ignore-paused", "allow a paused container; wait for its resume"),
+            Option("ignore-paused", "allow a paused container; wait until it resumes"),
         ),
         options_end=1,
         details=(

@@ -11,7 +11,7 @@ GLOBAL_OPTIONS = (
         "DIR",
         details=(
             "The default is /run/ociruntime for root and $XDG_RUNTIME_DIR/ociruntime for "
-            "others. Every command on a container needs the same one."
+            "others. Every command on a container needs the same root."
         ),
     ),
     Option(

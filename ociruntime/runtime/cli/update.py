@@ -145,7 +145,7 @@ COMMANDS = (
             Option("kernel-memory", value="SIZE"),
             Option("kernel-memory-tcp", value="SIZE"),
         ),
-        details="Changes all limits or none, but no device rules. FILE overrides options.",
+        details="Changes all limits or none. Device rules are ignored. FILE overrides options.",
         examples=(
             ("Change the memory limit", "ociruntime update --memory 512M web"),
             (

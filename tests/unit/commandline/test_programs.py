@@ -79,7 +79,7 @@ def test_aliases_lead_to_commands(program: Program) -> None:
     for alias, name in program.aliases.items():
         words = alias.split()
         assert program.find([*words, "--option"]) == (program.command(name), 2)
-        shown = program.help_of(words[:1]).partition("\nthe same as commands without")[2]
+        shown = program.help_of(words[:1]).partition("\nsame as the command")[2]
         assert words[1] in shown.replace(",", "").split()
 
 
