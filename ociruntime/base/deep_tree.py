@@ -85,9 +85,9 @@ def _identity(fd: int) -> tuple[int, int]:
 def open_regular(path: str, status: os.stat_result) -> int:
     """Open the regular file at ``path`` for reading, if ``status`` still describes it.
 
-    ``status`` is a stat result.  Checks this before it opens the file: if the file was replaced,
-    opening a FIFO could block, and opening a device can have side effects.  Raises OSError, with
-    ESTALE if the file was replaced.
+    ``status`` is a stat result.  The file is compared with it before it is opened for reading: if a
+    FIFO or device has replaced the file, opening that could block or have side effects.  Raises
+    OSError, with ESTALE if the file was replaced.
     """
     path_fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

@@ -85,7 +85,10 @@ def _syntax(text: str, error: json.JSONDecodeError, name: str) -> ConfigError:
 
 
 def _tokens(text: str, name: str) -> ConfigError:
-    """Return the error for NaN, Infinity or a duplicate name, which the module ``json`` accepts."""
+    """Return the error for the first NaN, Infinity or duplicate name in ``text``.
+
+    The module ``json`` accepts all three.  If ``text`` contains none, the error gives no position.
+    """
     names: list[dict[str, int]] = []  # for each enclosing object or array: {key: position}
     previous = ("", 0)
     for token in _TOKENS.finditer(text):

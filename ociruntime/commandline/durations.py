@@ -12,7 +12,10 @@ FOREVER = float("inf")
 
 
 def interval(text: str, option: str) -> float:
-    """Convert an option's duration to seconds, above 0.  Raises UsageError in runc's wording."""
+    """Convert an option's duration to seconds.
+
+    Raises UsageError, in runc's wording, if the duration is malformed or not above 0.
+    """
     seconds = _parse(text)
     if seconds is None:
         raise UsageError(f'invalid value "{text}" for flag -{option}', _HINT)
@@ -22,7 +25,7 @@ def interval(text: str, option: str) -> float:
 
 
 def period(text: str, option: str) -> float:
-    """Convert an option's duration to seconds, 0 or more.  Raises UsageError."""
+    """Convert an option's duration to seconds.  Raises UsageError if malformed or negative."""
     seconds = _seconds(text, option)
     if seconds < 0:
         raise UsageError(f"--{option} {text}: must not be negative")
@@ -32,7 +35,7 @@ def period(text: str, option: str) -> float:
 def timeout(text: str, option: str) -> float:
     """Convert an option's timeout to seconds; ``true`` or a negative value gives FOREVER.
 
-    ``false`` gives 0.  Raises UsageError.
+    ``false`` and "" give 0.  Raises UsageError if the duration is malformed.
     """
     if text in ("", "false"):
         return 0
@@ -68,7 +71,7 @@ def _parse(text: str) -> float | None:
 
 
 def _split(text: str, *, digits: bool) -> tuple[str, str]:
-    """Split ``text`` into its leading digits and points, and the rest.
+    """Split ``text`` after the digits and points with which it begins.
 
     If ``digits`` is False, splits it before the first digit or point instead.
     """

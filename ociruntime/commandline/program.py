@@ -1,4 +1,4 @@
-"""The class ``Program``: a program with commands of one or two words; find and run a command."""
+"""The class ``Program``: finds the command, of one or two words, in argv and runs it."""
 
 from __future__ import annotations
 

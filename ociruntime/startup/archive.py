@@ -1,4 +1,4 @@
-"""Import the package's modules from one file of compiled code, which takes half the time.
+"""Import the package's modules from one file of compiled code, in half the usual time.
 
 Python looks for each module in every directory of the path, opens, checks and reads its
 ``.pyc``; with the archive a module costs one ``stat`` and one ``read``.  A lifecycle

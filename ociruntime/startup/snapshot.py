@@ -110,7 +110,7 @@ thawed = False  # True in a process that was started from a snapshot
 class Unusable(Exception):
     """Raised if the launcher would not start a program from the snapshot.
 
-    ``str()`` gives the reason.  ``outdated``: a new snapshot would be usable.
+    ``str()`` gives the reason.  ``outdated`` is set if a new snapshot would be usable.
     """
 
     def __init__(self, reason: str, *, outdated: bool = False) -> None:
@@ -279,9 +279,9 @@ def refresh(path: str) -> bool:
 def make(path: str) -> int:
     """Make the snapshot at ``path`` and return its size in bytes.
 
-    If another process is making the snapshot, waits for it first.  The new file replaces the old
-    file atomically.  Raises HostError, or InternalError if the interpreter cannot be saved.  If
-    this machine does not support snapshots at all, an empty file replaces the snapshot, and no
+    If another process is making the snapshot, waits until that has ended.  The new file replaces
+    the old file atomically.  Raises HostError, or InternalError if the interpreter cannot be saved.
+    If this machine does not support snapshots at all, an empty file replaces the snapshot, and no
     command tries again until the next boot.
     """
     return _make(path, only_if_outdated=False)
@@ -327,8 +327,8 @@ def _open_unfinished(parent: int, name: str, *, wait: bool) -> int:
 
     Returns -1 if another process holds the lock and ``wait`` is False.  The interpreter that writes
     the file inherits the lock, and holds it even if the process that started it is killed.  An
-    unlocked file is stale and is removed.  Only the holder of its lock removes or renames a file of
-    this name.  Raises OSError (ETIMEDOUT after MAKING_TIMEOUT).
+    unlocked file is stale and is removed.  Only the process that has locked a file of this name
+    removes or renames it.  Raises OSError (ETIMEDOUT after MAKING_TIMEOUT).
     """
     import fcntl
     import time
@@ -375,9 +375,9 @@ def _is_named(fd: int, parent: int, name: str) -> bool:
 def _fill(fd: int, parent: int, name: str) -> int:
     """Write the snapshot to ``fd``, rename it from NAME.new to NAME, and return its size in bytes.
 
-    ``parent`` is a descriptor of the directory.  On failure NAME.new is removed; if this
-    interpreter can never be saved, an empty file NAME says so.  Raises OSError, and InternalError
-    if the interpreter that writes the snapshot fails.
+    ``parent`` is a descriptor of the directory.  On failure, removes NAME.new.  If this
+    interpreter can never be saved, leaves an empty file NAME, so that no command tries again.
+    Raises OSError, and InternalError if the interpreter that writes the snapshot fails.
     """
     unfinished = f"{name}.new"
     try:
@@ -499,7 +499,7 @@ def _is_possible(directory: str) -> bool:
 def remove(path: str) -> bool:
     """Remove the snapshot at ``path``; return False if it does not exist.
 
-    If another process is making the snapshot, waits for it first.  Raises HostError.
+    If another process is making the snapshot, waits until that has ended.  Raises HostError.
     """
     directory, _, name = path.rpartition("/")
     parent = fd = -1

@@ -1,7 +1,8 @@
 """Check that the host has what a config needs, such as files, programs, id ranges and devices.
 
-``create`` would fail only after it has started to create the container. Each check takes (config of
-valid shape, bundle, root filesystem or "", host) and yields faults; no check changes the host.
+``create`` would fail only after it has started to create the container. The arguments of
+each check are the config, whose JSON types are valid, the bundle, the path of the root filesystem
+("" if that is missing) and the Host.  Each check yields faults; none changes the host.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Generate the configuration that adds ociruntime to an engine, and parse an engine's files.
 
-Pure.
+All functions in this module are pure.
 """
 
 from __future__ import annotations
