@@ -34,7 +34,7 @@ static bool find_verb(const char *word, enum verb *verb)
 
 /*
  * Return the value of `--name VALUE` or `--name=VALUE` at **at and advance *at past it; NULL if
- * the argument at **at is not this option.
+ * the argument at **at is not this option or has no value.
  */
 static const char *option_value(char *const **at, const char *name)
 {

@@ -34,8 +34,8 @@ static bool add_pid(struct pids *all, uint32_t pid)
 }
 
 /*
- * Return false if the interpreter must list the pids, because there are child cgroups, a
- * threaded cgroup or too many pids.
+ * Return false if the interpreter must list the pids, for example because there are child
+ * cgroups, a threaded cgroup or too many pids.
  */
 static bool add_members(struct pids *all, const char *directory)
 {
