@@ -13,7 +13,8 @@ from typing import Any, cast
 import pytest
 
 from ociruntime.base.errors import HostError, NotRunning, StepError
-from ociruntime.runtime.executor.protocol import SHORT
+from ociruntime.runtime.executor.protocol import SHORT, Message
+from ociruntime.runtime.executor.spawn import Executor
 from ociruntime.runtime.lifecycle import exec_steps
 from ociruntime.runtime.lifecycle.exec_steps import Execution
 from ociruntime.runtime.plan import operation_constructors as o
@@ -27,9 +28,8 @@ def test_an_announcement_before_the_pid_is_no_success() -> None:
     execution: Any = Execution.__new__(Execution)
     operations = [o.clone_process(terminal=0), o.exec(args=["true"], env=[])]
     pidfd = os.pidfd_open(os.getpid())
-    execution.executor = SimpleNamespace(
-        channel=ours, pidfd=pidfd, plan=SimpleNamespace(operations=operations)
-    )
+    plan: Any = SimpleNamespace(operations=operations)
+    execution.executor = Executor(plan, os.getpid(), pidfd, ours)
     execution._container = SimpleNamespace(alive=lambda: True, id="c")
     execution._caught = None
     execution._listener = -1
@@ -59,6 +59,9 @@ class FakeExecutor(SimpleNamespace):
 
     def send(self, kind: int, value: int = 0, fd: int = -1) -> None:
         self.theirs.sendmsg([SHORT.pack(kind, value, 0, 0)], rights(fd))
+
+    def receive(self) -> Message | None:
+        return Executor.receive(cast("Executor", self))
 
     def discard(self) -> None:
         self.discarded = True
@@ -190,7 +193,7 @@ def test_failed_wait(executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch) ->
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
     execution = execution_of(executor)
-    monkeypatch.setattr(exec_steps, "receive", fail)
+    monkeypatch.setattr(executor, "receive", fail)
     read_end, execution.master = os.pipe()
     with pytest.raises(HostError, match=r'container "c".*cannot allocate memory'):
         execution.run(executor.plan, -1, False)
