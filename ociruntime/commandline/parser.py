@@ -249,7 +249,7 @@ def _unknown_short(word: str, index: int, scopes: Sequence[Scope]) -> UsageError
 
 
 def _unknown(name: str, dashes: int, scopes: Sequence[Scope]) -> UsageError:
-    from ociruntime.commandline.suggestions import closest
+    from ociruntime.base.similar_names import closest
 
     close = closest(
         name, [option.name for options, _ in scopes for option in options if option.help]

@@ -130,7 +130,7 @@ class Program:
         if matches:
             hint = f"use one of {' '.join(sorted(matches))}"
             raise UsageError(f'command "{word}" is ambiguous', hint)
-        from ociruntime.commandline.suggestions import closest
+        from ociruntime.base.similar_names import closest
 
         whole = f"{group} {word}".lstrip()
         close = closest(word, shown)

@@ -55,7 +55,7 @@ def _named(name: str) -> int:
 
 
 def _hint(text: str) -> str:
-    from ociruntime.commandline.suggestions import closest
+    from ociruntime.base.similar_names import closest
 
     # Compare without the common prefix SIG, which would make all names look similar.
     name = text.upper().removeprefix("SIG")

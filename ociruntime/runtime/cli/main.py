@@ -107,7 +107,7 @@ def _find(name: str) -> Command:
                 module = __import__(path, None, None, ("COMMANDS",))
                 commands: tuple[Command, ...] = module.COMMANDS
                 return next(command for command in commands if command.name == name)
-    from ociruntime.commandline.suggestions import closest
+    from ociruntime.base.similar_names import closest
 
     groups = [names for modules in GROUPS.values() for names in modules.values()]
     close = closest(name, [command_name for names in groups for command_name in names])

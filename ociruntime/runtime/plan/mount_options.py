@@ -200,11 +200,10 @@ def suggestion(word: str, extra: Sequence[str] = ()) -> str:
     Returns "" if no known option is similar.  ``extra`` are further names that the hint may
     suggest.
     """
-    from difflib import get_close_matches  # only when an error is certain
+    from ociruntime.base.similar_names import closest  # only when an error is certain
 
-    key = word.partition("=")[0]
-    close = get_close_matches(key, [*option_names(), *extra], 1)
-    return f'did you mean "{close[0]}"?' if close else ""
+    close = closest(word.partition("=")[0], [*option_names(), *extra])
+    return f'did you mean "{close}"?' if close else ""
 
 
 # The options of common filesystems, to suggest the correct spelling of a misspelled option.  Other

@@ -94,7 +94,7 @@ def _oddity(text: str) -> str:
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """Return the word in ``words`` that is most similar to ``word``; "" if none is similar."""
-    from difflib import get_close_matches
+    from ociruntime.base.similar_names import closest
 
     # Ignore case and the common prefix of all words, such as CAP_: they do not make words similar.
     prefixes = ("RLIMIT_", "SCMP_ACT_", "SCMP_ARCH_", "SCMP_CMP_", "SCHED_", "MPOL_", "CAP_")
@@ -107,8 +107,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
     short = word.upper()
     for prefix in prefixes:
         short = short.removeprefix(prefix)
-    matches = get_close_matches(short.lower(), plain, n=1, cutoff=0.6)
-    return plain[matches[0]] if matches else ""
+    return plain.get(closest(short.lower(), plain), "")
 
 
 def shown(value: object) -> str:

@@ -168,7 +168,7 @@ def test_unmapped_tty_group_is_left_out(gid: int, kept: bool) -> None:
         (bind("/sys/../proc"), "mounts[0]"),
         (tmpfs("/proc"), "mounts[0]"),
         ({**PROC, "options": ["bind"], "source": "/etc"}, "mounts[0]"),
-        ({"destination": "/a", "options": ["bind", "remount", "size=1"]}, "mounts[0].options[2]"),
+        ({"destination": "/a", "options": ["bind", "remount", "nosiud"]}, "mounts[0].options[2]"),
         ({**TMPFS, "options": ["remount", "sise=1"]}, "mounts[0].options[1]"),
         ({**PROC, "options": ["nodev", "tmpcopyup"]}, "mounts[0].options[1]"),
         (bind("/a", "tmpcopyup"), "mounts[0].options[1]"),
@@ -178,6 +178,14 @@ def test_refused(mount: dict[str, Any], where: str) -> None:
     with pytest.raises(ConfigError) as refused:
         compiled(config(mounts=[mount]))
     assert refused.value.where == where
+
+
+def test_bind_ignores_options_of_filesystems() -> None:
+    """They have no effect on a bind mount, so that neither runc nor crun refuses them."""
+    for options in (["bind", "remount", "size=1"], ["bind", "size=1"]):
+        mount = {"destination": "/a", "source": "/srv", "options": options}
+        (warning,) = compiled(config(mounts=[mount])).warnings
+        assert warning.startswith(f"mounts[0].options[{len(options) - 1}]")
 
 
 def test_remount_with_bind_leaves_the_filesystem_alone() -> None:
