@@ -35,7 +35,8 @@ NEEDED = {
         pods.cli.main pods.cli.run_pods commandline.progress pods.operations.prepare_pod
         pods.net.net_option
         pods.net.network_configs pods.net.resolv_conf images.store.store images.fetch
-        images.model.config_files images.unpack.tree_store pods.store.lock pods.store.manifest_file
+        images.model.settings_files images.unpack.tree_store pods.store.lock
+        pods.store.manifest_file
         pods.bundle.overlay pods.bundle.private_mount_namespace pods.monitor.monitor
         pods.bundle.write_bundle
     """,

@@ -1,6 +1,6 @@
 /*
- * `state`: print the document that was written at creation, with the current pid and status;
- * ociruntime/runtime/lifecycle/state.py.
+ * `state`: print the document that `create` has written, with the current pid and status;
+ * ociruntime/runtime/spec/state_document.py defines its members.
  */
 #include "fast_path.h"
 #include "text.h"

@@ -7,10 +7,10 @@ from collections.abc import Callable, Set
 
 from ociruntime.base.errors import ImageError, RuntimeFailure
 from ociruntime.base.files import is_there
-from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image, Progress, Record, silent
 from ociruntime.images.model.platforms import fits, parse_platform
 from ociruntime.images.model.reference import LOCAL_KINDS, SURE_DIGITS, Reference, parse
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.registry.sources import Sources
 from ociruntime.images.store.resolve_index import ImageVerifier
 from ociruntime.images.store.store import Store

@@ -12,8 +12,8 @@ background. ``ociruntime snapshot make|refresh`` makes it in the foreground:
     /run/ociruntime/.snapshot, .snapshot-ocipod, ...       for root
     $XDG_RUNTIME_DIR/ociruntime/.snapshot, ...             for other users
 
-``snapshot_modules.py`` lists the modules in each; ``saved_process.py`` writes the process and
-starts the copies.
+``snapshot_modules.py`` lists the modules in each; ``saved_process.py`` writes the process, with a
+list of the files whose change makes the snapshot invalid, and starts the copies.
 
 A snapshot holds modules and nothing else: the process that writes it has an empty environment, no
 user-supplied arguments, no open file, and has never read container or host state. Since it

@@ -68,7 +68,7 @@ PROGRAMS = {
         pods.monitor.monitor pods.monitor.hibernation pods.bundle.write_bundle
         pods.manifest.oci_resources pods.operations.sandbox pods.operations.sandbox
         pods.operations.app_exec pods.operations.attach_client pods.store.control_client
-        pods.bundle.copy_files
+        pods.bundle.copy_tree
         pods.store.pod_status pods.garbage.garbage_collection pods.bundle.host_facts
         pods.garbage.clean_up pods.garbage.clean_up pods.store.manifest_file
         pods.operations.stop_pod pods.garbage.clean_up pods.bundle.pod_network pods.bundle.overlay

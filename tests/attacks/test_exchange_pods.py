@@ -18,7 +18,7 @@ import pytest
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory
-from ociruntime.pods.bundle.copy_files import copy_tree
+from ociruntime.pods.bundle.copy_tree import copy_tree
 from ociruntime.pods.cli.main import main
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.remove_tree import remove_tree

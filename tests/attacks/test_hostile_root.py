@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.pods.bundle.app_config import MASKED, READONLY
+from ociruntime.pods.bundle.default_confinement import MASKED_PATHS, READONLY_PATHS
 from tests.support import processes, project
 from tests.support.bundle import Bundle
 from tests.support.images import make_layout
@@ -224,7 +224,7 @@ def image(work: Path, hostile: Path) -> str:
 
 
 COPY = "cp /hostile /tmp/hostile && chmod 755 /tmp/hostile"
-ATTACK = f"/tmp/hostile {' '.join(MASKED)} : {' '.join(READONLY)}"
+ATTACK = f"/tmp/hostile {' '.join(MASKED_PATHS)} : {' '.join(READONLY_PATHS)}"
 
 
 def test_app_of_a_pod(ocipod: Ocipod, image: str, host_unchanged: Canary) -> None:

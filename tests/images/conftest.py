@@ -10,7 +10,7 @@ import pytest
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.images.fetch import fetch
-from ociruntime.images.model.config_files import Settings
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.store.store import Store
 from tests.support.image_store import ImageStore
 from tests.support.ocipod import Ocipod

@@ -41,7 +41,7 @@ FETCH = """
 import sys
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.images.fetch import fetch
-from ociruntime.images.model.config_files import Settings
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.store.store import Store
 
 with Store(sys.argv[1]) as store:

@@ -13,7 +13,7 @@ import pytest
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.fetch import fetch
-from ociruntime.images.model.config_files import Settings
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.store.store import Store
 from tests.support import aci, images
 from tests.support.ocipod import Ocipod

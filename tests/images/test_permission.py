@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.fetch import fetch
-from ociruntime.images.model.config_files import Settings
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.store.store import Store
 from tests.support import gnupg, images
 from tests.support.gnupg import GnuPG

@@ -62,7 +62,7 @@ OWN = {
         runtime.cgroups.cgroup runtime.cgroups.hierarchies
         runtime.cgroups.cgroup_directory runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.protocol runtime.executor.spawn base.sealed_program
-        runtime.host.gather_facts base.linux base.capabilities base.seccomp_constants
+        runtime.host.gather_facts base.linux base.capabilities base.seccomp_actions
         runtime.plan.cgroup_mounts runtime.plan.plan
         runtime.plan.compiler_state runtime.plan.compiler runtime.plan.devices
         runtime.plan.facts runtime.plan.mount_options runtime.plan.hooks runtime.plan.identity

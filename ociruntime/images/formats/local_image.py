@@ -12,10 +12,10 @@ from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.files import mode_of
 from ociruntime.images.formats.docker_archive import full_name, listing
 from ociruntime.images.formats.oci_layout import Layout, is_layout, names_of
-from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Descriptor, Image, Progress
 from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.reference import Reference
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.store.resolve_index import Document, ImageVerifier
 from ociruntime.images.store.resolve_index import take_in as take_in_documents

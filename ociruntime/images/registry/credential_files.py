@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.files import replace_file
 from ociruntime.base.trusted_directories import owner_flaw
-from ociruntime.images.model.config_files import Json, Settings, parse_object, read_object
 from ociruntime.images.model.reference import DOCKER_HUB, is_host, prefix_name, registry_name
+from ociruntime.images.model.settings_files import Json, Settings, parse_object, read_object
 
 FILE = "auth.json"
 _LARGEST = 1 << 20  # bytes of a file

@@ -1,6 +1,6 @@
 """The sources of an image: try the mirrors of its registry in configured order, then the registry.
 
-``images/model/config_files.py`` reads the list of mirrors.
+``images/model/settings_files.py`` reads the list of mirrors.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from ociruntime.base.errors import ImageError, RegistryError
-from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.reference import Reference, prefix_name
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.registry.credential_files import credential
 from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.registry.registry import Registry

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Set
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.digest import digest_of
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.images.trust.policy import ACCEPT, REJECT, Rule, load_policy
 

@@ -18,8 +18,8 @@ import os.path
 from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.config_files import Json, Settings
 from ociruntime.images.model.reference import LOCAL_KINDS, looks_like_host, prefix_name
+from ociruntime.images.model.settings_files import Json, Settings
 
 ACCEPT = "accept"
 REJECT = "reject"

@@ -13,8 +13,8 @@ import os
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.files import replace_file
-from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.reference import LOCAL_KINDS, prefix_name
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.trust.openpgp import Key, read_keys
 from ociruntime.images.trust.policy import covers
 

@@ -36,7 +36,7 @@ from ociruntime.images.model.platforms import parse_platform
 from ociruntime.images.model.reference import parse
 from ociruntime.manager.containers.container_names import check_name
 from ociruntime.manager.containers.pod_status import APP
-from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
+from ociruntime.pods.bundle.default_confinement import DEFAULT_CAPABILITIES
 from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.manifest import ports, user_ids, volumes
 from ociruntime.pods.manifest import request as requests

@@ -13,8 +13,8 @@ from typing import Any
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.images.fetch import fetch
-from ociruntime.images.model.config_files import Settings as ImageSettings
 from ociruntime.images.model.reference import parse
+from ociruntime.images.model.settings_files import Settings as ImageSettings
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import TreeStore, tree_id
 from ociruntime.manager.containers.daemon_settings import Settings

@@ -9,6 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import PodError
+from ociruntime.pods.bundle.default_confinement import (
+    DEFAULT_CAPABILITIES,
+    MASKED_PATHS,
+    READONLY_PATHS,
+)
 from ociruntime.pods.manifest import isolators, kernel_settings, oci_resources, seccomp_isolators
 from ociruntime.pods.manifest.build_manifest import app_entry
 from ociruntime.pods.manifest.environment import with_term
@@ -20,33 +25,6 @@ Json = dict[str, Any]
 
 SPEC_VERSION = "1.0.2"
 
-CAPABILITIES = (
-    "CAP_AUDIT_WRITE",
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_FOWNER",
-    "CAP_FSETID",
-    "CAP_KILL",
-    "CAP_MKNOD",
-    "CAP_NET_BIND_SERVICE",
-    "CAP_NET_RAW",
-    "CAP_SETFCAP",
-    "CAP_SETGID",
-    "CAP_SETPCAP",
-    "CAP_SETUID",
-    "CAP_SYS_CHROOT",
-)
-# MASKED paths reveal details of the host; a write to a READONLY path could change the host.
-MASKED = (
-    *("/proc/acpi", "/proc/asound", "/proc/config.gz", "/proc/kallsyms", "/proc/kcore"),
-    *("/proc/keys", "/proc/kmem", "/proc/latency_stats", "/proc/mem", "/proc/sched_debug"),
-    *("/proc/scsi", "/proc/timer_list", "/proc/timer_stats"),
-    *("/sys/firmware", "/sys/hypervisor", "/sys/module", "/sys/power"),
-)
-READONLY = (
-    *("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"),
-    *("/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/fs", "/sys/kernel"),
-)
 IMAGE_ANNOTATION = "org.opencontainers.image."
 _DEVICE_MEMBERS = ("path", "type", "major", "minor", "fileMode", "uid", "gid")
 _RULE_MEMBERS = ("type", "major", "minor", "access")
@@ -106,7 +84,7 @@ class AppFacts:
         self.shared_memory = ""
         self.cgroup_namespace = True
         self.controllers: frozenset[str] | None = None  # None: all controllers
-        self.filesystems: tuple[str, ...] = ()  # paths to mask, besides MASKED
+        self.filesystems: tuple[str, ...] = ()  # paths to mask, besides MASKED_PATHS
         self.volumes: dict[str, str] = {}
         self.devices: dict[str, tuple[str, int, int]] = {}
         self.host_devices: list[Json] = []
@@ -169,8 +147,8 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
         linux["sysctl"] = sysctls
     app_isolators = app.get("isolators", [])
     if "paths" not in facts.insecure and not _is_privileged(app_isolators, facts):
-        linux["maskedPaths"] = [*MASKED, *facts.filesystems]
-        linux["readonlyPaths"] = list(READONLY)
+        linux["maskedPaths"] = [*MASKED_PATHS, *facts.filesystems]
+        linux["readonlyPaths"] = list(READONLY_PATHS)
     if "seccomp" not in facts.insecure and not _is_unfiltered(app_isolators, facts):
         profile = seccomp_isolators.profile(app_isolators, facts.seccomp, facts.machine, granted)
         if profile is not None:
@@ -194,13 +172,13 @@ def _is_unfiltered(app_isolators: list[Json], facts: AppFacts) -> bool:
 def _granted(app_isolators: list[Json], facts: AppFacts) -> list[str]:
     """Return the sorted names (``CAP_...``) of the capabilities in the app's bounding set."""
     if not facts.flavour.confined or "capabilities" in facts.insecure:
-        return sorted(facts.capabilities or CAPABILITIES)
+        return sorted(facts.capabilities or DEFAULT_CAPABILITIES)
     retain = isolators.value_of(app_isolators, isolators.RETAIN_CAPS)
     if retain is not None:
         return sorted({isolators.capability(word) for word in retain["set"]})
     remove = isolators.value_of(app_isolators, isolators.REMOVE_CAPS)
     is_privileged = _is_privileged(app_isolators, facts)
-    defaults = sorted(facts.capabilities) if is_privileged else list(CAPABILITIES)
+    defaults = sorted(facts.capabilities) if is_privileged else list(DEFAULT_CAPABILITIES)
     if remove is None:
         return defaults
     dropped = {isolators.capability(word) for word in remove["set"]}

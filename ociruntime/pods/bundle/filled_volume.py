@@ -20,7 +20,7 @@ from collections.abc import Callable
 from ociruntime.base.errors import HostError
 from ociruntime.base.fault_injection import fault
 from ociruntime.base.open_below_root import open_inside
-from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_tree
+from ociruntime.pods.bundle.copy_tree import PrivateUsers, copy_metadata, copy_tree
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.remove_tree import remove_tree
 

@@ -1,18 +1,15 @@
-"""Connect a pod to its networks, and write its resolv.conf, hosts and hostname."""
+"""Connect a pod to its networks, and disconnect it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ociruntime.base import json_files
-from ociruntime.base.errors import HostError, PodError
-from ociruntime.base.files import is_there, read_file
+from ociruntime.base.errors import PodError
+from ociruntime.base.files import is_there
+from ociruntime.pods.bundle import etc_files
 
 INFO = "net-info.json"
-HOST = "host"  # mode of resolv.conf and hosts: the host's own file
-# Lists the servers to which systemd-resolved forwards.  /etc/resolv.conf names its stub resolver,
-# which listens on the host's loopback: a pod cannot reach it.
-UPSTREAM = "/run/systemd/resolve/resolv.conf"
 
 
 def networks_of(config: dict[str, Any]) -> list[tuple[str, str]]:
@@ -68,9 +65,9 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
     info = connect_pod.carry_out(info)
     json_files.replace(f"{path}/{INFO}", info)
     named = any(network["names"] for network in info["networks"])
-    write_files(path, config, info["dns"], named=named)
+    etc_files.write_etc_files(path, config, info["dns"], named=named)
     if named:
-        is_host_file = (config.get("hosts") or {}).get("mode") == HOST
+        is_host_file = (config.get("hosts") or {}).get("mode") == etc_files.HOST
         hosts = "" if is_host_file else f"{path}/hosts"
         connect_pod.give_names(info, names_of(config, manifest), hosts)
 
@@ -97,57 +94,6 @@ def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
     """
     names = config.get("net_names") or [app["name"] for app in manifest.get("apps") or ()]
     return [*names, config.get("hostname") or ""]
-
-
-def write_files(
-    path: str, config: dict[str, Any], dns: dict[str, Any], *, named: bool = False
-) -> None:
-    """Write the pod's resolv.conf, hosts and hostname, unless the pod uses the images' own files.
-
-    ``dns`` is the member ``dns`` of the CNI results.  With ``named``, the hosts file does not
-    contain the hostname: ``give_names`` adds it later, with the pod's address.  Raises HostError if
-    a file cannot be written.
-    """
-    from ociruntime.pods.net import hosts_file, resolv_conf
-
-    hostname = str(config.get("hostname") or "")
-    if hostname:
-        json_files.replace_text(f"{path}/hostname", f"{hostname}\n".encode(), 0o644, lasting=False)
-    domain = str(config.get("domainname") or "")
-    own = [f"{hostname}.{domain}", hostname] if hostname and domain else [hostname]
-    names = {"resolv.conf": config.get("dns") or {}, "hosts": config.get("hosts") or {}}
-    host_dns = _host_dns(is_host_network(config))
-    texts = {
-        "resolv.conf": resolv_conf.resolv_conf(names["resolv.conf"], dns, host_dns),
-        "hosts": hosts_file.hosts(names["hosts"], "" if named else " ".join(own), False),
-    }
-    for name, text in texts.items():
-        if names[name].get("mode") == HOST:
-            text = _host_file(f"/etc/{name}")  # noqa: PLW2901 - replaces our text by the host's
-        if text is not None:
-            json_files.replace_text(f"{path}/{name}", text.encode(), 0o644, lasting=False)
-
-
-def _host_dns(is_host_network: bool) -> dict[str, Any]:
-    """Return the DNS settings in the host's resolv.conf, without servers that a pod cannot reach.
-
-    The result has the form of ``dns`` in CNI results.
-    """
-    from ociruntime.pods.net.resolv_conf import host_dns
-
-    settings = host_dns(_host_file("/etc/resolv.conf") or "", is_host_network)
-    if not settings.get("nameservers") and (upstream := _host_file(UPSTREAM)):
-        settings["nameservers"] = host_dns(upstream, is_host_network).get("nameservers", [])
-    return settings
-
-
-def _host_file(path: str) -> str | None:
-    try:
-        return read_file(path).decode(errors="replace")
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return None
-    except OSError as error:
-        raise HostError(f"read {path}", error) from None
 
 
 def take_down(path: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ociruntime.base.errors import PodError, UsageError
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
-from ociruntime.images.model.config_files import Settings
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.operations import app_files
 from ociruntime.pods.operations.export_app import lock_stopped_pod

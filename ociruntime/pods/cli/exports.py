@@ -10,9 +10,9 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import Bar
 from ociruntime.images.fetch import look_up
 from ociruntime.images.formats.export_image import write_archive, write_layout
-from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.image_limits import Limits
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.unpack import unpack
 from ociruntime.pods.cli.context import Context

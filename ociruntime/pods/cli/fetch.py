@@ -11,9 +11,9 @@ from ociruntime.commandline.output import tell, write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import Bar, Lines
 from ociruntime.images.fetch import fetch
-from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.images.trust.openpgp import Key
 from ociruntime.images.unpack.tree_store import TreeStore

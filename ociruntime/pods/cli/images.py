@@ -17,12 +17,12 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import Bar, amount
 from ociruntime.commandline.tables_and_times import ago, as_json, date, tabbed
 from ociruntime.images.fetch import look_up
-from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image, Record
 from ociruntime.images.model.inspect_details import details
 from ociruntime.images.model.reference import parse
-from ociruntime.images.store.image_gc import garbage
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.store.store import Store
+from ociruntime.images.store.unused_images import garbage
 from ociruntime.images.unpack.tree_store import CHANGED, Tree, TreeStore, tree_id
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import FORMAT

@@ -13,13 +13,13 @@ from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import remove_file
 from ociruntime.base.process import become_subreaper, start_time
 from ociruntime.base.trusted_directories import make_directory
+from ociruntime.pods.bundle.etc_files import write_etc_files
 from ociruntime.pods.bundle.pod_context import PodContext, apps_of, read_manifest
 from ociruntime.pods.bundle.pod_network import (
     bring_up,
     is_host_network,
     joins_networks,
     take_down,
-    write_files,
 )
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, RuntimeCalls, find_runtime
 from ociruntime.pods.loop import worker
@@ -151,7 +151,8 @@ class Monitor:
         remove_file("ctl")
         self.control = ControlSocket(self.loop, "ctl", Requests(self).handle)
         if not joins_networks(self.config):
-            write_files(self.path, self.config, {})
+            host = is_host_network(self.config)
+            write_etc_files(self.path, self.config, {}, on_host_network=host)
             self._start_apps()
             return
         self._network_running = True

@@ -22,11 +22,11 @@ from typing import Any
 
 from ociruntime.base.errors import NetworkError, RuntimeFailure, reason, unhandled
 from ociruntime.base.fault_injection import fault
-from ociruntime.pods.net import cni, conntrack, firewall, net_option, pod_records
+from ociruntime.pods.net import call_plugins, conntrack, firewall, net_option, pod_records
 from ociruntime.pods.net.firewall_rules import Rules
 from ociruntime.pods.net.links import set_sysctl
 from ociruntime.pods.net.network_configs import Configuration, load, plugin_directories
-from ociruntime.pods.net.plugin_call import PluginCall, addresses, dns
+from ociruntime.pods.net.plugin_parameters import PluginCall, addresses, dns
 
 VERSION = 1
 PORTS = "portMappings"
@@ -105,7 +105,7 @@ def plan(request: NetworkRequest) -> dict[str, Any]:
     }
     for network in networks:
         for plugin in network["plugins"]:
-            cni.validate(plugin["program"], _call(info, network, plugin, None, ""))
+            call_plugins.validate(plugin["program"], _call(info, network, plugin, None, ""))
     return info
 
 
@@ -123,7 +123,7 @@ def _network(
         ipam = settings.get("ipam")
         if isinstance(ipam, dict) and ipam.get("type") == "host-local":
             settings["ipam"] = {"dataDir": request.state_directory, **ipam}
-        program = cni.find_plugin(plugin["type"], directories) if programs else ""
+        program = call_plugins.find_plugin(plugin["type"], directories) if programs else ""
         plugins.append({"program": program, "configuration": settings})
     return {
         "name": configuration.name,
@@ -280,7 +280,7 @@ def _join(info: dict[str, Any], network: dict[str, Any]) -> list[Rules]:
     rules: list[Rules] = []
     for plugin in network["plugins"]:
         call = _call(info, network, plugin, result, info["namespace"])
-        result = cni.add(plugin["program"], call)
+        result = call_plugins.add(plugin["program"], call)
         fault("network.after-plugin")
         rules += call.rules
     network["result"] = result
@@ -342,7 +342,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
             from ociruntime.pods.net import pod_names
 
             _try(problems, lambda: pod_names.leave(state, uuid))
-        tags = [tag for program, call in calls for tag in cni.tags(program, call)]
+        tags = [tag for program, call in calls for tag in call_plugins.tags(program, call)]
         _try(problems, lambda: firewall.remove(info["firewall"], tags))
         for program, call in calls:
             _try(problems, _deletion(program, call))
@@ -361,13 +361,13 @@ def _delete_call(
     call = _call(info, network, plugin, network["result"], namespace)
     program = plugin["program"]
     # If the program was uninstalled, the built-in plugin can undo what it has made.
-    if program and call.configuration["type"] in cni.BUILTIN and not os.access(program, 1):
+    if program and call.configuration["type"] in call_plugins.BUILTIN and not os.access(program, 1):
         program = ""
     return program, call
 
 
 def _deletion(program: str, call: PluginCall) -> Callable[[], None]:
-    return lambda: cni.delete(program, call)
+    return lambda: call_plugins.delete(program, call)
 
 
 def _try(problems: list[str], step: Callable[[], None]) -> None:
@@ -392,7 +392,7 @@ def check(info: dict[str, Any]) -> list[str]:
         for plugin in network["plugins"]:
             call = _call(info, network, plugin, network["result"], info["namespace"])
             try:
-                cni.check(plugin["program"], call)
+                call_plugins.check(plugin["program"], call)
             except (RuntimeFailure, OSError) as failure:
                 problems.append(str(failure))
     return problems

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import NetworkError
-from ociruntime.pods.net import cni
+from ociruntime.pods.net import call_plugins
 from ociruntime.pods.net.addresses import Address, Network, parse_address, parse_network
-from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_parameters import PluginCall
 
 
 class Assigned:
@@ -61,7 +61,7 @@ def assign(call: PluginCall) -> Addresses:
     Raises NetworkError if the plugin fails or its result is invalid.
     """
     program = _program(call)
-    result = _host_local(call, "add") if program is None else cni.add(program, call)
+    result = _host_local(call, "add") if program is None else call_plugins.add(program, call)
     try:
         return read(result, call.network)
     except BaseException:
@@ -110,7 +110,7 @@ def release(call: PluginCall) -> None:
     if program is None:
         _host_local(call, "delete")
     else:
-        cni.delete(program, call)
+        call_plugins.delete(program, call)
 
 
 def check(call: PluginCall) -> None:
@@ -122,7 +122,7 @@ def check(call: PluginCall) -> None:
     if program is None:
         _host_local(call, "check")
     else:
-        cni.check(program, call)
+        call_plugins.check(program, call)
 
 
 def _program(call: PluginCall) -> str | None:
@@ -136,7 +136,7 @@ def _program(call: PluginCall) -> str | None:
         raise NetworkError(f'network "{call.network}": "ipam.type" must be the name of a plugin')
     if kind == "host-local" and not call.programs:
         return None
-    program = cni.find_plugin(kind, call.directories)
+    program = call_plugins.find_plugin(kind, call.directories)
     if not program and kind != "host-local":
         raise NetworkError(f'network "{call.network}": "{kind}" is not an IPAM plugin')
     return program or None

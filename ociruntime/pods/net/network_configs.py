@@ -11,8 +11,8 @@ import os
 from typing import Any
 
 from ociruntime.base.errors import NetworkError, reason
-from ociruntime.pods.net.cni import BUILTIN, is_plugin_name
-from ociruntime.pods.net.plugin_call import UNSAID, VERSIONS, check_dns
+from ociruntime.pods.net.call_plugins import BUILTIN, is_plugin_name
+from ociruntime.pods.net.plugin_parameters import UNSAID, VERSIONS, check_dns
 
 SUFFIXES = (".conf", ".conflist")
 # Keywords of --net: a network cannot have these names.

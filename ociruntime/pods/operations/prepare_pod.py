@@ -16,11 +16,11 @@ from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import write_new
 from ociruntime.base.json_text import dump
 from ociruntime.base.open_below_root import open_inside
-from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image, Progress
 from ociruntime.images.model.image_limits import Budget
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.store.store import Store
-from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_tree
+from ociruntime.pods.bundle.copy_tree import PrivateUsers, copy_metadata, copy_tree
 from ociruntime.pods.bundle.filled_volume import fill
 from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.bundle.users import account

@@ -12,16 +12,11 @@ from ociruntime.runtime.cli.container_options import (
     container_options,
 )
 from ociruntime.runtime.lifecycle.checkpoint.checkpoint import checkpoint
-from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
+from ociruntime.runtime.lifecycle.checkpoint.criu_options import SWITCHES, CriuOptions
 from ociruntime.runtime.lifecycle.checkpoint.restore import restore
 from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.state_root import make_root
 
-# Options that set the field of the same name in CRIU's message criu_opts.
-SWITCHES = (
-    *("tcp-established", "tcp-skip-in-flight", "tcp-close", "ext-unix-sk", "shell-job"),
-    *("file-locks", "link-remap"),
-)
 PORTS = range(1, 65536)
 
 

@@ -12,7 +12,7 @@ from errno import EDOM, ENOSYS, EPERM
 from typing import TypeAlias
 
 from ociruntime.base.errors import ConfigError, InternalError, reason
-from ociruntime.base.seccomp_constants import (
+from ociruntime.base.seccomp_actions import (
     SECCOMP_ACTIONS,
     SECCOMP_FILTER_FLAG_NEW_LISTENER,
     SECCOMP_FILTER_FLAGS,

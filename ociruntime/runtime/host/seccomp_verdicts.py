@@ -11,7 +11,7 @@ import sys
 from _struct import iter_unpack
 from collections.abc import Callable
 
-from ociruntime.base.seccomp_constants import SECCOMP_RET_ALLOW, SECCOMP_RET_LOG
+from ociruntime.base.seccomp_actions import SECCOMP_RET_ALLOW, SECCOMP_RET_LOG
 from ociruntime.runtime.host.seccomp import (
     ARCHITECTURE,
     INSTRUCTION,

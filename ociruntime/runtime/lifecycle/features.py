@@ -13,7 +13,7 @@ from typing import Any
 from ociruntime.base.capabilities import CAPABILITIES
 from ociruntime.base.errors import ConfigError, CriuError
 from ociruntime.base.linux import MEMORY_POLICIES, MEMORY_POLICY_FLAGS, NAMESPACES
-from ociruntime.base.seccomp_constants import SECCOMP_ACTIONS, SECCOMP_FILTER_FLAGS
+from ociruntime.base.seccomp_actions import SECCOMP_ACTIONS, SECCOMP_FILTER_FLAGS
 from ociruntime.runtime.host.criu import find_criu, obstacle
 from ociruntime.runtime.host.seccomp import ARCHITECTURES, OPERATORS, compile_filter
 from ociruntime.runtime.plan.mount_options import option_names

@@ -10,7 +10,7 @@ from typing import Any
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.log import Log
-from ociruntime.base.seccomp_constants import SECCOMP_FILTER_FLAG_NEW_LISTENER
+from ociruntime.base.seccomp_actions import SECCOMP_FILTER_FLAG_NEW_LISTENER
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.control_files import in_user_namespace
 from ociruntime.runtime.cgroups.hierarchies import Layout, detect

@@ -10,7 +10,7 @@ or notifies an agent: the agent gets the listener only at `start`.
 
 from __future__ import annotations
 
-from ociruntime.base.seccomp_constants import SECCOMP_FILTER_FLAG_NEW_LISTENER
+from ociruntime.base.seccomp_actions import SECCOMP_FILTER_FLAG_NEW_LISTENER
 from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.identity import drop_extra_capabilities

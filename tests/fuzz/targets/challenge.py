@@ -15,8 +15,8 @@ from typing import Any
 from unittest import mock
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.config_files import parse_object
 from ociruntime.images.model.image import Descriptor
+from ociruntime.images.model.settings_files import parse_object
 from ociruntime.images.registry import authentication, credential_files, http_client
 from ociruntime.images.registry.registry import Registry
 from ociruntime.images.registry.resumable_download import Download

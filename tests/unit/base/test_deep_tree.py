@@ -16,7 +16,7 @@ from ociruntime.base.deep_tree import TreeCursor, disk_usage, open_regular, walk
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory
-from ociruntime.pods.bundle.copy_files import copy_tree
+from ociruntime.pods.bundle.copy_tree import copy_tree
 from ociruntime.pods.store import phases
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.phases import make_pod

@@ -13,8 +13,8 @@ import pytest
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.fetch import fetch, look_up
 from ociruntime.images.model import image_limits
-from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.registry import resumable_download
 from ociruntime.images.store.store import Store
 from tests.support import images

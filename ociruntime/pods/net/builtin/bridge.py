@@ -32,7 +32,7 @@ from ociruntime.pods.net.links import (
     remove,
     set_sysctl,
 )
-from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_parameters import PluginCall
 
 KNOWN = {
     "bridge",

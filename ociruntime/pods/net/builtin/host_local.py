@@ -18,7 +18,7 @@ from ociruntime.base.errors import HostError, NetworkError, reason
 from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.net import pod_records
 from ociruntime.pods.net.addresses import Address, Network, parse_address, parse_network
-from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_parameters import PluginCall
 
 DEFAULT_DIRECTORY = "/var/lib/cni/networks"
 LOCK = "lock"

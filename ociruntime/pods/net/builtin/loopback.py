@@ -8,7 +8,7 @@ from typing import Any
 from ociruntime.base.errors import NetworkError, reason
 from ociruntime.base.rtnetlink import IFF_UP
 from ociruntime.pods.net.links import LOOPBACK_INDEX, find, links_inside, open_namespace
-from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_parameters import PluginCall
 
 
 def bring_up(path: str) -> None:

@@ -10,7 +10,7 @@ from ociruntime.pods.net import conntrack, firewall, pod_records
 from ociruntime.pods.net.addresses import parse_address
 from ociruntime.pods.net.firewall_rules import Forward, Rules, tag
 from ociruntime.pods.net.links import link_of_route
-from ociruntime.pods.net.plugin_call import PluginCall, addresses, in_version
+from ociruntime.pods.net.plugin_parameters import PluginCall, addresses, in_version
 
 PURPOSE = "fwd"
 PROTOCOLS = ("tcp", "udp", "sctp")

@@ -23,7 +23,7 @@ from ociruntime.pods.net.links import (
     remove_subnet_route,
     set_sysctl,
 )
-from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_parameters import PluginCall
 
 KNOWN = {"ipMasq", "mtu", "ipam", "dns"}
 

@@ -15,7 +15,7 @@ from ociruntime.pods.net.addresses import Network
 from ociruntime.pods.net.firewall_rules import DIGITS, Rules, tag
 from ociruntime.pods.net.ipam import Addresses
 from ociruntime.pods.net.links import add_route, hardware_text
-from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_parameters import PluginCall
 
 Made = TypeVar("Made")
 
@@ -114,7 +114,7 @@ def add_routes(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 
 def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> dict[str, Any]:
     """Return the CNI result of ADD; ``ends`` lists the interfaces on the host, then the pod's."""
-    from ociruntime.pods.net.plugin_call import in_version
+    from ociruntime.pods.net.plugin_parameters import in_version
 
     devices: list[dict[str, Any]] = [
         {"name": link.name, "mac": hardware_text(link)} for link in ends

@@ -12,6 +12,11 @@ from ociruntime.runtime.spec.annotations import CRIU_OPTIONS, host_path
 DUMP_LOG = "dump.log"
 RESTORE_LOG = "restore.log"
 LOG_LEVEL = 4
+# Options without a value, each of which sets the field of the same name in criu_opts.
+SWITCHES = (
+    *("tcp-established", "tcp-skip-in-flight", "tcp-close", "ext-unix-sk", "shell-job"),
+    *("file-locks", "link-remap"),
+)
 
 # Type of namespace -> (CRIU's name, key of its descriptor).  CRIU joins other types by path.
 BY_DESCRIPTOR = {"network": ("net", "extRootNetNS"), "pid": ("pid", "extRootPidNS")}

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from ociruntime.base.errors import ImageError, RegistryError
-from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.reference import parse
+from ociruntime.images.model.settings_files import Settings
 from ociruntime.images.registry.authentication import challenges
 from ociruntime.images.registry.credential_files import Credential, credential, hosts, keys
 from ociruntime.images.registry.http_client import HttpClient, read_body

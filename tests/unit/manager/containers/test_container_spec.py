@@ -15,7 +15,7 @@ from ociruntime.manager.containers.container_spec import (
     pod_request,
     stored_args,
 )
-from ociruntime.pods.bundle.app_config import CAPABILITIES
+from ociruntime.pods.bundle.default_confinement import DEFAULT_CAPABILITIES
 from ociruntime.pods.manifest.request import document_of, sandbox_from_document
 
 WHOLE: dict[str, Any] = {
@@ -392,7 +392,7 @@ def retained(**spec: Any) -> set[str]:  # noqa: ANN401 - JSON
 
 
 def test_capabilities() -> None:
-    usual = set(CAPABILITIES)
+    usual = set(DEFAULT_CAPABILITIES)
     assert retained(cap_add=["sys_admin"]) == usual | {"CAP_SYS_ADMIN"}
     assert retained(cap_drop=["CAP_KILL"]) == usual - {"CAP_KILL"}
     assert retained(cap_drop=["ALL"]) == set()

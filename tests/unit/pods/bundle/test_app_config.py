@@ -10,7 +10,8 @@ import pytest
 
 import ociruntime.pods.bundle
 from ociruntime.base.errors import PodError
-from ociruntime.pods.bundle.app_config import CAPABILITIES, AppFacts, app_config
+from ociruntime.pods.bundle.app_config import AppFacts, app_config
+from ociruntime.pods.bundle.default_confinement import DEFAULT_CAPABILITIES
 from ociruntime.pods.manifest.flavours import FLAVOURS
 from ociruntime.pods.manifest.oci_resources import skipped
 
@@ -44,9 +45,9 @@ def test_the_usual() -> None:
     process, linux = made["process"], made["linux"]
     assert process["args"] == ["/bin/true"]
     assert process["env"] == ["PATH=/bin", "AC_APP_NAME=web"]
-    assert len(CAPABILITIES) == 14
+    assert len(DEFAULT_CAPABILITIES) == 14
     for kind in ("bounding", "permitted", "effective"):
-        assert process["capabilities"][kind] == list(CAPABILITIES)
+        assert process["capabilities"][kind] == list(DEFAULT_CAPABILITIES)
     assert {(one["type"], one.get("path")) for one in linux["namespaces"]} == {
         ("pid", "/proc/9/ns/pid"),
         ("network", "/proc/9/ns/network"),
@@ -67,7 +68,7 @@ def test_nobody_but_root_holds_capabilities() -> None:
     where.uid = 1000
     capabilities = config(where)["process"]["capabilities"]
     assert capabilities["effective"] == capabilities["permitted"] == []
-    assert capabilities["bounding"] == list(CAPABILITIES)
+    assert capabilities["bounding"] == list(DEFAULT_CAPABILITIES)
 
 
 def test_capabilities() -> None:
@@ -76,7 +77,7 @@ def test_capabilities() -> None:
     bounding = config(isolators=[retain])["process"]["capabilities"]["bounding"]
     assert bounding == ["CAP_KILL"]
     bounding = config(isolators=[remove])["process"]["capabilities"]["bounding"]
-    assert set(CAPABILITIES) - set(bounding) == {"CAP_KILL"}
+    assert set(DEFAULT_CAPABILITIES) - set(bounding) == {"CAP_KILL"}
 
 
 def test_checks_can_be_turned_off() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import UsageError
-from ociruntime.pods.bundle.copy_files import owner_on_host
+from ociruntime.pods.bundle.copy_tree import owner_on_host
 from ociruntime.pods.manifest.user_ids import PRIVATE_IDS
 from ociruntime.pods.manifest.volumes import check_owners, volume
 

@@ -17,7 +17,7 @@ from ociruntime.pods.net import conntrack, firewall, ipam, links
 from ociruntime.pods.net.addresses import parse_address, parse_network
 from ociruntime.pods.net.builtin import bridge, loopback, portmap, veth_pair
 from ociruntime.pods.net.firewall_rules import Forward, Rules
-from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_parameters import PluginCall
 from tests.support.netns import NetworkNamespace
 
 Namespaces = Callable[[], NetworkNamespace]

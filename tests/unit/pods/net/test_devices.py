@@ -9,7 +9,7 @@ import pytest
 
 from ociruntime.base.errors import NetworkError
 from ociruntime.pods.net.builtin import bridge, loopback
-from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_parameters import PluginCall
 from tests.support.netns import NetworkNamespace
 from tests.support.privileges import CAP_NET_ADMIN, without
 

@@ -16,7 +16,7 @@ import pytest
 from ociruntime.base.errors import HostError, NetworkError
 from ociruntime.pods.net import pod_records
 from ociruntime.pods.net.builtin import host_local
-from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_parameters import PluginCall
 from tests.support import project
 from tests.support.netns import NetworkNamespace
 from tests.support.network_host import NetworkHost

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import NetworkError
-from ociruntime.pods.net import cni, connect_pod
+from ociruntime.pods.net import call_plugins, connect_pod
 from tests.support.descriptors import targets
 from tests.support.network_host import NetworkHost
 
@@ -176,7 +176,7 @@ def test_what_lingers_is_not_waited_for(host: NetworkHost, fakes: Fakes, tmp_pat
 def test_one_that_hangs_is_ended(
     host: NetworkHost, fakes: Fakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cni, "TIMEOUT", 3)
+    monkeypatch.setattr(call_plugins, "TIMEOUT", 3)
     pids = tmp_path / "pids"
     fakes.make("hangs", more=f"[ $CNI_COMMAND = DEL ] || {{ echo $$ > {pids}; sleep 600; }}")
     host.configure("10.conf", {"name": "lan", "type": "hangs"})

@@ -8,7 +8,7 @@ import pytest
 
 from ociruntime.base.errors import NetworkError
 from ociruntime.pods.net.builtin import portmap
-from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_parameters import PluginCall
 
 
 @pytest.fixture(autouse=True)

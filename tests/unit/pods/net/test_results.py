@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import NetworkError
-from ociruntime.pods.net import cni, ipam
+from ociruntime.pods.net import call_plugins, ipam
 from ociruntime.pods.net.builtin.host_local import add, delete, ranges_of
-from ociruntime.pods.net.plugin_call import PluginCall, check_result, in_version
+from ociruntime.pods.net.plugin_parameters import PluginCall, check_result, in_version
 
 SUBNET = {"subnet": "10.1.0.0/24"}
 
@@ -70,7 +70,7 @@ def test_a_wrong_result_names_network_and_plugin(tmp_path: Path, output: str) ->
     program.write_text(f"#!/bin/sh\necho '{output}'\n")
     program.chmod(0o755)
     with pytest.raises(NetworkError, match=f'^network "net": plugin "{program}": '):
-        cni.add(str(program), call())
+        call_plugins.add(str(program), call())
 
 
 @pytest.mark.parametrize("name", ["dataDir", "resolvConf"])

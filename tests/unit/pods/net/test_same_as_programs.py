@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ociruntime.pods.net import cni
-from ociruntime.pods.net.plugin_call import WITH_FAMILY
+from ociruntime.pods.net import call_plugins
+from ociruntime.pods.net.plugin_parameters import WITH_FAMILY
 from tests.support.network_host import NetworkHost, Pod
 
 PROGRAMS = "/usr/lib/cni"
@@ -188,4 +188,4 @@ def test_their_portmap_behind_their_ptp(host: NetworkHost) -> None:
 
 
 def test_versions() -> None:
-    assert "1.0.0" in cni.versions(f"{PROGRAMS}/ptp")
+    assert "1.0.0" in call_plugins.versions(f"{PROGRAMS}/ptp")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from ociruntime.base.errors import ConfigError, InternalError
-from ociruntime.base.seccomp_constants import SECCOMP_ACTIONS, SECCOMP_FILTER_FLAGS
+from ociruntime.base.seccomp_actions import SECCOMP_ACTIONS, SECCOMP_FILTER_FLAGS
 from ociruntime.runtime.host import seccomp
 from ociruntime.runtime.host.seccomp import compile_filter
 from tests.unit.runtime.host.bpf import ALLOW, ERRNO, KILL_THREAD, X86, answer

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.json_text import dump
-from ociruntime.base.seccomp_constants import SECCOMP_ACTIONS, SECCOMP_FILTER_FLAGS
+from ociruntime.base.seccomp_actions import SECCOMP_ACTIONS, SECCOMP_FILTER_FLAGS
 from ociruntime.runtime.lifecycle import features as module
 from ociruntime.runtime.lifecycle.features import features
 from ociruntime.runtime.plan.mount_options import DATA_KEYS, parse_mount_options

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.images.model.image import Record
-from ociruntime.images.store.image_gc import garbage
+from ociruntime.images.store.unused_images import garbage
 from ociruntime.images.tar.file_attributes import AttributeWarnings, refusal
 from ociruntime.images.unpack.tree_store import Tree
 

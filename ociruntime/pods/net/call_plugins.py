@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from ociruntime.base.errors import NetworkError
-from ociruntime.pods.net.plugin_call import PluginCall, check_result
+from ociruntime.pods.net.plugin_parameters import PluginCall, check_result
 
 TIMEOUT = 60.0  # seconds for a plugin to finish
 BUILTIN = {
