@@ -37,17 +37,23 @@ static unsigned long number(const char *text)
 	return value;
 }
 
+/* Write the pid to the monitor.  Without it the monitor would wait for ever: exit, which it notices. */
 static void tell(int fd, long pid)
 {
 	char digits[24];
 	size_t at = sizeof(digits);
+	ssize_t written;
 
 	digits[--at] = '\n';
 	do {
 		digits[--at] = (char)('0' + pid % 10);
 		pid /= 10;
 	} while (pid > 0);
-	(void)!write(fd, digits + at, sizeof(digits) - at);
+	do {
+		written = write(fd, digits + at, sizeof(digits) - at);
+	} while (written < 0 && errno == EINTR);
+	if (written < 0)
+		_exit(errno);
 }
 
 /*

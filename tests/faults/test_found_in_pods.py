@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults import stepping
 from tests.faults.pods import PODS_BY_NAME, PodRunner, PodStage
-from tests.faults.running import KILL, describe
+from tests.faults.running import FAIL, KILL, describe
 from tests.faults.stepping import CALLER, Action
 from tests.faults.test_found import Found
 from tests.support import isolation
@@ -19,10 +19,15 @@ from tests.support.runtime import Runtime
 
 pytestmark = [judge_by("ociruntime"), pytest.mark.slow]
 
+# Processes of the sandbox.
+INIT, LOCK_HOLDER = "0.1.1.1", "0.1.1"
 WORKER = "0.2"  # the child of the monitor that writes the bundle
 FOUND = [
     # a monitor that waited for ever for an init whose pid it did not know
     Found("pod-run", "read", errno.EIO, behind="/monitor/_pod_init", process="0"),
+    # ... and for ever for the pid
+    Found("app-sandbox", "write", errno.EINTR, process=LOCK_HOLDER),
+    Found("app-sandbox", "write", errno.EIO, process=LOCK_HOLDER),
     # "internal error"
     Found("pod-run", "openat", errno.EMFILE, "/apps/busybox/work", process=WORKER),
     Found("pod-run", "newfstatat", errno.ENOMEM, "pods/busybox"),
@@ -33,8 +38,7 @@ FOUND = [
 ]
 
 
-# Processes of the sandbox, and the call before which they are killed: the last one of its name.
-INIT, LOCK_HOLDER = "0.1.1.1", "0.1.1"
+# Processes, and the call before which they are killed: the last one of its name.
 EXECUTOR = "0.2.1"  # of an app's container, in `run`
 KILLED = [
     # a monitor that waited for ever for the pid of an init that waited for the monitor
@@ -66,6 +70,19 @@ def test_found(found: Found, pods: PodRunner) -> None:
     result = pods.run(scenario, action)
     assert result.boundary is not None, describe(action)
     assert result.problems == [], result.boundary
+
+
+@pytest.mark.parametrize("which", [-2, -1])
+def test_failed_wait_for_the_monitor(which: int, pods: PodRunner) -> None:
+    """The pod, which the command takes for failed, does not run on."""
+    scenario = PODS_BY_NAME["app-sandbox"]
+    report = [one for one in pods.calls(scenario) if (one.process, one.call) == ("0", "read")]
+    one = report[which]
+    result = pods.run(scenario, Action(FAIL, str(errno.EIO), "0", one.nth, one.number))
+    assert result.boundary is not None
+    assert result.status not in (0, None)
+    assert result.problems == []
+    assert "start pod" in result.message
 
 
 @pytest.mark.parametrize(("name", "process", "call"), KILLED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
@@ -44,7 +45,7 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
     The pod must be in the phase run, and locked by this process.  Afterwards the monitor holds the
     pod's lock, and ``pod`` is closed.  The monitor writes its stderr to the file monitor.log, and
     calls ``warn`` with warnings.  Raises PodError if the pod does not become ready, HostError if
-    fork(2) fails.
+    fork(2) or the wait fails: then the pod is stopped.
     """
     try:
         report, report_end = os.pipe2(os.O_CLOEXEC)
@@ -57,9 +58,15 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
     os.close(report_end)
     pod.close()
     result = b""
-    while part := os.read(report, 4096):
-        result += part
-    os.close(report)
+    try:
+        while part := os.read(report, 4096):
+            result += part
+    except OSError as error:
+        os.kill(child, signal.SIGTERM)  # the monitor stops the pod
+        os.waitpid(child, 0)
+        raise HostError(f"start pod {pod.uuid}: wait until it is ready", error) from None
+    finally:
+        os.close(report)
     if result != b"\n":
         _, status = os.waitpid(child, 0)
         text = result.decode(errors="replace")
