@@ -239,7 +239,8 @@ class PodRunner(Runner[PodScenario]):
             running_pods = [
                 pod["name"] for pod in _list(self.stage)[0] if pod["state"] == "running"
             ]
-            return [f"failed, but pod {uuid} runs" for uuid in running_pods]
+            named = [uuid for uuid in running_pods if f"ocipod stop {uuid}" in outcome.err]
+            return [f"failed, but pod {uuid} runs" for uuid in running_pods if uuid not in named]
         if outcome.status != 0 or outcome.err or scenario.state in ("running", "prepared"):
             return []
         keeps = bool(scenario.state or scenario.images)

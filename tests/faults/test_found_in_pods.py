@@ -72,6 +72,24 @@ def test_found(found: Found, pods: PodRunner) -> None:
     assert result.problems == [], result.boundary
 
 
+@pytest.mark.parametrize(
+    ("process", "call", "error"),
+    [
+        ("0.1", "write", errno.ENOSPC),  # a monitor's report that the pod is ready: hung
+        ("0", "write", errno.EIO),  # the UUID: the pod ran on, without a word of it
+        (INIT, "prctl", errno.EPERM),  # before the pid of the init was known: "internal error"
+    ],
+)
+def test_last_call_fails(process: str, call: str, error: int, pods: PodRunner) -> None:
+    scenario = PODS_BY_NAME["app-sandbox"]
+    calls = [one for one in pods.calls(scenario) if (one.process, one.call) == (process, call)]
+    one = calls[0] if process == INIT else calls[-1]
+    result = pods.run(scenario, Action(FAIL, str(error), process, one.nth, one.number))
+    assert result.boundary is not None
+    assert result.status not in (0, None)
+    assert result.problems == []
+
+
 @pytest.mark.parametrize("which", [-2, -1])
 def test_failed_wait_for_the_monitor(which: int, pods: PodRunner) -> None:
     """The pod, which the command takes for failed, does not run on."""

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from ociruntime.base import json_text
-from ociruntime.base.errors import HostError, UsageError
+from ociruntime.base.errors import HostError, PodError, UsageError
 from ociruntime.base.fault_injection import fault
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
@@ -156,8 +156,7 @@ def run_run(context: Context, parsed: PodArguments) -> int:
     to_run(pod)
     if not request.detach:
         return run_monitor(pod, warn)
-    start_monitor(pod, warn)
-    return write(f"{pod.uuid}\n")
+    return _run_in_background(pod)
 
 
 def parse_prepare(argv: list[str], program: Arguments) -> PodArguments:
@@ -207,8 +206,7 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
     write_runtime_config(pod, config | settings | host_of(context).stored())
     if not request.detach:
         return run_monitor(pod, warn)
-    start_monitor(pod, warn)
-    return write(f"{pod.uuid}\n")
+    return _run_in_background(pod)
 
 
 def _run_sandbox(context: Context, pod: Pod, config: dict[str, Any], request: PodRequest) -> int:
@@ -240,8 +238,21 @@ def _become_sandbox(pod: Pod, *, detach: bool) -> int:
     uuid = pod.uuid
     if not detach:
         return run_monitor(pod, warn, lambda: write(f"{uuid}\n"))
+    return _run_in_background(pod)
+
+
+def _run_in_background(pod: Pod) -> int:
+    """Start the pod's monitor in the background, and print the pod's UUID once the pod is ready.
+
+    Returns the command's exit status.
+    """
+    uuid = pod.uuid
     start_monitor(pod, warn)
-    return write(f"{uuid}\n")
+    try:
+        return write(f"{uuid}\n")
+    except HostError as error:
+        hint = f"pod {uuid} is running; to stop it: ocipod stop {uuid}"
+        raise PodError(error.message, hint) from None
 
 
 def run_app_sandbox(context: Context, arguments: Arguments) -> int:

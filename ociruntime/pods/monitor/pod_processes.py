@@ -136,14 +136,14 @@ class PodProcesses:
         if not outcome:
             raise PodError("start the pod's init: it was killed")
         if outcome != READY:
-            call, _, number = outcome.decode().strip().rpartition(" ")
-            raise HostError(f"start the pod's init: {call}", _os_error(int(number)))
+            raise _failed_call(outcome)
 
     def _read_pid(self, report: int) -> int:
         """Return the init's pid, which the lock holder writes to the pipe ``report``.
 
         Raises PodError if the lock holder exits before.  The pipe does not tell that: the init
-        holds its write end too, and waits for this process.
+        holds its write end too, and waits for this process.  Raises HostError if a system call of
+        the init fails, whose report may precede the pid.
         """
         line = b""
         holder = os.pidfd_open(self._lock_holder)
@@ -159,6 +159,8 @@ class PodProcesses:
                 line += byte
         finally:
             os.close(holder)
+        if not line.strip().isdigit():
+            raise _failed_call(line)
         return int(line)
 
     def _map_ids(self, id_map: str) -> None:
@@ -245,6 +247,12 @@ class PodProcesses:
 
 def _nothing() -> None:
     pass
+
+
+def _failed_call(report: bytes) -> HostError:
+    """Return the error for the init's report of a failed system call: a line "CALL ERRNO"."""
+    call, _, number = report.decode().strip().rpartition(" ")
+    return HostError(f"start the pod's init: {call}", _os_error(int(number)))
 
 
 def _os_error(number: int) -> OSError:

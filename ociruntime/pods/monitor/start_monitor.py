@@ -68,6 +68,8 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
     finally:
         os.close(report)
     if result != b"\n":
+        if not result:  # it has exited, or could not write its report
+            os.kill(child, signal.SIGTERM)
         _, status = os.waitpid(child, 0)
         text = result.decode(errors="replace")
         raise PodError(text) if text else _no_report(pod, status)
