@@ -28,6 +28,8 @@ FOUND = [
     # ... and for ever for the pid
     Found("app-sandbox", "write", errno.EINTR, process=LOCK_HOLDER),
     Found("app-sandbox", "write", errno.EIO, process=LOCK_HOLDER),
+    # an app that only the monitor knew, after an interrupted `app add`
+    Found("app-add", "recvfrom", errno.ENOMEM),
     # "internal error"
     Found("pod-run", "openat", errno.EMFILE, "/apps/busybox/work", process=WORKER),
     Found("pod-run", "newfstatat", errno.ENOMEM, "pods/busybox"),

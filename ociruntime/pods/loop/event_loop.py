@@ -5,6 +5,7 @@ Callbacks must not block.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -15,6 +16,7 @@ from ociruntime.base.foreground import CaughtSignals
 
 READABLE = select.POLLIN
 WRITABLE = select.POLLOUT
+NO_MEMORY_PAUSE = 0.1  # seconds until poll(2) is tried again after ENOMEM
 HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
@@ -95,13 +97,26 @@ class Loop:
             wait = self._call_timers()
             if self._is_stopped():
                 return
-            ready = self._poll.poll(self._idle_milliseconds() if wait is None else wait)
+            ready = self._wait(self._idle_milliseconds() if wait is None else wait)
             if wait is None and not ready:
                 self.on_quiet()
             for fd, events in ready:
                 call = self._watched.get(fd)
                 if call is not None:  # an earlier call of this round may have unwatched it
                     call(events)
+
+    def _wait(self, milliseconds: int | None) -> list[tuple[int, int]]:
+        """Return (descriptor, events) of each descriptor that is ready; wait for one.
+
+        While the kernel lacks memory for poll(2), tries again: a pod must not end because of it.
+        """
+        while True:
+            try:
+                return self._poll.poll(milliseconds)
+            except OSError as error:
+                if error.errno != errno.ENOMEM:
+                    raise
+                time.sleep(NO_MEMORY_PAUSE)
 
     def _is_stopped(self) -> bool:
         return self.stopped

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ociruntime.base.errors import HostError, PodError, UsageError
+from ociruntime.base.errors import HostError, PodError, RuntimeFailure, UsageError
 from ociruntime.base.fault_injection import fault
 from ociruntime.images.model.image import Image
 from ociruntime.pods.manifest.build_manifest import (
@@ -50,6 +50,7 @@ from ociruntime.pods.store.remove_tree import remove_tree
 if TYPE_CHECKING:
     from ociruntime.images.store.store import Store
 
+WITHDRAW_TIMEOUT = 10.0  # seconds for the monitor to forget an app
 _MUTABLE_HINT = "only pods made with `ocipod app sandbox` can be changed"
 
 
@@ -197,11 +198,20 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
     except BaseException as error:
         if is_written:
             write_manifest(pod, before)
+            _withdraw(pod, name)
         remove_files(pod, name, volumes)
         if isinstance(error, OSError):
             raise HostError(f'add app "{name}" to pod {pod.uuid}', error) from error
         raise
     return name
+
+
+def _withdraw(pod: Pod, name: str) -> None:
+    """Let the monitor forget the app ``name``, which it may have added before `app add` failed."""
+    try:
+        ask(pod, {"op": "rm", "app": name, "seconds": 0}, WITHDRAW_TIMEOUT)
+    except RuntimeFailure:
+        pass  # the pod has exited; the caller raises the error of `app add`
 
 
 def _draft_app(

@@ -37,6 +37,24 @@ def test_overdue_timers_are_called_in_the_order_of_their_times(loop: Loop) -> No
     assert called == [1, 2]
 
 
+def test_the_kernel_lacks_memory_for_a_moment(loop: Loop) -> None:
+    """The loop goes on."""
+    asked: list[int | None] = []
+
+    class Poll:
+        def poll(self, milliseconds: int | None) -> list[tuple[int, int]]:
+            asked.append(milliseconds)
+            if len(asked) == 1:
+                raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+            loop.stopped = True
+            return []
+
+    usual, loop._poll = loop._poll, Poll()  # type: ignore[assignment]
+    loop.run()
+    loop._poll = usual
+    assert len(asked) == 2
+
+
 def test_timers(loop: Loop) -> None:
     called: list[int] = []
 
