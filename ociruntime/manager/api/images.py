@@ -13,13 +13,9 @@ from ociruntime.base.errors import BadRequest, Conflict, NotFound, RuntimeFailur
 from ociruntime.manager.api.error_answers import error_document
 from ociruntime.manager.api.parse_requests import flag, read_body, required
 from ociruntime.manager.api.stream_output import send_output
-from ociruntime.manager.containers.container_spec import (
-    INSECURE,
-    PULL_POLICIES,
-    check_platform,
-    platform_args,
-)
+from ociruntime.manager.containers.container_spec import INSECURE, PULL_POLICIES, check_platform
 from ociruntime.manager.containers.manager import Manager
+from ociruntime.manager.containers.ocipod_requests import platform_args
 
 _LOGIN: checks.Members = {
     "registry": checks.text,

@@ -30,12 +30,9 @@ from ociruntime.manager.containers.attached_clients import CONDITIONS, Clients
 from ociruntime.manager.containers.container_names import check_name
 from ociruntime.manager.containers.container_pod import ContainerPod
 from ociruntime.manager.containers.container_records import Answer, Record
-from ociruntime.manager.containers.container_spec import (
-    changed_spec,
-    check_signal,
-    names_on_networks,
-)
+from ociruntime.manager.containers.container_spec import changed_spec, check_signal
 from ociruntime.manager.containers.events import described
+from ociruntime.manager.containers.ocipod_requests import names_on_networks
 from ociruntime.manager.containers.pod_calls import ask
 from ociruntime.manager.containers.pod_status import (
     ACTIVE,

@@ -120,7 +120,7 @@ class ContainerPod:
     def set_names(self, names: list[str]) -> None:
         """Store the DNS names of this pod on its networks; they take effect at its next run.
 
-        ``names`` is the result of ``container_spec.names_on_networks``.  Raises RuntimeFailure if
+        ``names`` is the result of ``ocipod_requests.names_on_networks``.  Raises RuntimeFailure if
         they cannot be stored.
         """
         if pod := self.open():

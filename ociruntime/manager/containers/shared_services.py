@@ -11,7 +11,7 @@ from typing import Any
 
 from ociruntime.base.errors import ManagerError, RuntimeFailure
 from ociruntime.images.store.store import Store
-from ociruntime.manager.containers import container_spec as specs
+from ociruntime.manager.containers import ocipod_requests as requests
 from ociruntime.manager.containers.container_names import Names
 from ociruntime.manager.containers.container_records import POD, Record, RecordStore
 from ociruntime.manager.containers.daemon_settings import Settings
@@ -129,7 +129,7 @@ class SharedServices:
 
         Raises HostError if the pods cannot be listed.
         """
-        annotation = {"name": specs.ANNOTATION, "value": container_id}
+        annotation = {"name": requests.ANNOTATION, "value": container_id}
         uuids = []
         for pod in each_pod(self.settings.directory):
             with pod, suppress(RuntimeFailure):
@@ -146,9 +146,9 @@ class SharedServices:
         """
         if not download and spec.get("pull_policy") == "always":
             spec = {**spec, "pull_policy": "missing"}
-        settings, options, args = self.settings, self._global_args(spec), specs.fetch_args(spec)
-        if stored := specs.stored_args(spec):
-            checks = specs.disabled_checks(spec, settings.insecure, settings.client_insecure)
+        settings, options, args = self.settings, self._global_args(spec), requests.fetch_args(spec)
+        if stored := requests.stored_args(spec):
+            checks = requests.disabled_checks(spec, settings.insecure, settings.client_insecure)
             if image := await asyncio.to_thread(find_ready, settings, spec, checks):
                 return image
             # Usually the image is in the store: look it up without queueing behind slow downloads.
@@ -173,7 +173,7 @@ class SharedServices:
         # The container may have been renamed since it was created.
         spec = {**spec, "name": self.names.name_of(container_id)}
         volume = self.volumes.make
-        sandbox = specs.pod_request(spec, container_id, image_id, volume, fill=fill)
+        sandbox = requests.pod_request(spec, container_id, image_id, volume, fill=fill)
         sandbox.uuid_file_save = self.store.path(container_id, POD)
         args = (*self._global_args(spec), "app", "sandbox", "--request")
         uuid = (await self.programs.ocipod(*args, request=sandbox)).strip()
@@ -220,7 +220,7 @@ class SharedServices:
             with pod:
                 annotations = (read_object(pod, "pod") or {}).get("annotations", ())
             for annotation in annotations:
-                if annotation.get("name") == specs.ANNOTATION:
+                if annotation.get("name") == requests.ANNOTATION:
                     return self.names.name_of(annotation.get("value"))
         return ""
 
@@ -254,4 +254,4 @@ class SharedServices:
 
     def _global_args(self, spec: dict[str, Any]) -> list[str]:
         settings = self.settings
-        return specs.global_args(spec, settings.insecure, settings.client_insecure)
+        return requests.global_args(spec, settings.insecure, settings.client_insecure)

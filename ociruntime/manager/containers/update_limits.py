@@ -13,7 +13,8 @@ from contextlib import suppress
 
 from ociruntime.base.errors import ManagerError, RuntimeFailure
 from ociruntime.manager.containers.container_records import Record
-from ociruntime.manager.containers.container_spec import Spec, app_limits
+from ociruntime.manager.containers.container_spec import Spec
+from ociruntime.manager.containers.ocipod_requests import app_limits
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.manager.containers.shared_services import SharedServices
 from ociruntime.pods.manifest.build_manifest import app_entry

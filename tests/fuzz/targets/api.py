@@ -22,6 +22,7 @@ from ociruntime.manager.containers import (
     container_records,
     container_spec,
     networks,
+    ocipod_requests,
     volumes,
 )
 from ociruntime.manager.containers.list_filters import check_filters, passes
@@ -53,8 +54,8 @@ def _document(data: bytes) -> Any:  # noqa: ANN401 - JSON
 
 def _create(document: object) -> None:
     checked = container_spec.check_spec(document)
-    container_spec.app_limits(checked)
-    container_spec.fetch_args(checked)
+    ocipod_requests.app_limits(checked)
+    ocipod_requests.fetch_args(checked)
     container_spec.networks_of(checked)
     record = container_records.Record(
         "0" * 64, "n", "i", "", [], "2026-01-01T00:00:00Z", "", checked
@@ -81,7 +82,7 @@ def _filter(answer: dict[str, Any], table: Any) -> None:  # noqa: ANN401
 def _update(document: object) -> None:
     old = container_spec.check_spec({"image": "a", "memory": 1 << 30})
     changed = container_spec.changed_spec(old, document)
-    container_spec.app_limits(changed)
+    ocipod_requests.app_limits(changed)
 
 
 def _exec(document: object) -> None:

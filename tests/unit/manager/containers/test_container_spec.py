@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest
-from ociruntime.manager.containers.container_spec import (
-    check_spec,
+from ociruntime.manager.containers.container_spec import check_spec
+from ociruntime.manager.containers.ocipod_requests import (
     fetch_args,
     global_args,
     pod_request,
