@@ -83,7 +83,8 @@ def after_kill(
 ) -> list[str]:
     """Return what is wrong after a killed command, and clean up."""
     problems = ["the command hangs"] if outcome.hung else []
-    if scenario.adds and outcome.status not in (None, -signal.SIGKILL):
+    # After success, the process that was killed may have been the one that was added.
+    if scenario.adds and outcome.status not in (None, 0, -signal.SIGKILL):
         problems += _miscounted(stage, outcome)
     problems += untrue(stage)
     return problems + cleaned(stage, before)
