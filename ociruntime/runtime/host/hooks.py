@@ -271,7 +271,7 @@ def _output_file(path: str) -> int:
 
 
 def _append_always(fd: int) -> None:
-    """Set O_APPEND: otherwise the hook's next write would leave a hole in the truncated file."""
+    """Set O_APPEND on an output file: after a truncation, the hook's next write leaves no hole."""
     import fcntl
 
     fcntl.fcntl(fd, fcntl.F_SETFL, posix.O_APPEND)

@@ -220,7 +220,7 @@ def granted_ranges(text: str, name: str, uid: int) -> list[tuple[int, int]]:
 
 
 def is_granted(first: int, size: int, granted: Sequence[tuple[int, int]], own: int) -> bool:
-    """Return whether newuidmap(1) allows a range: all ids are granted, or it is only ``own``."""
+    """Return whether newuidmap(1) allows a range: it is granted, or ``own`` is its only id."""
     if (first, size) == (own, 1):
         return True
     end = first + size

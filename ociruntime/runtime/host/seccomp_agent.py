@@ -26,7 +26,7 @@ class SeccompAgent:
     __slots__ = ("_metadata", "_path", "_socket")
 
     def __init__(self, path: str, metadata: str | None) -> None:
-        """Connect to the agent.  Raises HostError."""
+        """Connect to the agent.  Raises HostError if the connection fails."""
         self._path = path
         self._metadata = metadata
         self._socket = connect(path, "seccomp agent", SECONDS)
@@ -35,7 +35,7 @@ class SeccompAgent:
         """Send ``listener`` and the container process state of ``pid``, then close the connection.
 
         ``listener``: descriptor of the seccomp notifications.  ``state``: the container's state
-        (runtime-spec, runtime.md).  Raises HostError.
+        (runtime-spec, runtime.md).  Raises HostError if they cannot be sent.
         """
         data = dump(process_state(pid, self._metadata, state)).encode("utf-8", "surrogateescape")
         action = f'send to the seccomp agent "{self._path}"'

@@ -3,10 +3,11 @@
 libseccomp takes many milliseconds to compile the profile of an ordinary engine, which is the same
 for every container.  So each filter is kept in a file of the state root's directory ``.seccomp``:
 
-    magic, CRC-32 of all that follows, sizes of the three parts, filter flags
+    magic, CRC-32 of all that follows, sizes of the four parts, filter flags
     key        the members of the profile that affect the filter, the kernel, the machine
     makers     the files that compiled the filter (libseccomp, its binding, our modules), with
                their stat(2): lines "DEVICE INODE SIZE MTIME PATH"
+    calls      the names of the system calls that the filter allows (seccomp_verdicts.py)
     filter     the ``struct sock_filter`` array
 
 A file's name is only a hint: the whole key is compared, so no profile can be crafted to get the
@@ -72,7 +73,10 @@ def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int, frozens
 
 
 def _find(directory: str, path: str, key: bytes) -> tuple[bytes, int, frozenset[str]] | None:
-    """Return (filter, flags, allowed calls) of a valid cache entry, or None.  Raises OSError."""
+    """Return (filter, flags, allowed calls) of the cache entry ``path``; None if it is not valid.
+
+    Raises OSError if the entry does not exist or cannot be read.
+    """
     if not _is_private(posix.lstat(directory), S_IFDIR):
         return None
     data = _read_private(path)
@@ -98,7 +102,7 @@ def _find(directory: str, path: str, key: bytes) -> tuple[bytes, int, frozenset[
 def _store(
     directory: str, path: str, key: bytes, program: bytes, flags: int, allowed: frozenset[str]
 ) -> None:
-    """Write a cache entry.  Raises OSError."""
+    """Write a cache entry, unless it is too large.  Raises OSError if it cannot be written."""
     makers = b"\n".join([_identity(maker) for maker in _makers()])
     calls = " ".join(sorted(allowed)).encode()
     sizes = Struct("=IIIII").pack(len(key), len(makers), len(calls), len(program), flags)
@@ -117,7 +121,7 @@ def _store(
 def _evict(directory: str) -> None:
     """If the cache is full, remove its oldest files, including unfinished ones.
 
-    Unfinished files were left by killed writers.  Raises OSError.
+    Unfinished files were left by killed writers.  Raises OSError if a file cannot be removed.
     """
     paths = [f"{directory}/{name}" for name in posix.listdir(directory)]
     if len(paths) < LIMIT:
@@ -128,7 +132,10 @@ def _evict(directory: str) -> None:
 
 
 def _makers() -> list[bytes]:
-    """Return the paths of the libraries and modules that compile filters.  Raises OSError."""
+    """Return the paths of the libraries and modules that compile filters.
+
+    Raises OSError if /proc/self/maps cannot be read.
+    """
     from ociruntime.runtime.host import seccomp, seccomp_verdicts
 
     libraries = {
@@ -150,7 +157,10 @@ def _mapped_files() -> bytes:
 
 
 def _identity(path: bytes) -> bytes:
-    """Return the line ``DEVICE INODE SIZE MTIME PATH`` of a file.  Raises OSError."""
+    """Return the line ``DEVICE INODE SIZE MTIME PATH`` of a file.
+
+    Raises OSError if stat(2) fails.
+    """
     file = posix.stat(path)
     return b"%d %d %d %d %s" % (
         file.st_dev,
@@ -164,7 +174,7 @@ def _identity(path: bytes) -> bytes:
 def _read_private(path: str) -> bytes:
     """Return the content of a file; b"" if other users may access it or it is too large.
 
-    Raises OSError.
+    Raises OSError if the file cannot be opened or read.
     """
     # O_NONBLOCK: opening a FIFO must not wait for a writer.
     flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC

@@ -29,7 +29,7 @@ GONE = {errno.ENOENT, errno.ECONNREFUSED}
 def make_gate(directory: str) -> _socket.socket:
     """Return a new listening socket in ``directory``, at which the init waits for `start`.
 
-    Raises HostError.
+    Raises HostError if the socket cannot be created.
     """
     try:
         gate = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
@@ -45,11 +45,12 @@ def make_gate(directory: str) -> _socket.socket:
 
 
 def connect_gate(directory: str) -> _socket.socket | None:
-    """Connect to the init that waits for `start`; return None if none waits.  Raises HostError.
+    """Connect to the init that waits for `start`; return None if none waits.
 
     ``directory`` is the container's state directory.  Never blocks: a process that has traced the
     init may still hold the listening socket, with a full queue.  A blocking connect(2) would then
-    wait until that process exits.
+    wait until that process exits.  Raises HostError for an error of connect(2) not
+    in ``GONE``.
     """
     connection = _connection(directory)
     deadline = time.monotonic() + CONNECT_SECONDS
@@ -69,9 +70,10 @@ def connect_gate(directory: str) -> _socket.socket | None:
 
 
 def is_waiting(directory: str) -> bool:
-    """Return whether the container's init waits for `start`.  Raises HostError.
+    """Return whether the container's init waits for `start`.
 
-    ``directory`` is the container's state directory.
+    ``directory`` is the container's state directory.  Raises HostError for an error of
+    connect(2) not in ``GONE``, except EAGAIN.
     """
     connection = _connection(directory)
     error = _try_to_connect(directory, connection)
@@ -103,7 +105,7 @@ def _try_to_connect(directory: str, connection: _socket.socket) -> OSError | Non
 
 
 def remove_gate(directory: str) -> None:
-    """Remove the gate's socket from ``directory``.  Raises OSError."""
+    """Remove the gate's socket from ``directory``.  Raises OSError if that fails."""
     remove_file(f"{directory}/{NAME}")
 
 

@@ -63,8 +63,8 @@ def container_ids(root: str) -> list[str]:
 def find_directory(root: str, container_id: str) -> str:
     """Return the path of a container's state directory.
 
-    Raises NoSuchContainer, and HostError if the directory is unreadable or other users can change
-    it.
+    Raises NoSuchContainer if it does not exist, HostError if it is unreadable or other users can
+    change it.
     """
     path = f"{root}/{container_id}"
     if not (check_directory(root, STATE_DIRECTORY) and check_entry(path, STATE_DIRECTORY)):
@@ -87,7 +87,7 @@ class Lock:
 
     ``acquire`` waits up to ``seconds`` for the lock.  It returns None if the directory is missing,
     or was replaced in the meantime.  It raises ContainerError if another process still holds the
-    lock, and HostError.
+    lock, HostError if the directory cannot be opened or locked.
     """
 
     __slots__ = ("fd",)
@@ -143,8 +143,8 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
 
     Calls ``clear(path)`` for the directory of a killed ``create`` of the same id, to undo the
     changes recorded there.  The caller has checked the state root.  Raises ContainerExists if the
-    id is in use, ContainerError if another command is creating a container with this id, and
-    HostError.
+    id is in use, ContainerError if another command is creating a container with this id,
+    HostError if the directory cannot be created or locked.
     """
     path = f"{root}/{CREATING}{container_id}"
     while True:
@@ -206,7 +206,7 @@ def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> N
 def commit_creation(path: str, root: str, container_id: str) -> str:
     """Publish a new container: rename its ``.creating-`` directory; return the new path.
 
-    Raises ContainerExists if another container has this id by now, and HostError.
+    Raises ContainerExists if another container has this id by now, HostError if rename(2) fails.
     """
     final = f"{root}/{container_id}"
     try:
@@ -221,7 +221,8 @@ def commit_creation(path: str, root: str, container_id: str) -> str:
 def remove_directory(path: str) -> None:
     """Remove a state directory with its files; do nothing if it is missing.
 
-    Renames the directory first, so that no command finds it half removed.  Raises HostError.
+    Renames the directory first, so that no command finds it half removed.  Raises HostError if it
+    cannot be removed.
     """
     directory, _, name = path.rpartition("/")
     doomed = path if name.startswith(".") else f"{directory}/{DELETING}{name}"
