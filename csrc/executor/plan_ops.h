@@ -416,7 +416,7 @@ static inline bool read_symlink(struct plan_reader *r, struct op_symlink *op)
 	       plan_u32(r, &op->replace);
 }
 
-/* open a terminal of the container's devpts; its master is sent to the runtime */
+/* open a terminal of the container's devpts; the runtime gets its master */
 struct op_console {
 	uint32_t rows;
 	uint32_t columns;
@@ -476,7 +476,7 @@ static inline bool read_hook(struct plan_reader *r, struct op_hook *op)
 	       plan_str(r, &op->state_after);
 }
 
-/* replace standard streams that are the host's /dev/null; the new ones are the container's */
+/* replace the host's /dev/null with the container's in standard streams */
 struct op_null_streams {
 	uint32_t root_of;
 };

@@ -33,7 +33,7 @@ def compile_cgroup_mount(
 ) -> None:
     """Append the operations for a cgroup mount.
 
-    On v1, they are a tmpfs with a mount for each hierarchy.
+    On v1, these mount a tmpfs, and each hierarchy inside it.
     """
     job.enter_cgroup_namespace()
     job.require_cgroup()

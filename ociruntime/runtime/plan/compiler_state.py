@@ -88,7 +88,7 @@ class Compilation:
             self.plan.warnings.append(text)
 
     def make_read_only(self, target: str, where: str) -> None:
-        """Append an operation that makes the mount at ``target`` read-only, not its submounts."""
+        """Append an operation that makes the mount at ``target``, without submounts, read-only."""
         self.add(
             operations.set_attributes(
                 target=target,

@@ -122,7 +122,7 @@ def fields_of(operation: Operation) -> Fields:
 
 
 def arguments(operation: Operation) -> str:
-    """Format an operation's arguments for a line of the explained plan, without the name."""
+    """Format an operation's arguments for a line of the explained plan, without its name."""
     name = OPERATIONS[operation.code - 1][0]
     fields = fields_of(operation)
     write = WRITERS.get(name)

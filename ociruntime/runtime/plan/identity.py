@@ -57,7 +57,7 @@ def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
 
 
 def _mask(names: list[str] | None) -> int:
-    """Return the bit mask of capability names.
+    """Return the bit mask for a list of capability names.
 
     Skips unknown names: validate_process.py warns about them.
     """
@@ -127,7 +127,7 @@ def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None
 
 
 def drop_extra_capabilities(job: Compilation, process: Process) -> None:
-    """Append the operation that drops CAP_SYS_ADMIN if only loading the filter required it."""
+    """Append the operation that drops CAP_SYS_ADMIN, if only the seccomp filter required it."""
     masks = capability_masks(job, process)
     if not process.get("noNewPrivileges") and CAP_SYS_ADMIN & ~(
         masks["effective"] & masks["permitted"]

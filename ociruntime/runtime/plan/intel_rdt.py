@@ -69,8 +69,9 @@ def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
     """Return the steps that put a container into ``group``.
 
     Raises ConfigError if the group named by closID is missing and ``rdt`` has no schemata for it,
-    or if its schemata differ from l3CacheSchema or memBwSchema; if a group without closID exists
-    already; or if ``rdt`` requests monitoring and resctrl does not support it.
+    or if its schemata differ from l3CacheSchema or memBwSchema; if
+    closID is not set and the group already exists; or if ``rdt`` requests monitoring and resctrl
+    does not support it.
     """
     named = bool(rdt.get("closID"))
     schemata = lines(rdt)

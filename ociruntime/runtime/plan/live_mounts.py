@@ -38,8 +38,8 @@ REFUSED = {
 class RunningContainer:
     """A running container: the ``pid`` of its init, and its namespaces.
 
-    ``apart``: the CLONE_NEW* flags of the namespaces that it does not share with us, including
-    CLONE_NEWNS.
+    ``apart``: the CLONE_NEW* flags of the namespaces that it does not share with the
+    runtime, including CLONE_NEWNS.
     """
 
     __slots__ = ("apart", "pid")
@@ -241,7 +241,7 @@ def _not_opened(job: Compilation, index: int) -> ConfigError:
         return ConfigError(
             "mounts",
             f"more than {SLOTS} bind mounts and id maps cannot be added at once",
-            "split the list of mounts",
+            "add the mounts in several calls",
         )
     return ConfigError(
         f"mounts[{index}]", "only root of the host can bind-mount into a running container"

@@ -178,7 +178,7 @@ def _take_action(parsed: MountOptions, word: str) -> None:
 
 
 def _split(data: str) -> list[str]:
-    """Split filesystem options at commas; do not split a text with a quote or backslash."""
+    """Split filesystem options at commas; return a text with a quote or backslash whole."""
     if '"' in data or "\\" in data:
         return [data]
     return [text for text in data.split(",") if text]

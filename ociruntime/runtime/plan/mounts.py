@@ -90,7 +90,7 @@ def bind_source(job: Compilation, mount: Mount) -> str:
 
 
 def bind_path(bundle: str, source: str) -> str:
-    """Return the absolute path of a bind mount's source; a relative source is below the bundle."""
+    """Return the absolute path of a bind mount's source; a relative source starts at the bundle."""
     return source if source.startswith("/") else f"{bundle}/{source}"
 
 

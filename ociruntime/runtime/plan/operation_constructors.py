@@ -314,7 +314,7 @@ def symlink(*, target: str, text: str, requires: str, replace: int, where: str =
 def console(*, rows: int, columns: int, uid: int, flags: int, where: str = "") -> Operation:
     """Return an operation to open a terminal of the container's devpts.
 
-    Its master is sent to the runtime.
+    The runtime gets its master.
 
     ``rows``: height, 0: unset. ``columns``: width, 0: unset. ``uid``: user id of the slave's owner.
     ``flags``: CONSOLE_BIND, CONSOLE_CONTROL.
@@ -366,9 +366,7 @@ def hook(
 
 
 def null_streams(*, root_of: int, where: str = "") -> Operation:
-    """Return an operation to replace standard streams that are the host's /dev/null.
-
-    The new ones are the container's.
+    """Return an operation to replace the host's /dev/null with the container's in standard streams.
 
     ``root_of``: pid of a process with the container's /dev/null, 0: the root being built.
     """

@@ -220,7 +220,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "console",
-        "open a terminal of the container's devpts; its master is sent to the runtime",
+        "open a terminal of the container's devpts; the runtime gets its master",
         (
             ("rows", "u32", "height, 0: unset"),
             ("columns", "u32", "width, 0: unset"),
@@ -256,7 +256,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "null_streams",
-        "replace standard streams that are the host's /dev/null; the new ones are the container's",
+        "replace the host's /dev/null with the container's in standard streams",
         (
             (
                 "root_of",

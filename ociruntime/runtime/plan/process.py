@@ -25,7 +25,10 @@ LISTEN_VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
 
 def compile_process(job: Compilation) -> None:
-    """Append operations for ``process``; a container without ``process`` can never be started."""
+    """Append operations for ``process``.
+
+    If config.json has no ``process``, the init waits for `start` but has no program to execute.
+    """
     process = job.config.get("process")
     if not process:
         job.require_cgroup()
@@ -189,7 +192,7 @@ def _add_personality(job: Compilation) -> None:
 
 
 def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
-    """Append operations that switch to the user, with a chdir(2) before and a chdir(2) after.
+    """Append operations that switch to the user, with a chdir(2) before and one after that.
 
     Root may enter directories that the user may not enter; on a network filesystem, the user may
     enter directories that root may not.

@@ -58,7 +58,7 @@ def ends_by_fork(scheduler: Scheduler | None) -> bool:
 
 
 def add_scheduler(job: Compilation, process: Process) -> None:
-    """Append the operation for ``process.scheduler``, which must exist.
+    """Append the operation for ``process.scheduler``; the caller ensures that ``process`` has it.
 
     Raises ConfigError for SCHED_ISO, which Linux does not have.
     """
@@ -97,7 +97,7 @@ def mask_words(mask: int) -> bytes:
 def node_mask(text: str) -> int:
     """Convert a list of NUMA nodes, ``0-3,7`` or ``0-30:2/4`` (two of every four), to a bit mask.
 
-    The list is well-formed (runtime/spec/cpu_list.py).  Raises ConfigError for a node above
+    runtime/spec/cpu_list.py has checked the form of the list.  Raises ConfigError for a node above
     HIGHEST_NODE.
     """
     mask = 0
