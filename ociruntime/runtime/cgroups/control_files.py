@@ -177,7 +177,7 @@ _HINTS: tuple[tuple[str, tuple[int, ...], str | Callable[[str], str]], ...] = (
     (
         "cpu.rt_",
         (errno.EINVAL, errno.EBUSY),
-        "a realtime budget must fit into that of the parent cgroup: set the parent's first",
+        "a realtime budget must fit into that of the parent cgroup: set the parent's budget first",
     ),
     (
         "cpu.cfs_",

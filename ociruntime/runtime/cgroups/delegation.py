@@ -23,7 +23,7 @@ from ociruntime.runtime.cgroups.hierarchies import CGROUPS_PATH, Hierarchy, Layo
 from ociruntime.runtime.spec.config_types import Config
 
 DELEGATE = (
-    "delegate a cgroup: with systemd, run the command by `systemd-run --user --scope -p"
+    "delegate a cgroup: with systemd, run the command with `systemd-run --user --scope -p"
     " Delegate=yes`; otherwise let root create a cgroup, chown it with its cgroup.procs,"
     " cgroup.threads and cgroup.subtree_control, and start the command in it"
 )

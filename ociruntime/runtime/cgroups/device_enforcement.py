@@ -77,7 +77,7 @@ def _write_lists(directory: str, lines: list[tuple[str, str, str]]) -> None:
 def _explain(directory: str, file: str, line: str, where: str, error: OSError) -> HostError:
     hint = ""
     if error.errno == errno.EPERM:
-        hint = "a cgroup cannot have a device that its parent does not have"
+        hint = "a cgroup cannot allow a device that its parent cgroup denies"
     elif error.errno == errno.EINVAL:
         hint = "the device list of a cgroup that has child cgroups cannot be replaced"
     prefix = f"{where}: " if where else ""

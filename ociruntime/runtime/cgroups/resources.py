@@ -1,7 +1,8 @@
 """Translate linux.resources to the settings of this host's control files, in the order of writing.
 
-Pure.  The version of each controller is looked up separately: on a hybrid host most controllers are
-in v1 hierarchies and the others in the unified one. device_policy.py handles device rules.
+The functions are pure.  The version of each controller is looked up separately: on a hybrid host
+most controllers are in v1 hierarchies and the others in the unified one.
+device_policy.py handles device rules.
 """
 
 from __future__ import annotations

@@ -186,9 +186,9 @@ class SystemdCgroup(Cgroup):
             self._disconnect()
 
     def remove(self, kill: bool = False) -> None:
-        """Stop the unit, wait until it is inactive, and remove the cgroups that systemd does not.
+        """Stop the unit, wait until it is inactive, and remove the remaining cgroups.
 
-        These are the directories in hierarchies that systemd does not manage.  ``kill``: kill the
+        These are in the hierarchies that systemd does not manage.  ``kill``: kill the
         processes first.  Raises HostError if a step fails.
         """
         owned = any(each.made() for each in self.placements)
@@ -352,7 +352,7 @@ def _words(error: Refused) -> list[str]:
 def _blamed(error: Refused, settings: Sequence[Setting], version: int) -> ConfigError | None:
     """Return a ConfigError for the setting that systemd's error is about; None if unknown.
 
-    This is the last setting with a property that the error names.
+    If the error names properties of several settings, the last of these settings is chosen.
     """
     words = _words(error)
     for setting in reversed(settings):

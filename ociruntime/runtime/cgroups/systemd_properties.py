@@ -6,8 +6,8 @@ property.  All settings are also written to the control files, because some have
 systemd rounds the values of some properties.  Source: org.freedesktop.systemd1(5),
 systemd.resource-control(5).
 
-A property is (name, D-Bus signature, value).  Pure.  The tables list, for each control file, the
-property, its conversion and the first version of systemd that knows the property.
+The functions are pure.  A property is (name, D-Bus signature, value).  The tables list, for each
+control file, the property, its conversion and the first version of systemd that knows the property.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Sources: systemd.slice(5), systemd.unit(5), and the values that engines send: ``slice:prefix:name``
 is the unit ``prefix-name.scope`` in that slice, and a name that ends in ``.slice`` is a slice.
-Pure.
+The functions are pure.
 """
 
 from __future__ import annotations
