@@ -190,7 +190,7 @@ RESOURCES = (
     spec("memory-negative", put("linux", "resources", "memory", to={"limit": -2}),
          "linux.resources.memory.limit"),
     spec("swap-below-limit", put("linux", "resources", "memory", to={"limit": 9000, "swap": 5000}),
-         "linux.resources.memory.swap: 5000 is below the limit 9000"),
+         "linux.resources.memory.swap: 5000 is below the memory limit of 9000"),
     spec("swappiness", put("linux", "resources", "memory", to={"swappiness": 101}),
          "linux.resources.memory.swappiness: must be from 0 to 100, got 101"),
     spec("cpu-burst", put("linux", "resources", "cpu", to={"quota": 10000, "burst": 20000}),

@@ -32,10 +32,11 @@ class Bundle:
 def load_bundle(
     bundle: str, config: str = "", mark: Callable[[str], None] = lambda _: None
 ) -> Bundle:
-    """Load and check the bundle in the directory ``bundle``.  Raises ConfigError.
+    """Load and check the bundle in the directory ``bundle``.
 
     ``config`` is the path of a file to use instead of the bundle's config.json; relative paths in
-    it are still relative to the bundle.  ``mark`` is called with the name of the next phase.
+    it are still relative to the bundle.  ``mark`` is called before each phase of loading,
+    with its name.  Raises ConfigError if the bundle or its config cannot be read, or is invalid.
     """
     try:
         path = _directory(bundle or ".")
@@ -55,7 +56,7 @@ def load_bundle(
 
 
 def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
-    """Check a config; return (warnings, whether tolerated_settings.py has corrected it).
+    """Check a config; return (warnings, whether tolerated_settings.py has changed the config).
 
     Raises ConfigError if the config is invalid.
     """

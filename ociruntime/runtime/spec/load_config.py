@@ -15,7 +15,7 @@ FIRST_PIECE, NEXT_PIECE = 64 << 10, 1 << 20  # bytes per read(2); most files are
 def parse_config(data: bytes, name: str = "config.json") -> Config:
     """Parse a config.json, and check its types, ranges and required members.
 
-    Raises ConfigError.
+    Raises ConfigError if it is not valid JSON, or fails a check.
     """
     # Imported only here: commands that only read the state import this module, too.
     from ociruntime.runtime.spec.check_schema import check_schema

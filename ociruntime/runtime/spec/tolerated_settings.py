@@ -60,7 +60,7 @@ def _zero(parent: dict[str, Any], where: str, name: str, value: Json = 0) -> Ite
     if name not in parent:
         parent[name] = value
         meaning = "0" if value == 0 else "root"
-        yield f"{where}.{name}: is missing, {meaning} is assumed"
+        yield f"{where}.{name}: is missing; {meaning} is assumed"
 
 
 def _rlimits(config: dict[str, Any]) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _rlimits(config: dict[str, Any]) -> Iterator[str]:
     last = {each["type"]: each for each in rlimits}
     if len(last) < len(rlimits):
         process["rlimits"] = list(last.values())
-        yield "process.rlimits: a type is listed twice, the last limit is used"
+        yield "process.rlimits: a type is listed twice; its last limit is used"
 
 
 def _hook_environment(config: dict[str, Any]) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _device_rules(config: dict[str, Any]) -> Iterator[str]:
     for index, rule in enumerate(_list(_object(config, "linux", "resources"), "devices")):
         if isinstance(rule, dict) and "allow" not in rule:
             rule["allow"] = False
-            yield f"linux.resources.devices[{index}].allow: is missing, false is assumed"
+            yield f"linux.resources.devices[{index}].allow: is missing; false is assumed"
 
 
 def _console_size(config: dict[str, Any]) -> Iterator[str]:
@@ -171,7 +171,7 @@ def _sysctl(config: dict[str, Any]) -> Iterator[str]:
     for name, value in sysctl.items():
         if isinstance(value, str) and "\n" in value:
             sysctl[name] = value.partition("\n")[0]
-            yield f'linux.sysctl["{name}"]: has several lines, the first is used'
+            yield f'linux.sysctl["{name}"]: has several lines; only the first is used'
 
 
 def _seccomp(config: dict[str, Any]) -> Iterator[str]:

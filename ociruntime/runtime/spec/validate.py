@@ -21,9 +21,9 @@ _LONGEST_NAME = 64  # bytes of a host or domain name: __NEW_UTS_LEN
 
 
 def validate(config: Config) -> list[str]:
-    """Check the specification's rules for a config; return warnings.  Raises ConfigError.
+    """Check the specification's rules for a config; return warnings.
 
-    ``config`` has passed ``check_schema``.
+    ``config`` has passed ``check_schema``.  Raises ConfigError if it breaks a rule.
     """
     warnings = check_version(config["ociVersion"])
     if not config["root"]["path"]:
@@ -171,9 +171,9 @@ def _is_word(text: str) -> bool:
 
 
 def validate_mounts(mounts: list[Mount], namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check the rules for ``mounts``; append to ``warnings``.  Raises ConfigError.
+    """Check the rules for ``mounts``; append to ``warnings``.
 
-    ``namespaces``: {type: path} of ``linux.namespaces``.
+    ``namespaces``: {type: path} of ``linux.namespaces``.  Raises ConfigError for a broken rule.
     """
     for index, mount in enumerate(mounts):
         where = f"mounts[{index}]"
@@ -198,7 +198,7 @@ def validate_mounts(mounts: list[Mount], namespaces: dict[str, str], warnings: l
 
 
 def _id_mapped(mount: Mount, where: str, namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check the mappings of an id-mapped mount; append to ``warnings``.  Raises ConfigError."""
+    """Check a mount's id mappings; append to ``warnings``.  Raises ConfigError for invalid ones."""
     uids, gids = mount.get("uidMappings", []), mount.get("gidMappings", [])
     if bool(uids) != bool(gids):
         absent, present = ("gid", "uid") if uids else ("uid", "gid")

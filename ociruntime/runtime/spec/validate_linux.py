@@ -29,9 +29,9 @@ _WITH_NODES = ("MPOL_BIND", "MPOL_INTERLEAVE", "MPOL_PREFERRED_MANY", "MPOL_WEIG
 
 
 def validate_linux(linux: Linux, namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check the rules for the object ``linux``; append to ``warnings``.  Raises ConfigError.
+    """Check the rules for the object ``linux``; append to ``warnings``.
 
-    ``namespaces``: {type: path} of ``linux.namespaces``.
+    ``namespaces``: {type: path} of ``linux.namespaces``.  Raises ConfigError for a broken rule.
     """
     for index, device in enumerate(linux.get("devices", [])):
         _device(device, f"linux.devices[{index}]")
@@ -72,7 +72,7 @@ def _device(device: Device, where: str) -> None:
 
 
 def _intel_rdt(rdt: IntelRdt, warnings: list[str]) -> None:
-    """Check ``linux.intelRdt``; append to ``warnings``.  Raises ConfigError."""
+    """Check ``linux.intelRdt``; append to ``warnings``.  Raises ConfigError if it is invalid."""
     group = rdt.get("closID", "")
     if group != "/" and ("/" in group or "\n" in group or group in _RESERVED_GROUPS):
         hint = 'use the name of a directory in /sys/fs/resctrl, or "/"'
@@ -91,7 +91,7 @@ def _intel_rdt(rdt: IntelRdt, warnings: list[str]) -> None:
 
 
 def _memory_policy(policy: MemoryPolicy) -> None:
-    """Check ``linux.memoryPolicy`` against the rules of set_mempolicy(2).  Raises ConfigError."""
+    """Raise ConfigError if ``linux.memoryPolicy`` breaks a rule of set_mempolicy(2)."""
     from ociruntime.runtime.spec.cpu_list import check_list
 
     mode, nodes, flags = policy["mode"], policy.get("nodes", ""), policy.get("flags", [])
@@ -117,7 +117,7 @@ _NUMBERED = {"SCMP_ACT_ERRNO": 4095, "SCMP_ACT_TRACE": 65535}
 
 
 def validate_seccomp(seccomp: Seccomp) -> None:
-    """Check the rules for ``linux.seccomp``.  Raises ConfigError."""
+    """Raise ConfigError if ``linux.seccomp`` breaks a rule of the specification."""
     where = "linux.seccomp"
     default = seccomp["defaultAction"]
     if "defaultErrnoRet" in seccomp:  # LNX-SECC-02
@@ -151,7 +151,7 @@ def _check_errno(where: str, action: str, number: int) -> None:
 
 
 def validate_resources(resources: Resources, where: str = "linux.resources") -> None:
-    """Check the rules for a ``resources`` object at JSON path ``where``.  Raises ConfigError."""
+    """Raise ConfigError if the ``resources`` object at JSON path ``where`` breaks a rule."""
     for index, rule in enumerate(resources.get("devices", [])):
         _rule(rule, f"{where}.devices[{index}]")
     _memory(resources.get("memory", {}), f"{where}.memory")
@@ -190,7 +190,7 @@ def _memory(memory: Memory, where: str) -> None:
             raise ConfigError(f"{where}.{name}", f"must be -1 (no limit) or more, got {size}")
     limit, swap = memory.get("limit", -1), memory.get("swap", -1)
     if 0 < swap < limit:
-        message = f"{swap} is below the limit {limit}"
+        message = f"{swap} is below the memory limit of {limit}"
         raise ConfigError(f"{where}.swap", message, "swap is the limit of memory and swap together")
 
 
@@ -238,9 +238,9 @@ def namespace_paths(namespaces: list[Namespace]) -> dict[str, str]:
 
 
 def validate_namespaces(linux: Linux, namespaces: dict[str, str]) -> None:
-    """Check id mappings, time offsets and network devices of ``linux``.  Raises ConfigError.
+    """Check id mappings, time offsets and network devices of ``linux``.
 
-    ``namespaces``: {type: path} of ``linux.namespaces``.
+    ``namespaces``: {type: path} of ``linux.namespaces``.  Raises ConfigError if one is invalid.
     """
     _user(linux, namespaces)
     if linux.get("timeOffsets"):
@@ -266,7 +266,7 @@ def _user(linux: Linux, namespaces: dict[str, str]) -> None:
 
 
 def validate_mappings(extents: list[IdMapping], where: str) -> None:
-    """Check id mappings against the rules of user_namespaces(7).  Raises ConfigError."""
+    """Raise ConfigError if id mappings break a rule of user_namespaces(7)."""
     if len(extents) > _MOST_MAPPINGS:
         raise ConfigError(
             where, f"has {len(extents)} entries; the kernel's limit is {_MOST_MAPPINGS}"

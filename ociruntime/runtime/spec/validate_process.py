@@ -10,9 +10,9 @@ from ociruntime.runtime.spec.config_types import Capabilities, IdMapping, Linux,
 def validate_process(
     process: Process, linux: Linux, namespaces: dict[str, str], warnings: list[str]
 ) -> None:
-    """Check the rules for ``process``; append to ``warnings``.  Raises ConfigError.
+    """Check the rules for ``process``; append to ``warnings``.
 
-    ``namespaces``: {type: path} of ``linux.namespaces``.
+    ``namespaces``: {type: path} of ``linux.namespaces``.  Raises ConfigError for a broken rule.
     """
     if not process["args"][0]:
         raise ConfigError("process.args[0]", "must not be empty")
