@@ -5,13 +5,13 @@
 #include "plan_reader.h"
 
 #define PLAN_MAGIC 0x314e4c50u
-#define STAGE_MAPS 0x1u /* the user namespace exists; the host writes its maps */
-#define STAGE_CGROUP 0x2u /* the host puts the process into its cgroups */
-#define STAGE_HOOKS 0x3u /* mounts are done; the host runs prestart and createRuntime */
-#define STAGE_READY 0x4u /* the container is set up; the host writes the state */
-#define STAGE_NETWORK 0x5u /* the host moves network devices into the namespace */
-#define STAGE_DONE 0x6u /* the plan is finished; the host ends the executor */
-#define MESSAGE_GO 0x1u /* host: continue */
+#define STAGE_MAPS 0x1u /* the user namespace exists; the runtime writes its maps */
+#define STAGE_CGROUP 0x2u /* the runtime puts the process into its cgroups */
+#define STAGE_HOOKS 0x3u /* mounts are done; the runtime runs prestart and createRuntime */
+#define STAGE_READY 0x4u /* the container is set up; the runtime writes the state */
+#define STAGE_NETWORK 0x5u /* the runtime moves network devices into the namespace */
+#define STAGE_DONE 0x6u /* the plan is finished; the runtime ends the executor */
+#define MESSAGE_GO 0x1u /* runtime: continue */
 #define MESSAGE_STAGE 0x2u /* executor: it has reached a stage */
 #define MESSAGE_INIT_PID 0x3u /* executor: the init process exists */
 #define MESSAGE_CONSOLE 0x4u /* executor: sends the terminal's master as a descriptor */

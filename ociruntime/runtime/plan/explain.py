@@ -50,12 +50,12 @@ Fields = dict[str, Any]  # name of an operation's field -> its value
 
 
 STAGES: dict[int, str] = {
-    STAGE_MAPS: "the host writes uid and gid maps",
-    STAGE_CGROUP: "the host puts the process into its cgroup",
-    STAGE_NETWORK: "the host moves network devices here",
-    STAGE_HOOKS: "the host runs prestart and createRuntime hooks",
-    STAGE_READY: "the host records the container",
-    STAGE_DONE: "the host ends this process",
+    STAGE_MAPS: "the runtime writes uid and gid maps",
+    STAGE_CGROUP: "the runtime puts the process into its cgroup",
+    STAGE_NETWORK: "the runtime moves network devices here",
+    STAGE_HOOKS: "the runtime runs prestart and createRuntime hooks",
+    STAGE_READY: "the runtime records the container",
+    STAGE_DONE: "the runtime ends this process",
 }
 
 # Operation -> its description as a verb phrase, if its name is not one.
@@ -220,7 +220,7 @@ def _mount_flag_names(f: Fields) -> list[str]:
     if f["flags"] & MOUNT_OR_BIND:
         names.append("or the host's")
     if f["flags"] & MOUNT_PRESENT:
-        names.append("recorded by the host")
+        names.append("recorded by the runtime")
     return names + _id_map_names(f)
 
 

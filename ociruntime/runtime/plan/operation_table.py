@@ -456,13 +456,13 @@ CONSOLE_BIND = 1  # mount the terminal at /dev/console, too
 CONSOLE_CONTROL = 2  # make the terminal the controlling terminal
 
 CONSTANTS: tuple[tuple[str, int, str], ...] = (
-    ("STAGE_MAPS", STAGE_MAPS, "the user namespace exists; the host writes its maps"),
-    ("STAGE_CGROUP", STAGE_CGROUP, "the host puts the process into its cgroups"),
-    ("STAGE_HOOKS", STAGE_HOOKS, "mounts are done; the host runs prestart and createRuntime"),
-    ("STAGE_READY", STAGE_READY, "the container is set up; the host writes the state"),
-    ("STAGE_NETWORK", STAGE_NETWORK, "the host moves network devices into the namespace"),
-    ("STAGE_DONE", STAGE_DONE, "the plan is finished; the host ends the executor"),
-    ("MESSAGE_GO", MESSAGE_GO, "host: continue"),
+    ("STAGE_MAPS", STAGE_MAPS, "the user namespace exists; the runtime writes its maps"),
+    ("STAGE_CGROUP", STAGE_CGROUP, "the runtime puts the process into its cgroups"),
+    ("STAGE_HOOKS", STAGE_HOOKS, "mounts are done; the runtime runs prestart and createRuntime"),
+    ("STAGE_READY", STAGE_READY, "the container is set up; the runtime writes the state"),
+    ("STAGE_NETWORK", STAGE_NETWORK, "the runtime moves network devices into the namespace"),
+    ("STAGE_DONE", STAGE_DONE, "the plan is finished; the runtime ends the executor"),
+    ("MESSAGE_GO", MESSAGE_GO, "runtime: continue"),
     ("MESSAGE_STAGE", MESSAGE_STAGE, "executor: it has reached a stage"),
     ("MESSAGE_INIT_PID", MESSAGE_INIT_PID, "executor: the init process exists"),
     ("MESSAGE_CONSOLE", MESSAGE_CONSOLE, "executor: sends the terminal's master as a descriptor"),
