@@ -129,7 +129,7 @@ def compile_uncovering(
 
     ``depth``: the maximum number of mounts to unmount, because other mounts may cover the root.
     ``kept``: mounts inside the root to preserve, as (path on the host, path below the root).
-    ``joins``: first enter the mount namespace of another process.
+    ``joins``: the root is mounted in another process's mount namespace; enter that first.
     """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)

@@ -214,4 +214,4 @@ def _id_mapped(mount: Mount, where: str, namespaces: dict[str, str], warnings: l
                 raise ConfigError(f"{where}.options[{position}]", message, hint)
             return
     if uids:
-        warnings.append(f'{where}: has id mappings without the option "idmap"; they are applied')
+        warnings.append(f'{where}: id mappings are applied, although the option "idmap" is missing')
