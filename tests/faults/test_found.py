@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.faults.running import FAIL, KILL, ContainerRunner, describe
+from tests.faults.running import FAIL, INTERRUPT, KILL, ContainerRunner, describe
 from tests.faults.scenarios import BY_NAME
 from tests.faults.stepping import CALLER, COMMAND, Action, Boundary
 from tests.support.peers import judge_by
@@ -94,6 +94,15 @@ def test_executor_killed_before_it_reports_the_program(runner: ContainerRunner) 
     result = runner.run(scenario, Action(KILL, CALLER, EXECUTOR, report.nth, report.number))
     assert result.boundary is not None
     assert result.status not in (0, None)
+    assert result.problems == []
+
+
+@pytest.mark.parametrize("last", range(1, 9))
+def test_interrupted_while_it_ends(last: int, runner: ContainerRunner) -> None:
+    """An `exec` in the background that fails for a signal ends its program, or it succeeds."""
+    scenario = BY_NAME["exec-detached"]
+    own = [one for one in runner.calls(scenario) if one.process == "0"]
+    result = runner.run(scenario, Action(INTERRUPT, COMMAND, "0", own[-last].index))
     assert result.problems == []
 
 

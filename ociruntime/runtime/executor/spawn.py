@@ -64,10 +64,12 @@ class Executor:
         poller = poll()
         poller.register(self.channel.fileno(), POLLIN)
         poller.register(self.pidfd, POLLIN)
-        poller.poll()
-        poller.unregister(self.pidfd)
-        # What it has sent before its exit is in the queue by now.
-        message = receive(self.channel) if poller.poll(0) else None
+        if self.channel.fileno() not in [fd for fd, _ in poller.poll()]:
+            # It is dead.  What it has sent before its exit is in the queue by now.
+            poller.unregister(self.pidfd)
+            if not poller.poll(0):
+                return None
+        message = receive(self.channel)
         if message is not None and message.sender != self.pid:
             self._other_sender = message.sender
         return message
@@ -93,9 +95,11 @@ class Executor:
             pidfd = posix.pidfd_open(pid)
         except OSError as error:
             raise HostError(f"open process {pid}, the container's init", error) from None
-        self.reap()
-        posix.close(self.pidfd)
+        parent, parent_fd = self.pid, self.pidfd
+        # At once: a KeyboardInterrupt in a call below must not find a closed descriptor.
         self.pid, self.pidfd, self._replaced = pid, pidfd, True
+        _reap(parent, parent_fd)
+        posix.close(parent_fd)
 
     def explain(self, failure: BaseException, root: str) -> None:
         """Add a note to the error of an interrupted command: the executor may hang in a filesystem.
@@ -111,17 +115,12 @@ class Executor:
         A process that traces the child can hide its exit from us.  The process that adopts our
         children will then reap it.
         """
-        try:
-            if posix.waitpid(self.pid, posix.WNOHANG)[0] == 0:
-                poller = poll()
-                poller.register(self.pidfd, POLLIN)
-                poller.poll(REAP_MILLISECONDS)
-                posix.waitpid(self.pid, posix.WNOHANG)
-        except OSError:
-            pass  # already reaped
+        _reap(self.pid, self.pidfd)
 
     def discard(self) -> None:
         """Kill and reap the process and its child, if it has forked one; close the descriptors.
+
+        May be called more than once.
 
         The child's pid may not have been received yet, or the process was killed before it could
         send it: then a message that the child itself has sent shows its pid.  A child that has sent
@@ -176,12 +175,25 @@ class Executor:
     def close(self) -> None:
         """Close ``channel`` and ``pidfd``."""
         self.channel.close()
-        posix.close(self.pidfd)
+        pidfd, self.pidfd = self.pidfd, -1
+        if pidfd >= 0:
+            posix.close(pidfd)
 
     def kill(self) -> None:
         """Kill and reap the process; keep its descriptors open."""
         self._end()
         self.reap()
+
+
+def _reap(pid: int, pidfd: int) -> None:
+    try:
+        if posix.waitpid(pid, posix.WNOHANG)[0] == 0:
+            poller = poll()
+            poller.register(pidfd, POLLIN)
+            poller.poll(REAP_MILLISECONDS)
+            posix.waitpid(pid, posix.WNOHANG)
+    except OSError:
+        pass  # already reaped
 
 
 def spawn(

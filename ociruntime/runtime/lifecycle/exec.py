@@ -114,12 +114,16 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
         )
         # In a frozen cgroup, the process would stop before its affinity is set, and block this one.
         born = status != PAUSED and not (process.get("execCPUAffinity") or {}).get("initial")
-        execution.run(plan, init_fd, born)
+        try:
+            execution.run(plan, init_fd, born)
+            _announce(options, execution.executor, pidfd_receiver)
+            if context.alone and caught is None:
+                no_longer_end_on_signals()  # from here on, the command must not fail
+        except BaseException:  # also KeyboardInterrupt, at any point while the program runs
+            execution.abandon()
+            raise
     finally:
         posix.close(init_fd)
-    _announce(options, execution.executor, pidfd_receiver)
-    if context.alone and caught is None:
-        no_longer_end_on_signals()  # the program runs: from here on, the command must not fail
     return execution
 
 
@@ -212,25 +216,18 @@ def _compile(
 
 
 def _announce(options: ExecOptions, executor: Executor, pidfd_receiver: socket | None) -> None:
-    """Send the pidfd and write the pid file; if that fails, kill the process.
+    """Send the pidfd and write the pid file; raise HostError if that fails."""
+    if pidfd_receiver is not None:
+        from ociruntime.runtime.host.console_and_pidfd_sockets import EXEC, send_pidfd
 
-    Raises HostError.
-    """
-    try:
-        if pidfd_receiver is not None:
-            from ociruntime.runtime.host.console_and_pidfd_sockets import EXEC, send_pidfd
+        send_pidfd(pidfd_receiver, executor.pidfd, EXEC)
+    if options.pid_file:
+        from ociruntime.base.files import publish_file
 
-            send_pidfd(pidfd_receiver, executor.pidfd, EXEC)
-        if options.pid_file:
-            from ociruntime.base.files import publish_file
-
-            try:
-                publish_file(options.pid_file, str(executor.pid).encode())
-            except OSError as error:
-                raise HostError(f"write the pid file {options.pid_file}", error) from None
-    except BaseException:
-        executor.discard()
-        raise
+        try:
+            publish_file(options.pid_file, str(executor.pid).encode())
+        except OSError as error:
+            raise HostError(f"write the pid file {options.pid_file}", error) from None
 
 
 class ExecOptions:

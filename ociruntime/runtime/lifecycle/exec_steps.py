@@ -109,12 +109,12 @@ class Execution:
         try:
             self._converse()
         except OSError as error:
-            self._abandon()
+            self.abandon()
             action = f'exec in container "{self._container.id}": wait for the program'
             raise HostError(action, error) from None
         except BaseException as failure:
             self.executor.explain(failure, self._container.facts["rootfs"])
-            self._abandon()
+            self.abandon()
             raise
         self.executor.channel.close()
 
@@ -238,9 +238,16 @@ class Execution:
 
         send_terminal(self._console, master)
 
-    def _abandon(self) -> None:
-        """Kill the executor, and a child that it has forked but not yet reported."""
-        self.executor.discard()
+    def abandon(self) -> None:
+        """Kill the executor or the program, and a child not yet reported; close the descriptors.
+
+        Does nothing if no executor was started, or if this method was called before.
+        """
+        executor: Executor | None = getattr(self, "executor", None)
+        if executor is None:
+            return
+        executor.discard()
         for fd in (self.master, self._listener):
             if fd >= 0:
                 posix.close(fd)
+        self.master = self._listener = -1
