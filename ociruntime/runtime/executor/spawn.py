@@ -126,6 +126,8 @@ class Executor:
         send it: then a message that the child itself has sent shows its pid.  A child that has sent
         nothing before the channel is shut down cannot announce its program, and exits instead.
         """
+        if self.pidfd < 0:
+            return
         self._end()
         self._end_child(self._other_sender)
         if self.channel.fileno() >= 0:
