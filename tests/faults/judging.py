@@ -83,7 +83,7 @@ def after_kill(
 ) -> list[str]:
     """Return what is wrong after a killed command, and clean up."""
     problems = ["the command hangs"] if outcome.hung else []
-    # After success, the process that was killed may have been the one that was added.
+    # After success, the added process may have ended: it was killed, or one of its calls failed.
     if scenario.adds and outcome.status not in (None, 0, -signal.SIGKILL):
         problems += _miscounted(stage, outcome)
     problems += untrue(stage)
@@ -91,13 +91,12 @@ def after_kill(
 
 
 def _miscounted(stage: Stage, outcome: Outcome) -> list[str]:
-    """Return what is wrong with the processes of a container to which a command adds one."""
+    """Return what is wrong with the processes of a container after a command failed to add one."""
     procs = cgroupfs.directory(stage.pid, "pids") / "cgroup.procs"
-    wanted = 2 if outcome.status == 0 else 1
 
     def judge() -> list[str]:
         count = len(procs.read_text().split())
-        return [] if count == wanted else [f"status {outcome.status}, but {count} processes"]
+        return [] if count == 1 else [f"status {outcome.status}, but {count} processes"]
 
     return surroundings.settled(judge)
 
@@ -163,7 +162,7 @@ def after_failure(
         problems += _incomplete(stage, scenario)
     elif scenario.removes:
         problems += [f"success, but left: {line}" for line in left(stage, before)]
-    if scenario.adds and not outcome.hung:
+    if scenario.adds and outcome.status not in (None, 0):
         problems += _miscounted(stage, outcome)
     problems += untrue(stage)
     return problems + cleaned(stage, before)
