@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PAUSE 20 /* milliseconds between two checks for a connection of the host */
+#define PAUSE 20 /* milliseconds between two checks for a connection from the host */
 
 enum { PORT, SIGNALS, OUTPUT, ERRORS, INPUT, WATCHED };
 

@@ -168,12 +168,12 @@ static void make_devices(void)
 		dev_t number = makedev(devices[i].major, devices[i].minor);
 
 		if (mknod(devices[i].path, S_IFCHR | 0666, number) < 0 && errno != EEXIST)
-			fail("make", devices[i].path);
+			fail("create", devices[i].path);
 		(void)chmod(devices[i].path, 0666);
 	}
 	for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++)
 		if (symlink(links[i][0], links[i][1]) < 0 && errno != EEXIST)
-			fail("make", links[i][1]);
+			fail("create", links[i][1]);
 }
 
 static void hide(const char *path)
@@ -184,7 +184,7 @@ static void hide(const char *path)
 		return;
 	if (S_ISDIR(status.st_mode) ? mount("none", path, "tmpfs", MS_RDONLY, "size=0k") < 0 :
 				      mount("/dev/null", path, NULL, MS_BIND, NULL) < 0)
-		fail("hide", path);
+		fail("mask", path);
 }
 
 static void protect(const char *path)
@@ -284,7 +284,7 @@ void become_app(char *text, size_t size, int report)
 
 	report_fd = report;
 	if (unshare(CLONE_NEWNS) < 0)
-		fail("unshare", "mounts");
+		fail("create", "the mount namespace");
 	arrange_files(text, size);
 	arguments = strings(text, size, 'a');
 	directories = strings(text, size, 'w');

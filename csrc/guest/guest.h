@@ -10,7 +10,7 @@
  *   /network             see network.c
  *   /apps/0, 1, ...      the apps (see app.c); app N is controlled over port N + 2
  *
- * Port 1 controls the machine: any byte that the host writes to it, or closing it, powers it off.
+ * Port 1 controls the machine: it powers off once the host writes to the port or closes it.
  */
 #ifndef GUEST_H
 #define GUEST_H
@@ -23,11 +23,11 @@
  * A frame on an app's port: a byte for its kind, the size in two bytes (little-endian), the data.  A
  * frame of kind 0 is a single byte that is ignored: enough of them complete a truncated frame.
  *
- *   to the guest:    s  start the app             i  bytes for its input    c  its input has ended
- *                    k  a byte, the signal        d  end it; the bytes are sent back when it is gone
- *   to the host:     r  it runs                   f  why it could not be started
- *                    o  bytes of its output       e  bytes of its errors
- *                    x  its wait status, 4 bytes  d  see above
+ *   to the guest:    s  start the app             i  bytes for its stdin    c  close its stdin
+ *                    k  send it a signal: a byte  d  kill it; the frame is returned afterwards
+ *   to the host:     r  the app runs              f  why it could not be started
+ *                    o  bytes from its stdout     e  bytes from its stderr
+ *                    x  its wait status, 4 bytes  d  the frame that is returned
  */
 #define FRAME_HEAD 3
 #define FRAME_MOST 4096
@@ -47,7 +47,7 @@ struct incoming {
 /* Write the whole frame; return false if the other end is closed. */
 bool send_frame(int fd, unsigned char kind, const void *bytes, size_t size);
 
-/* Read the available bytes; return false at the end. */
+/* Read the available bytes; return false at the end of the stream. */
 bool receive(int fd, struct incoming *incoming);
 
 /* Take the next frame from the received bytes; return false if none is complete. */
@@ -80,7 +80,7 @@ _Noreturn void serve_app(unsigned number);
 /* Return the record after `at` in the description of an app (see become.c). */
 const char *next_record(const char *at);
 
-/* Set addresses and routes, one a line; on failure return false, with errno. */
+/* Set the addresses and routes in `lines` (see network.c); on failure return false, with errno. */
 bool set_up_network(char *lines);
 
 /* Run the app's proxy on the host; returns when the machine has ended. */

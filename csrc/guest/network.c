@@ -2,7 +2,7 @@
  * Set up the machine's network devices from /network; one setting a line, with the device's number:
  *
  *   a N ADDRESS MASK                    the device's address
- *   r N DESTINATION MASK [GATEWAY]      a route by it
+ *   r N DESTINATION MASK [GATEWAY]      a route through the device
  */
 #define _GNU_SOURCE
 #include "guest.h"

@@ -1,7 +1,7 @@
 /*
- * The proxy, a process of the host in place of an app in a virtual machine: it forwards input and
- * signals to the app, and exits as the app does.  Descriptors 0, 1 and 2 are the app's; 3 is the
- * socket of its port, over which it has been started.
+ * The proxy, a process on the host that stands for an app in a virtual machine: it forwards input
+ * and signals to the app, and exits with the app's status.  Descriptors 0, 1 and 2 are the app's
+ * streams; 3 is the socket of the app's port.
  */
 #define _GNU_SOURCE
 #include "guest.h"
