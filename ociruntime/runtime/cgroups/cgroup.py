@@ -250,9 +250,10 @@ class Cgroup:
         return entrances
 
     def entry_failure(self, pid: int, index: int, error: OSError) -> HostError:
-        """Return the HostError for ``error``: process ``pid`` could not enter a v1 cgroup.
+        """Return a HostError which says that process ``pid`` could not enter a v1 cgroup.
 
-        ``index`` is the cgroup's position in the result of :meth:`open_v1_entrances`.
+        ``error`` is the cause, ``index`` the cgroup's position in the result of
+        :meth:`open_v1_entrances`.
         """
         action = f"move process {pid} into cgroup {self._v1()[index].directory}"
         return control_files.failure(action, error, _attach_hint(error))
@@ -327,8 +328,8 @@ class Cgroup:
         """Send SIGKILL to every process in the cgroup, without waiting for them to exit.
 
         On v2, writes once to cgroup.kill.  On v1, searches all hierarchies, because a process may
-        have been moved out of one of them.  Raises HostError if the processes cannot be listed,
-        killed or thawed.
+        have been moved out of the cgroup in one of them.  Raises HostError if the processes cannot
+        be listed, killed or thawed.
         """
         from ociruntime.runtime.cgroups import cgroup_processes, freezer
 
@@ -418,9 +419,8 @@ class Cgroup:
     def remove(self, kill: bool = False) -> None:
         """Remove the directories that :meth:`create` has created, and all cgroups below them.
 
-        ``kill``: call :meth:`kill` if the first attempt fails.  Waits up to 10 s for the last
-        process to exit. Raises HostError, which names the remaining processes; the call can then be
-        repeated.
+        ``kill``: call :meth:`kill` if the first attempt fails.  If processes remain after 10 s,
+        raises a HostError that names them; the call can then be repeated.
         """
         remove_all(self.placements, self.kill if kill else None)
 
@@ -454,7 +454,7 @@ class Cgroup:
         return _with_controller(own, "freezer") or _with_version_2(own)
 
     def directories(self) -> dict[str, str]:
-        """The container's cgroup directory for each controller; the key "" is the v2 directory."""
+        """Return {controller: the container's cgroup directory}; the key "" stands for v2."""
         directories = {}
         for each in self.placements:
             for controller in each.hierarchy.controllers:
@@ -516,10 +516,10 @@ def _with_version_2(placements: list[Placement]) -> Placement | None:
 
 
 def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
-    """Move ``pid`` into the v2 cgroup of process ``beside``, if that is below the container's.
+    """Move ``pid`` into the v2 cgroup of process ``beside``.
 
     ``directory`` and ``path`` are the directory and the path of the container's cgroup.  Returns
-    False if the process could not be moved.
+    False if the cgroup of ``beside`` is not below it, or the process could not be moved.
     """
     try:
         # Not splitlines(): the container chooses the names of its child cgroups, which may contain

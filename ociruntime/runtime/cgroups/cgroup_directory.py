@@ -248,7 +248,7 @@ def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
     elif error.errno == errno.ENOSPC:
         hint = "the kernel cannot create more cgroups in this hierarchy"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        hint = "--rootless=true continues without cgroups that cannot be created"
+        hint = "use --rootless=true to continue without cgroups that cannot be created"
     prefix = f"{where}: " if where else ""
     return failure(f"{prefix}create cgroup {directory}", error, hint)
 

@@ -53,9 +53,9 @@ def apply(settings: Sequence[Setting], directories: Mapping[str, str]) -> None:
 
     ``directories`` maps a controller to the cgroup's directory.  If the kernel refuses one of
     several interdependent settings with EINVAL, this setting is written again after the others, as
-    long as each round succeeds in writing at least one.  Raises ConfigError if the kernel lacks the
-    file or the limit is below the current usage, HostError if a setting cannot be written for
-    another reason.
+    long as each round succeeds in writing at least one.  Raises ConfigError if the kernel lacks
+    the file of a setting or a memory limit is below the current usage, HostError if a setting
+    cannot be written for another reason.
     """
     waiting = list(settings)
     while waiting:
@@ -136,7 +136,7 @@ def _hint(file: str, directory: str, number: int) -> str:
     if number in (errno.EACCES, errno.EPERM, errno.EROFS) and not file.startswith("cpuset."):
         return "the caller has no permission to change this cgroup"
     if number == errno.ENODEV:
-        return "the host has no device or network interface of that name"
+        return "the host has no such device or network interface"
     if number in GONE:
         return "the cgroup was removed by another process"
     for prefix, numbers, hint in _HINTS:

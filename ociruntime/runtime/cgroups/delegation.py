@@ -128,10 +128,11 @@ def _common(directories: list[str], own_directory: str) -> str:
 
 
 def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.json has them
-    """Raise ConfigError if a device rule denies a single device: only the host's root can do that.
+    """Raise ConfigError if a device rule denies a single device.
 
-    All other device rules can be ignored for an unprivileged user: file permissions already
-    restrict the container to the devices that the user can access.
+    Only root of the host can enforce such a rule.  All other device rules can be ignored for an
+    unprivileged user: file permissions already restrict the container to the devices that the user
+    can access.
     """
     for index, rule in enumerate(rules):
         everything = rule.get("type") in (None, "a") and not (

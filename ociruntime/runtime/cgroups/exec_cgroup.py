@@ -17,7 +17,8 @@ def below(cgroup: Cgroup, options: Sequence[str]) -> Cgroup:
     """Return the child of a container's cgroup that ``options`` select.
 
     ``options`` are the values of ``exec --cgroup``.  Does not check whether that child cgroup
-    exists.  Raises UsageError if the values are malformed, or do not fit the v1 hierarchies.
+    exists.  Raises UsageError for a malformed value, an unknown controller, or different paths for
+    the controllers of one v1 hierarchy.
     """
     paths = parse(options)
     controllers = {"": True}

@@ -95,8 +95,8 @@ class CgroupMount:
 def detect() -> Layout:
     """Return the layout of the cgroup hierarchies mounted in this process's mount namespace.
 
-    Without a cgroup mount, returns an empty layout of mode ``v1``.  Raises HostError if one of the
-    kernel's files that describe them cannot be read.
+    Without a cgroup mount, returns an empty layout of mode ``v1``.  Raises HostError if a file in
+    /proc or cgroup.controllers cannot be read.
     """
     mounts = cgroup_mounts(_read("/proc/self/mountinfo"))
     existing = parse_existing(_read("/proc/self/cgroup"))
@@ -123,7 +123,7 @@ def cgroup_mounts(text: str) -> list[CgroupMount]:
 
 
 def parse_existing(text: str) -> list[tuple[str, ...]]:
-    """Return the v1 hierarchies in the text of /proc/PID/cgroup, in ascending order of number.
+    """Return the v1 hierarchies in the text of /proc/PID/cgroup, sorted by hierarchy number.
 
     Each hierarchy is a tuple of names: ``("cpu", "cpuacct")`` or ``("name=systemd",)``.
     """

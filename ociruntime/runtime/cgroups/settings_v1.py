@@ -134,7 +134,7 @@ def block_io(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
-    """Convert ``hugepageLimits`` to limits on page faults and, since Linux 5.7, on reservations."""
+    """Convert ``hugepageLimits`` to limits on used and, since Linux 5.7, on reserved pages."""
     settings = []
     for index, entry in enumerate(section):
         size = huge_page_size(entry, f"{where}[{index}]")

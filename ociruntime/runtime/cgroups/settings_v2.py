@@ -164,7 +164,7 @@ def io_weight(weight: int) -> int:
 
 
 def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
-    """Convert ``hugepageLimits`` to limits on page faults and, since Linux 5.7, on reservations."""
+    """Convert ``hugepageLimits`` to limits on used and, since Linux 5.7, on reserved pages."""
     settings = []
     for index, entry in enumerate(section):
         size = huge_page_size(entry, f"{where}[{index}]")

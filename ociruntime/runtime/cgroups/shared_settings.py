@@ -66,10 +66,10 @@ _HUGE_SIZES_HINT = "use the form of the hugetlb control files' names: 64KB, 2MB,
 def huge_page_limits(
     version: int, size: str, entry: dict[str, Any], where: str, file: str
 ) -> list[Setting]:
-    """Return the settings for one huge page size: limits on reservations and on page faults.
+    """Return the settings for one huge page size: limits on reserved pages and on pages in use.
 
-    Either limit alone can be evaded: a page that another cgroup has reserved is charged to this one
-    only when it is faulted in.
+    The limit on reserved pages does not suffice: a page that another cgroup has reserved is charged
+    to this cgroup only when it is in use.
     """
     limit, at = str(entry["limit"]), f"{where}.pageSize"
     reserved = ((f"hugetlb.{size}.rsvd.{file}", limit),)

@@ -82,7 +82,10 @@ def cpu(directory: str) -> dict[str, Any]:
 
 
 def cpuset(directory: str) -> dict[str, Any]:
-    """Return the numeric settings of a v1 cpuset by member name, without the CPU and node lists."""
+    """Return the numeric settings of a v1 cpuset as {member name: number}.
+
+    The lists of CPUs and memory nodes are left out.
+    """
     return {member: number(directory, file) for member, file in _CPUSET}
 
 

@@ -41,9 +41,10 @@ _NO_SYSTEMD = "use the cgroupfs driver: leave out --systemd-cgroup"
 
 
 class Refused(Exception):
-    """An error reply from systemd: its text, and its D-Bus error name without the prefix.
+    """An error reply from systemd.
 
-    An example of such a name is ``UnitExists``.
+    ``name`` is the last part of its D-Bus error name, such as ``UnitExists``; ``str()`` returns its
+    text.
     """
 
     def __init__(self, name: str, text: str) -> None:

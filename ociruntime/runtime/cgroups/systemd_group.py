@@ -118,7 +118,7 @@ class SystemdCgroup(Cgroup):
 
     @property
     def born_inside(self) -> bool:
-        """False: CLONE_INTO_CGROUP is impossible, as systemd creates a scope around a process."""
+        """False: the cgroup of a scope does not exist before the scope has a process."""
         return False
 
     def create(

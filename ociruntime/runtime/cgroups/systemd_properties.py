@@ -34,7 +34,10 @@ _SUFFIXES = {"K": 10, "M": 20, "G": 30, "T": 40}
 
 
 def amount(text: str) -> int | None:
-    """Parse the number in a control file (``max``, ``-1``, ``512M``); None if it is malformed."""
+    """Parse the number in a control file, such as ``512M``; return None if it is malformed.
+
+    Returns INFINITY for ``max``, for ``-1``, and for numbers that exceed 64 bits.
+    """
     text = text.strip()
     if text in ("max", "-1"):
         return INFINITY

@@ -18,14 +18,15 @@ class Update:
 
     The constructor raises ConfigError for invalid ``resources``, and ContainerError if the
     container has no cgroup of its own.  Device rules cannot be changed: on v1, the list would have
-    to be emptied before it is replaced.
+    to be emptied first, and for a moment the container could use no device.
     """
 
     def __init__(self, cgroup: Cgroup, resources: Mapping[str, Any], where: str) -> None:
         if resources and not cgroup.placements:
             raise ContainerError(
                 "change the container's limits: it has no cgroup of its own",
-                "create it again in a delegated cgroup, without --cgroup-manager=disabled",
+                "create the container again in a delegated cgroup,"
+                " without --cgroup-manager=disabled",
             )
         self._cgroup = cgroup
         self._found = cgroup.settings(resources, where)

@@ -17,9 +17,9 @@ EXEC = b"setns"  # runc's name for a process of `exec`
 
 
 def send_terminal(sock: _socket.socket, master: int) -> None:
-    """Send the pty master over the console socket, then close both.
+    """Send the pty master over the console socket, then close the socket and the pty master.
 
-    Raises HostError if it cannot be sent.
+    Raises HostError if the pty master cannot be sent.
     """
     send_descriptor(sock, master, TERMINAL_NAME, "send the terminal over the console socket")
     posix.close(master)

@@ -23,7 +23,9 @@ Stage = Callable[[str, int, int], None]
 NAME = "criu"
 # criu itself calls tar, ip, iptables and nft.
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-INSTALL = 'package "criu" on Debian, Ubuntu and Fedora; or name the program with --criu FILE'
+INSTALL = (
+    'install the package "criu" (Debian, Ubuntu, Fedora), or name the program with --criu FILE'
+)
 MESSAGE_MOST = 1 << 16  # bytes
 LINES_QUOTED = 3
 # Lines of criu's log to skip: they never explain a failure.
@@ -117,9 +119,10 @@ class Session:
     def request(self, request: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
         """Send a request (criu_req); return the response (criu_resp), which may report a failure.
 
-        Calls ``stage`` at each stage of criu with (name, pid, descriptor or -1).  If ``stage``
-        raises an exception, criu gets a failure as reply; the exception is raised again after criu
-        has exited.  Raises CriuError if criu exits without a response.
+        Calls ``stage(name, pid, descriptor)`` at each stage of criu, with pid 0 or descriptor -1 if
+        criu has sent none.  If ``stage`` raises an exception, criu gets a failure as reply; the
+        exception is raised again after criu has exited.  Raises CriuError if criu exits without a
+        response.
         """
         failure: BaseException | None = None
         try:

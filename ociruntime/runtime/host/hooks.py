@@ -147,13 +147,13 @@ def _keep_children_waitable(where: str, alone: bool) -> None:
     if not alone:
         raise HookError(
             f"run {where}: the hook's exit status would be lost: this process ignores SIGCHLD",
-            "set signal.SIGCHLD to signal.SIG_DFL",
+            "call signal.signal(signal.SIGCHLD, signal.SIG_DFL)",
         )
     _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
 
 
 def _spawn(where: str, hook: Hook, streams: tuple[int, int, int]) -> int:
-    """Start the hook in its own process group, with default signals; return its pid."""
+    """Start the hook in its own process group, with default signal handling; return its pid."""
     path = hook["path"]
     actions: list[tuple[int, ...]] = [
         (posix.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)
@@ -266,7 +266,7 @@ def _output_file(path: str) -> int:
             posix.close(fd)
             raise OSError(EINVAL, "not a regular file")
     except OSError as error:
-        raise HostError(f'open the output file of hooks "{path}"', error) from None
+        raise HostError(f'open the hook output file "{path}"', error) from None
     return fd
 
 
@@ -337,8 +337,8 @@ def _signal_name(number: int) -> str:
 def _memory_file(name: str, content: bytes | None = None) -> int:
     """Return a descriptor of a new memfd; with ``content``, the file is sealed.
 
-    The descriptor is above 2, even if 0, 1 or 2 are closed: otherwise the dup2(2) calls before exec
-    would overwrite one another.
+    The descriptor is above 2, even if 0, 1 or 2 are closed: otherwise a dup2(2) call before exec
+    could replace it.
     """
     fd = posix.memfd_create(name, posix.MFD_CLOEXEC | posix.MFD_ALLOW_SEALING)
     if fd <= 2 or content is not None:

@@ -2,7 +2,8 @@
 
 A device that moves to another namespace goes down, and loses its addresses and routes.  Therefore
 they are read before the move and restored after it, in both directions.  A device is moved under a
-temporary name, so that two devices can swap names, or the kernel can choose one (``eth%d``).
+temporary name, so that two devices can swap names, or the kernel can choose the new name
+(``eth%d``).
 
 When a device is moved back, its inode number in sysfs identifies it (``network_namespace.py``):
 another process in a joined namespace can create a device with any name, index and hardware address.
@@ -386,7 +387,7 @@ def _not_found(device: Device, *, gone: bool) -> str:
     fate = (
         "the device was destroyed with the container's network namespace"
         if gone
-        else "the device was not found in the container's network namespace and not moved back"
+        else "the device was not found in the container's network namespace, and was not moved back"
     )
     return f"{where(device.name)}: {fate}"
 

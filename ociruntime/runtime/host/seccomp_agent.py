@@ -1,8 +1,8 @@
 """Connect to the seccomp agent, which handles system calls matching SCMP_ACT_NOTIFY rules.
 
-The agent listens on a stream socket.  For each process, the runtime opens a connection and sends
-the container process state (config-linux.md), with the descriptor of the filter's notifications as
-SCM_RIGHTS.
+The agent listens on a stream socket.  For each process that gets the filter, the runtime opens a
+connection and sends the container process state (config-linux.md), with the descriptor of the
+filter's notifications as SCM_RIGHTS.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SeccompAgent:
         (runtime-spec, runtime.md).  Raises HostError if they cannot be sent.
         """
         data = dump(process_state(pid, self._metadata, state)).encode("utf-8", "surrogateescape")
-        action = f'send to the seccomp agent "{self._path}"'
+        action = f'send the notification descriptor to the seccomp agent "{self._path}"'
         send_descriptor(self._socket, listener, data, action)
 
 

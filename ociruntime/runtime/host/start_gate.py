@@ -47,10 +47,10 @@ def make_gate(directory: str) -> _socket.socket:
 def connect_gate(directory: str) -> _socket.socket | None:
     """Connect to the init that waits for `start`; return None if none waits.
 
-    ``directory`` is the container's state directory.  Never blocks: a process that has traced the
-    init may still hold the listening socket, with a full queue.  A blocking connect(2) would then
-    wait until that process exits.  Raises HostError for an error of connect(2) not
-    in ``GONE``.
+    ``directory`` is the container's state directory.  Waits at most a second: a process that has
+    traced the init may still hold the listening socket, with a full queue.  A blocking connect(2)
+    would then wait until that process exits.  Raises HostError if the queue stays full, or the
+    connection fails for another reason.
     """
     connection = _connection(directory)
     deadline = time.monotonic() + CONNECT_SECONDS
@@ -72,8 +72,8 @@ def connect_gate(directory: str) -> _socket.socket | None:
 def is_waiting(directory: str) -> bool:
     """Return whether the container's init waits for `start`.
 
-    ``directory`` is the container's state directory.  Raises HostError for an error of
-    connect(2) not in ``GONE``, except EAGAIN.
+    ``directory`` is the container's state directory.  Raises HostError if the state of the gate
+    cannot be determined.
     """
     connection = _connection(directory)
     error = _try_to_connect(directory, connection)

@@ -184,8 +184,8 @@ def _remove_empty(path: str) -> None:
 def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> None:
     """Call ``clear`` with the stale state directory ``path``, then remove the directory.
 
-    Raises ContainerError if the directory is locked. The container does not exist yet in that case:
-    the command that holds the lock may still fail.
+    Raises ContainerError if another command holds the lock of the directory.  A container that is
+    being created does not count as existing, because its `create` may still fail.
     """
     try:
         lock = Lock.acquire(path, DYING_SECONDS)
