@@ -50,7 +50,7 @@ def confine(machine: Hardware) -> None:
 
     check_call(
         lib.oci_unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS),
-        "create the namespaces of the virtual machine",
+        "create the namespaces of qemu",
     )
     mount("", "/", "", MS_REC | MS_PRIVATE)
     os.makedirs(ROOT, 0o700, exist_ok=True)
@@ -115,7 +115,7 @@ def _bind_mount(root: str, path: str, flags: int, name: str = "") -> None:
 
 
 def _mount_proc(target: str) -> None:
-    """Mount procfs read-only at ``target``, where qemu opens its initramfs in self/fd.
+    """Mount procfs read-only at ``target``; qemu opens its initramfs as /proc/self/fd/N.
 
     The option subset=pid hides /proc/sys, to which uid 0 could write without any capability.
     """

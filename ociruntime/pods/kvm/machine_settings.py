@@ -182,7 +182,7 @@ def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = N
     """Return the memory size of a pod's virtual machine in MiB.
 
     The size is the first of these that is set: the pod's limit ``pod_limit``, the setting
-    ``kvm.memory``, the sum of ``limits``, the apps' memory limits.  Memory for the guest's kernel
+    ``kvm.memory``, the sum of the apps' memory limits (``limits``).  Memory for the guest's kernel
     and agent is added to a limit.  The sum is not used if an app has no limit.  If nothing is set,
     the size is 256.  Limits are in bytes, None means no limit.
     """
@@ -200,7 +200,7 @@ def cpus_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = Non
     """Return the number of CPUs of a pod's virtual machine.
 
     This is the first of these that is set: the pod's limit ``pod_limit``, the setting ``kvm.cpus``,
-    the sum of ``limits``, the apps' CPU limits.  A limit is rounded up, and reduced to the number
+    the sum of the apps' CPU limits (``limits``).  A limit is rounded up, and reduced to the number
     of the host's CPUs, at most 255.  The sum is not used if an app has no limit.  If nothing is
     set, the result is 1.  Limits are in thousandths of a CPU, None means no limit.
     """
@@ -281,7 +281,7 @@ def check_manifest(manifest: dict[str, Any]) -> None:
             )
         if "tty" in entry["app"].get("streams", {}).values():
             name = entry["name"]
-            hint = "use stream instead of tty"
+            hint = "use stream instead of tty for --stdin, --stdout and --stderr"
             raise UsageError(f'app "{name}": a virtual machine has no terminal', hint)
     for volume in manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.isdir(volume["source"]):

@@ -28,8 +28,8 @@ def start_app(path: str, streams: list[int]) -> int:
     """Start an app in the guest; return the pid of its proxy process on the host.
 
     ``path`` is the socket of the app's virtio port, ``streams`` are the descriptors of its stdin,
-    stdout and stderr, -1 for /dev/null.  Raises PodError with the guest's error message, HostError
-    if the proxy cannot be started.
+    stdout and stderr, -1 for /dev/null.  Raises PodError if the guest agent reports an error or
+    does not reply in time, HostError if the proxy cannot be started.
     """
     port = _connect(path, BOOT_TIMEOUT)
     deadline = monotonic() + BOOT_TIMEOUT

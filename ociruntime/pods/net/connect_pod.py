@@ -1,8 +1,8 @@
 """Connect a pod to its networks in order, and disconnect it in reverse order.
 
-``plan`` makes all decisions and returns them as a document.  The document is written to disk before
-``carry_out`` makes changes.  ``tear_down`` needs only the document: any process can call it,
-repeatedly, and even after a reboot.
+``plan`` makes all decisions and returns them as a document.  The caller writes the document to disk
+before it calls ``carry_out``, which makes the changes.  ``tear_down`` needs only the document: any
+process can call it, repeatedly, and even after a reboot.
 
 The document (net-info.json)::
 

@@ -2,7 +2,7 @@
 
 The rules with the same tag are changed in one transaction, and removed together.  With nft, a tag
 is the name of a table.  With iptables, the names of chains are made from it; the rules that jump to
-these chains have the tag, too.
+these chains are removed with them.
 """
 
 from __future__ import annotations

@@ -71,8 +71,7 @@ def _mappings(publication: dict[str, Any], port: dict[str, Any]) -> list[dict[st
         or max(publication["hostPort"], inside) + count - 1 > HIGHEST
     ):
         raise PodError(
-            f'forward port "{publication["name"]}": it must have a host port, and both port '
-            f"numbers must be at most {HIGHEST}"
+            f'forward port "{publication["name"]}": no host port, or a port number above {HIGHEST}'
         )
     return [
         {

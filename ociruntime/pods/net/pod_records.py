@@ -49,10 +49,9 @@ def write_record(
     """Write the network record of the pod ``uuid`` below the directory ``state``.
 
     ``path`` is the path of the pod's network namespace, ``identity`` its [device, inode], ``ports``
-    are the CNI port mappings forwarded to the pod.  Raises
-    HostError if the record cannot be written.  Raises NetworkError if one of the ports is forwarded
-    to another live pod, or if another pod's UUID begins with the same 8 digits, which are part of
-    the names of interfaces and rules.
+    are the CNI port mappings forwarded to the pod.  Raises HostError if the record cannot be
+    written, NetworkError if one of the ports is forwarded to another live pod, or if another pod's
+    UUID begins with the same 8 digits, which are part of the names of interfaces and rules.
     """
     import fcntl
 

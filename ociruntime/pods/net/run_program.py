@@ -131,7 +131,7 @@ def _take(fd: int, into: bytearray, path: str, everything: bool) -> bool:
 
 
 def _end(pid: int) -> None:
-    """Kill the program's process group and reap it."""
+    """Kill the program's process group, and reap the program."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except OSError:

@@ -49,8 +49,8 @@ def refuse_unknown(call: PluginCall, known: set[str]) -> None:
 def host_name(call: PluginCall) -> str:
     """Return the name of the veth pair's host end: ``vethXXXXXXXX-N``.
 
-    XXXXXXXX are the first 8 digits of the pod's UUID, which no other pod with networks has; N is
-    the number in the name of the pod's interface, such as 0 of eth0.
+    XXXXXXXX are the first 8 digits of the pod's UUID, which are unique among pods with networks.
+    N is the number in the name of the pod's interface, such as 0 of eth0.
     """
     number = call.interface.removeprefix("eth")
     return f"veth{call.container[:DIGITS]}-{number}"[: network_links.LONGEST_NAME]
