@@ -78,7 +78,7 @@ def parse_mountinfo(text: str) -> list[Mount]:
 
 
 def unescape(field: str) -> str:
-    r"""Decode the octal escapes (``\040``) of blank, tab, line feed and backslash in a field."""
+    r"""Decode the octal escapes (``\040``) of space, tab, line feed and backslash in a field."""
     if "\\" not in field:
         return field
     first, *parts = field.split("\\")

@@ -16,7 +16,8 @@ STDERR = 2
 def write(text: str) -> int:
     """Write ``text`` to standard output; return the exit status.
 
-    The status is 1 if the reader has closed the pipe, else 0.  Raises HostError.
+    The status is 1 if the reader has closed the pipe, else 0.  Raises HostError if writing fails
+    for another reason.
     """
     try:
         # A closed pipe, as in `ociruntime list | head -1`, needs no error message.

@@ -13,7 +13,7 @@ FIRST: Final = "ociruntime"
 
 
 class Program:
-    """A program that starts from a snapshot, and the modules in it.
+    """A program that starts from a snapshot, and the modules that its snapshot contains.
 
     ``main``: the module with ``run()``.  ``modules``: modules of this package, named without
     ``ociruntime.``; ``others``: modules of other distributions and of the standard library.

@@ -71,8 +71,8 @@ def prefix_of(directory: str) -> str:
 def _files(settings: Settings) -> dict[str, str]:
     """Return {path relative to ``trustedkeys``: absolute path} of all key files.
 
-    If several configuration directories have a file, the directory with the highest precedence
-    wins.
+    If several configuration directories contain the same relative path, the directory with the
+    highest precedence wins.
     """
     files: dict[str, str] = {}
     for directory in settings.directories:

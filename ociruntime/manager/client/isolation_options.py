@@ -23,7 +23,7 @@ ISOLATION_OPTIONS = (
     Option("log-driver", value="json-file", completed=False),
     Option(
         "device",
-        "add a device of the host",
+        "add a host device to the container",
         "HOST[:PATH[:rwm]]",
         kind="list",
         details=(

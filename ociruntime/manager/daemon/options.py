@@ -22,7 +22,7 @@ OPTIONS = (
     Option("socket", f"listen on FILE (default: {SOCKET})", "FILE"),
     Option(
         "group",
-        "group that may connect (default: root)",
+        "group with access to the socket (default: root)",
         "GROUP",
         details="Members of the group have root privileges through ocid.",
     ),

@@ -350,7 +350,7 @@ COMMANDS = (
             Option("expire-prepared", "remove prepared pods after TIME (default: 24h)", "TIME"),
             Option(
                 "mark-only",
-                "mark pods, remove nothing",
+                "only mark exited pods as garbage",
                 details="Expired prepared pods are not removed either.",
             ),
         ),

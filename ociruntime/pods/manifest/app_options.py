@@ -349,7 +349,7 @@ APP_OPTIONS = (
     ),
     Option(
         "device",
-        "add a device of the host",
+        "add a host device to the app",
         "HOST[:PATH[:rwm]]",
         kind="list",
         details=(

@@ -31,7 +31,7 @@ LEFT_OUT = ("find_executable",)  # the root filesystem has no program
 
 
 def trial(host: Host) -> Answer:
-    """Create and remove a test container; report the error that ``create`` reports, if any."""
+    """Create and remove a test container; return whether that works, and how to fix it if not."""
     try:
         directory = tempfile.mkdtemp(prefix="ociruntime-check-")
     except OSError as error:

@@ -53,7 +53,7 @@ COMMANDS = (
         options=(
             Option(
                 "all",
-                "signal all processes; ignore a stopped container",
+                "signal all processes; no error if stopped",
                 short="a",
                 details="All processes in the container's cgroup.",
             ),

@@ -89,7 +89,7 @@ class Executor:
         self._become(pid)
 
     def _become(self, pid: int) -> None:
-        """Set ``pid`` and ``pidfd`` to the child ``pid``; raise HostError if it is not ours."""
+        """Let this object refer to our child process ``pid``; raise HostError if it is not one."""
         try:
             posix.waitid(posix.P_PID, pid, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT)
             pidfd = posix.pidfd_open(pid)

@@ -282,7 +282,7 @@ def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[C
 
 
 def document(container: Container, status: str) -> dict[str, Any]:
-    """Return the state document (runtime.md#state) for hooks and agents.
+    """Return the state document (runtime.md#state) for hooks and seccomp agents.
 
     Its ``pid`` is the init's pid on the host, 0 for a stopped container.
     """

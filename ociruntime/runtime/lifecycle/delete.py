@@ -71,7 +71,9 @@ def delete(context: Context, container_id: str, force: bool) -> None:
 
 
 def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, Lock]:
-    """Return the container and its lock; with ``force``, kill the init of a locked container.
+    """Lock a container; return it and the lock.
+
+    With ``force``, kills the init if another process holds the lock.
 
     The kill ends a ``start`` that holds the lock while it waits for a hook, or for an init that
     another process has stopped with ptrace(2).

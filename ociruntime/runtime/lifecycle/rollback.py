@@ -14,7 +14,10 @@ from ociruntime.base.log import Log
 
 
 class Rollback:
-    """A stack of undo functions, each pushed just before or after the change that it undoes."""
+    """A stack of functions that undo changes; the last one pushed is called first.
+
+    Each is pushed just before or after the change that it undoes.
+    """
 
     __slots__ = ("_log", "_spare", "_steps")
 

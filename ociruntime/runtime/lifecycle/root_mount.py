@@ -191,7 +191,8 @@ def read(directory: str) -> RootMount:
 def clear(directory: str, log: Log) -> None:
     """Unmount the root recorded in a state directory, with all mounts in it; can be repeated.
 
-    Raises HostError, and StepError if a mount of another program covers the root.
+    Raises HostError if a mount cannot be unmounted, StepError if another program has mounted
+    something over the root.
     """
     root_mount = read(directory)
     if root_mount.boot != _boot():

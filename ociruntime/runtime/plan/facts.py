@@ -57,7 +57,7 @@ class HostFacts:
 
 
 class Request:
-    """The caller's options and the resources prepared on the host, such as the rootfs path."""
+    """The caller's options for a container or an exec, and what was prepared for it on the host."""
 
     __slots__ = (
         "bundle",
