@@ -167,7 +167,7 @@ static bool kill_in(int directory)
 		any = kill_listed(list);
 		close(list);
 	}
-	/* On v1, frozen processes die only when they are thawed: after the signal, so that none runs. */
+	/* On v1, frozen processes die only when thawed: after the signal, so that none runs again. */
 	set(directory, "freezer.state", "THAWED");
 	return any;
 }
@@ -236,7 +236,8 @@ static void empty(char *const cgroups[])
 /*
  * Wait until process 1 has ended.  Once the monitor has ended, process 1 is being killed, but it
  * exits only when all zombies of its namespace are reaped by their present parents, one of which
- * may never do so.  Then it is enough that no process runs any more.
+ * may never do so.  In that case, it is enough that no process runs any more, for which empty()
+ * waits.
  */
 static void await_end(int watched, int control)
 {

@@ -3,11 +3,11 @@
  *
  *   _pod_init pod LOCK CONTROL REPORT NAMESPACES HOSTNAME [CGROUP]...
  *       makes the pod's process 1, as a child of the caller, writes its pid to the descriptor
- *       REPORT as a line, and becomes its lock holder
+ *       REPORT as a line, and becomes the pod's lock holder
  *   _pod_init keep LOCK WATCHED CONTROL [CGROUP]...
  *       replaces a lock holder that was killed; WATCHED is a pidfd of process 1
  *
- * Descriptors and namespaces (CLONE_NEW* together) are decimal numbers.
+ * Descriptors and namespaces (the CLONE_NEW* flags, ORed) are decimal numbers.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,7 +37,10 @@ static unsigned long number(const char *text)
 	return value;
 }
 
-/* Write the pid to the monitor.  Without it the monitor would wait for ever: exit, which it notices. */
+/*
+ * Write the pid to the pipe to the monitor.  If that fails, exit: the monitor notices the exit, but
+ * would wait for the pid for ever.
+ */
 static void tell(int fd, long pid)
 {
 	char digits[24];
@@ -91,7 +94,8 @@ static _Noreturn void start_pod(int lock, const struct init *init, char **argv)
 	int pidfd = -1;
 	struct clone_args arguments = {
 		/*
-		 * CLONE_PARENT: the monitor is the parent, which reaps it and with which it dies.
+		 * CLONE_PARENT: process 1 becomes a child of the monitor, which reaps it, and dies
+		 * with the monitor.
 		 */
 		.flags = CLONE_PARENT | CLONE_PIDFD | init->namespaces,
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,

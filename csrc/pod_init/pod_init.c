@@ -133,7 +133,7 @@ void be_init(const struct init *init)
 	give_up_privileges(init);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		fail(init, "prctl");
-	/* Without this, the end of the report means that this process was killed. */
+	/* If the report ends without this line, the monitor knows that this process was killed. */
 	(void)!write(init->report, ready, sizeof(ready) - 1);
 	close(init->report);
 	for (;;)
