@@ -14,7 +14,7 @@ CONDITIONS = ("not-running", "next-exit", "removed")
 class Clients:
     """The API clients that are attached to one container, or that wait for its exit or removal.
 
-    ``wait`` and ``notify`` know three conditions: ``not-running``, ``next-exit`` and ``removed``.
+    The conditions of ``wait`` and ``notify`` are ``not-running``, ``next-exit`` and ``removed``.
     """
 
     def __init__(self) -> None:

@@ -107,7 +107,7 @@ class Container:
 
     @property
     def name(self) -> str:
-        """The container's name; the first 12 digits of its id if its record is corrupt."""
+        """The container's name, or the first 12 digits of its id if its record is corrupt."""
         return self._record.name if self._record is not None else self.id[:12]
 
     @property
@@ -124,7 +124,7 @@ class Container:
         return answer | {"status": REMOVING} if self._removing else answer
 
     def volumes(self) -> tuple[list[Answer], list[str]]:
-        """Return (mounts, names of the anonymous volumes).  Raises the errors of ``Container``."""
+        """Return (mounts, names of the anonymous volumes).  For errors, see ``Container``."""
         self._check_present()
         return self.record.spec.get("volumes") or [], self.record.anonymous_volumes
 
@@ -142,7 +142,7 @@ class Container:
     async def start(self, *, strict: bool) -> bool:
         """Start the container; return False if it is already running.
 
-        Raises StartFailed if its program cannot be executed, and the errors of ``Container``.
+        Raises StartFailed if its program cannot be executed; for other errors, see ``Container``.
         """
         async with self._held():
             record = self.record
@@ -176,7 +176,7 @@ class Container:
             self._begin("stop the pod of", self._end_idle_pod())
 
     async def settled(self) -> None:
-        """If the program has exited, wait up to 75 s for the pod's exit; record the program's."""
+        """If the app has exited, wait up to 75 s for the pod to exit, too; then reconcile."""
         await self.pod.has_ended()
         async with self.lock:
             if not self._removing:
@@ -246,7 +246,7 @@ class Container:
         """Wait for ``condition``; return the latest run's outcome, see ``LastRun.outcome``.
 
         Conditions: ``not-running`` (returns at once if the container is not up), ``next-exit``,
-        ``removed``.  Raises BadRequest for another one, ManagerError if the daemon shuts down.
+        ``removed``.  Raises BadRequest for any other string, ManagerError if the daemon shuts down.
         """
         if condition not in CONDITIONS:
             hint = f"supported: {', '.join(CONDITIONS)}"
@@ -266,7 +266,7 @@ class Container:
     async def update(self, changes: object) -> None:
         """Change limits and the restart policy, also while the container is running.
 
-        ``changes`` has members of a spec.  Raises BadRequest if one is invalid.
+        ``changes`` maps members of a spec to new values.  Raises BadRequest if one is invalid.
         """
         async with self._held():
             pod_status = await self._reconcile()
@@ -303,7 +303,10 @@ class Container:
             self._publish("rename", before=before)
 
     async def remove(self, *, force: bool, volumes: bool = False) -> None:
-        """Remove the container, with ``volumes`` also its anonymous volumes; ``force`` kills it."""
+        """Remove the container.
+
+        With ``volumes``, also removes its anonymous volumes; with ``force``, kills it first.
+        """
         if force:
             self._restarts.cancel()
             await self._shorten_stop(0)
@@ -417,7 +420,7 @@ class Container:
         return True
 
     async def _shorten_stop(self, seconds: float) -> None:
-        """Shorten the timeout of another request's stop, if any, to ``seconds``."""
+        """If another request is stopping the container, shorten its timeout to ``seconds``."""
         pod = self.pod.open() if self.lock.locked() else None
         if pod is not None and self.pod.status().app_state == "stopping":
             with suppress(RuntimeFailure):  # the stop in progress reports the same error
@@ -481,7 +484,7 @@ class Container:
         self.release()
 
     async def _reconcile(self) -> PodStatus:
-        """Record the app's new start or exit; return the pod's status.  The caller has the lock."""
+        """Record the app's last start and exit; return the pod's status.  The lock must be held."""
         pod_status, record = self.pod.status(), self.record
         if pod_status.problem:
             return pod_status

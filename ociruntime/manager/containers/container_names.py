@@ -96,7 +96,7 @@ def new_name(taken: Container[str]) -> str:
 def check_name(where: str, name: object) -> str:
     """Return ``name`` if it is a valid container name.
 
-    Raises BadRequest, whose message begins with ``where``, the JSON path of the name.
+    Otherwise raises BadRequest; its message begins with ``where``, the JSON path of the name.
     """
     if (
         not isinstance(name, str)

@@ -107,7 +107,7 @@ def from_text(text: bytes) -> Record:
     except ValueError as error:
         raise ManagerError(f"invalid JSON: {error}") from None
     if not isinstance(document, dict):
-        raise ManagerError("invalid record: it must be a JSON object")
+        raise ManagerError("invalid record: it is not a JSON object")
     optional = (
         *("wanted", "ever_started", "restart_count", "anonymous_volumes"),
         *("seen_start", "seen_end", "last"),
@@ -257,7 +257,7 @@ class RecordStore:
     def is_empty(self, container_id: str) -> bool:
         """Return whether a container's directory is empty.
 
-        This is so if the daemon was killed between mkdir(2) and writing the marker ``creating``.
+        It is empty if the daemon was killed between mkdir(2) and writing the marker ``creating``.
         """
         with _failing(f'read directory "{self.path(container_id)}"'):
             return not os.listdir(self.path(container_id))

@@ -16,8 +16,9 @@
      "platform", "cpu_quota": microseconds, "cpu_period": microseconds, "cpuset_cpus",
      "cpuset_mems"}
 
-Only ``image`` or ``rootfs`` is required.  Unknown members are refused.  A volume with neither
-``source`` nor ``name`` is anonymous.  ``ocipod_requests.py`` translates a valid spec.
+Either ``image`` or ``rootfs`` is required; with ``rootfs``, so is ``command`` or ``entrypoint``.
+Unknown members are refused.  A volume with neither ``source`` nor ``name`` is anonymous.
+``ocipod_requests.py`` translates a valid spec.
 """
 
 from __future__ import annotations
@@ -152,8 +153,8 @@ def _check_sysctls(spec: Spec) -> None:
 def changed_spec(spec: Spec, changes: object) -> Spec:
     """Return a copy of ``spec`` with the limits and restart policy in ``changes``.
 
-    ``spec`` is valid already; ``changes`` is validated.  Raises BadRequest with the JSON path of an
-    invalid change.
+    The caller has validated ``spec``, but not ``changes``.  Raises BadRequest with the JSON path of
+    an invalid change.
     """
     checked = checks.check_object(changes, {name: _MEMBERS[name] for name in CHANGEABLE})
     if not checked:

@@ -32,10 +32,10 @@ QUEUED = 4096  # events queued for a slow subscriber, whose subscription then en
 
 
 def described(record: Record | None, attributes: Event) -> Event:
-    """Return an event's attributes plus the container's image and its labels, if it has any.
+    """Return an event's ``attributes`` plus the container's image and labels.
 
-    ``record`` is the container's record.  If it is None, because the record is corrupt, nothing is
-    added.
+    ``record`` is the container's record.  If it is None, because the record is corrupt, returns
+    ``attributes`` unchanged.
     """
     if record is None:
         return attributes

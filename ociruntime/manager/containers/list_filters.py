@@ -23,7 +23,7 @@ def _any_value(where: str, value: str) -> None:
 
 @dataclass(frozen=True)
 class Filter:
-    """A kind of filter, such as ``label``, of a list of objects.
+    """A filter that a list of objects supports, such as ``label``.
 
     ``matches(answer, value)`` returns whether the object whose JSON is ``answer`` matches
     ``value``, one of the filter's values.  ``check(json_path, value)`` raises BadRequest for an

@@ -1,6 +1,6 @@
 """The manager of containers: load, create, find, list and prune them.
 
-``container.py`` does what concerns a single container.
+``container.py`` carries out the requests to a single container.
 """
 
 from __future__ import annotations
@@ -336,11 +336,11 @@ class Manager:
     ) -> list[Answer]:
         """Return the containers, newest first; without ``all``, only those that are up.
 
-        Containers that are up are running, paused or restarting.  ``filters`` maps a filter to its
-        values: ``id`` (prefix), ``name`` (substring), ``status`` (also ``exited`` and ``up``, as
-        ``ps`` shows it), ``image`` (or root filesystem), ``label`` (``NAME`` or ``NAME=VALUE``),
-        ``exited`` (exit code), ``network``.  A container must match at least one value of each
-        filter.  Raises BadRequest for an unknown filter or an invalid value.
+        A container is up if it is running, paused or restarting.  ``filters`` maps the name of a
+        filter to its values: ``id`` (prefix), ``name`` (substring), ``status`` (or the words
+        ``exited`` and ``up`` of ``ps``), ``image`` (or root filesystem), ``label`` (``NAME`` or
+        ``NAME=VALUE``), ``exited`` (exit code), ``network``.  A container must match at least one
+        value of each filter.  Raises BadRequest for an unknown filter or an invalid value.
         """
         filters = filters or {}
         check_filters(filters, FILTERS)

@@ -66,7 +66,7 @@ _NO_FILTER = {"mode": "remove", "set": [EMPTY]}
 
 
 def fetch_args(spec: Spec) -> list[str]:
-    """Return the arguments of ``ocipod`` that fetch the spec's image and print its id as JSON."""
+    """Return the arguments for ``ocipod`` to fetch the spec's image and print its id as JSON."""
     if "rootfs" in spec:
         # Always read the directory: it may have changed since it was imported as an image.
         return ["fetch", "--format=json", "--pull-policy=update", f"dir:{spec['rootfs']}"]
@@ -81,7 +81,7 @@ def platform_args(spec: Spec) -> list[str]:
 
 
 def stored_args(spec: Spec) -> list[str]:
-    """Return the arguments of ``ocipod`` that look for the spec's image only in the store.
+    """Return the arguments for ``ocipod`` to look for the spec's image only in the store.
 
     Returns [] if the store's copy may be outdated: with the pull policy ``always``, or for a local
     file or directory.
@@ -242,7 +242,7 @@ def _capabilities(spec: Spec) -> list[str] | None:
 
 
 def _program(spec: Spec) -> tuple[str | None, list[str] | None]:
-    """Return (program, arguments) to run; None for a value that the image sets."""
+    """Return (program, arguments) to run; None for a value to be taken from the image."""
     entry, command = spec.get("entrypoint"), spec.get("command")
     if entry is None and "rootfs" in spec:
         entry, command = command, None

@@ -1,7 +1,7 @@
 """Control pods: run ``ocipod``, send requests to a pod's monitor, run the OCI runtime.
 
-If the daemon dies, the kernel kills the commands that it is running.  Monitors that they have
-started keep running.
+If the daemon dies, the kernel kills the commands that the daemon is running.  Monitors that these
+commands have started keep running.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Programs:
     async def call(self, *args: str, content: bytes = b"") -> str:
         """Run ``ocipod`` with ``content`` as its standard input; return its standard output.
 
-        Raises NotFound if an image is not in the store, Conflict if an image is in use or has a
-        name, ManagerError for any other error of ``ocipod``.
+        Raises NotFound if an image is not in the store, Conflict if an image cannot be removed
+        because it is in use or has a name, ManagerError for any other error of ``ocipod``.
         """
         try:
             return await self._queued(args, content)
@@ -230,8 +230,8 @@ def _standard_input(content: bytes) -> IO[bytes]:
 def classified(text: str) -> ManagerError:
     """Return an exception with ``text``, an error message of ``ocipod``.
 
-    It is a NotFound if an image is not in the store, a Conflict if an image is in use or has a
-    name, otherwise a ManagerError.
+    It is a NotFound if an image is not in the store, a Conflict if an image cannot be removed
+    because it is in use or has a name, otherwise a ManagerError.
     """
     kind = next((kind for part, kind in _MEANING if part in text), ManagerError)
     return kind(text)
@@ -317,8 +317,8 @@ async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: f
 def _child_of(parent: int, descriptors: tuple[int, int]) -> Callable[[], None]:
     """Return a ``preexec_fn`` that makes the kernel kill the child when ``parent`` dies.
 
-    It also sets RLIMIT_NOFILE to ``descriptors``.  A command that survived a killed daemon would
-    race with the cleanup of the next daemon.
+    It also sets RLIMIT_NOFILE to ``descriptors``, (soft limit, hard limit).  A command that
+    survived a killed daemon would race with the cleanup of the next daemon.
     """
 
     def prepare() -> None:

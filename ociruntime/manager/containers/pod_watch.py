@@ -40,7 +40,7 @@ class Watcher:
         directory itself, not to its entries.  Raises HostError if the kernel refuses the watch.
         """
         number = lib.oci_watch(self._fd, ffi.from_buffer(os.fsencode(path) + b"\0"), events)
-        _check(number, f"watch {path}")
+        _check(number, f'watch "{path}"')
         self._calls[number] = call
         return int(number)
 

@@ -81,7 +81,7 @@ class Restarts:
         """Cancel the pending restart, if any.
 
         A restart that is under way is not interrupted, because that could leave an incomplete pod.
-        A caller that takes the container's lock afterwards finds the container started.
+        A caller that then takes the container's lock waits until the restart is complete.
         """
         task, self._pending = self._pending, None
         if task is not None and task is not asyncio.current_task() and not self._under_way:

@@ -185,7 +185,7 @@ class SharedServices:
         return pod
 
     async def run_pod(self, record: Record) -> None:
-        """Run the pod of ``record``; the pod is prepared or has exited.
+        """Run the pod of ``record``, which must be prepared or have exited.
 
         Raises ManagerError if the pod cannot be run; the message names other containers instead of
         their pods.
