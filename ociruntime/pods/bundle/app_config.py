@@ -35,13 +35,13 @@ class AppFacts:
     """Facts about the host and the image that an app's config depends on.
 
     The config also depends on the manifest.  ``namespaces`` maps a type (``pid``, ``network``,
-    ``ipc``, ``uts``, ``user``) to the path of the pod's namespace; the app shares all other
-    namespaces with the caller.  ``shared_memory`` is the host directory to mount at ``/dev/shm``,
-    "" for a private tmpfs.  ``volumes`` maps a volume's name to its directory on the host; if the
-    volume is a device, ``devices`` maps the name to (``b`` or ``c``, major, minor).
-    ``host_devices`` lists the app's devices, as ``host_devices.find_devices`` returns them.
-    ``binds`` lists (host path, path in the app) of files made for the pod.  ``private_users`` is
-    (first host id, number of ids), or None without a user namespace.
+    ``ipc``, ``uts``, ``user``) to the path of the pod's namespace; without an entry, the app stays
+    in the OCI runtime's namespace of this type.  ``shared_memory`` is the host directory to mount
+    at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's name to its directory on
+    the host; if the volume is a device, ``devices`` maps the name to (``b`` or ``c``, major,
+    minor).  ``host_devices`` lists the app's devices, as ``host_devices.find_devices`` returns
+    them.  ``binds`` lists (host path, path in the app) of files made for the pod.
+    ``private_users`` is (first host id, number of ids), or None without a user namespace.
     """
 
     __slots__ = (

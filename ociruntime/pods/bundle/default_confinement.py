@@ -1,7 +1,7 @@
-"""What confines an app by default: its capabilities, masked paths and read-only paths.
+"""The default confinement of apps: capabilities, masked paths and read-only paths.
 
 The default seccomp filter is in ``seccomp.json``.  ``pods/manifest/isolators.py`` has the isolators
-with which a manifest changes capabilities and filter.
+with which a manifest changes the capabilities and the filter.
 """
 
 from __future__ import annotations

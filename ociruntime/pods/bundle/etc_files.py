@@ -25,10 +25,10 @@ def write_etc_files(
     """Write the pod's resolv.conf, hosts and hostname, unless the pod uses the images' own files.
 
     ``path`` is the pod's directory, ``config`` its runtime-config, ``dns`` the member ``dns`` of
-    the CNI results.  On the host's network, servers on the host's loopback can be reached.  With
-    ``named``, the hosts file does not contain the hostname: ``give_names`` in
-    ``net/connect_pod.py`` adds it later, with the pod's address.  Raises HostError if a file cannot
-    be written.
+    the CNI results.  ``on_host_network`` is True if the pod uses the host's network: it can then
+    reach name servers on the host's loopback, which are left out otherwise.  With ``named``, the
+    hosts file does not contain the hostname: ``give_names`` in ``net/connect_pod.py`` adds it
+    later, with the pod's address.  Raises HostError if a file cannot be written.
     """
     from ociruntime.pods.net import hosts_file, resolv_conf
 
@@ -51,9 +51,10 @@ def write_etc_files(
 
 
 def _host_dns(on_host_network: bool) -> dict[str, Any]:
-    """Return the DNS settings in the host's resolv.conf, without servers that a pod cannot reach.
+    """Return the DNS settings in the host's resolv.conf, for a pod's resolv.conf.
 
-    The result has the form of ``dns`` in CNI results.
+    Leaves out name servers that the pod cannot reach.  The result has the form of ``dns`` in CNI
+    results.
     """
     from ociruntime.pods.net.resolv_conf import host_dns
 
@@ -69,4 +70,4 @@ def _host_file(path: str) -> str | None:
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read "{path}"', error) from None

@@ -180,9 +180,9 @@ def _finish(parent_fd: int, volume_fd: int, name: str, copy: int) -> None:
 def settle(parent: str) -> None:
     """Clean up after killed processes that were filling volumes in the directory ``parent``.
 
-    Moves complete copies of image files to their volumes, and removes incomplete copies.  No other
-    process may be filling a volume in ``parent``.  Raises HostError if a file cannot be moved or
-    removed.
+    Moves complete copies of image files to their volumes, and removes incomplete copies.  The
+    caller ensures that no other process is filling a volume in ``parent``.  Raises HostError if a
+    file cannot be moved or removed.
     """
     try:
         parent_fd = open_directory(parent)

@@ -26,9 +26,10 @@ def check_source(source: str) -> None:
 def find_devices(source: str, target: str, access: str) -> list[Json]:
     """Return the device ``source``, or all devices below the directory ``source``, as a list.
 
-    Each is ``{"path", "type", "major", "minor", "fileMode", "uid", "gid", "access", "source"}``;
-    its ``path`` in the container is ``target``, or a path below ``target``.  ``source`` may be a
-    symbolic link; links below a directory are skipped.  Raises PodError if there is no device.
+    A device is ``{"path", "type", "major", "minor", "fileMode", "uid", "gid", "access",
+    "source"}``; its ``path`` in the container is ``target``, or a path below ``target``.
+    ``source`` may be a symbolic link; links below a directory are skipped.  Raises PodError if
+    there is no device.
     """
     try:
         status = os.stat(source)

@@ -10,7 +10,7 @@ from ociruntime.pods.manifest.oci_resources import SWAP
 
 
 def controllers() -> frozenset[str]:
-    """Return the names of the host's cgroup v2 controllers, or else of its v1 controllers.
+    """Return the names of the host's cgroup v2 controllers, or of v1 if it has none.
 
     The names include "swap" if the memory controller can limit swap.
     """

@@ -22,7 +22,7 @@ def mount_rootfs(
 ) -> None:
     """Mount an overlay, the root filesystem of an app, at ``home/bundle/rootfs``.
 
-    Does nothing if the overlay is mounted already, or if the pod uses none.  ``home`` is the
+    Does nothing if the overlay is mounted already, or if the pod uses no overlays.  ``home`` is the
     app's directory, ``tree`` the root directory of its unpacked image, ``settings`` the pod's
     runtime-config, ``user_namespace`` the path of the pod's user namespace, or None.
 

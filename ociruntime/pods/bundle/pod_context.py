@@ -22,9 +22,9 @@ class PodContext:
     The subclass ``Machine`` runs the apps in a virtual machine instead of with an OCI runtime.
 
     ``path`` is the pod's directory, the working directory of the monitor.  ``private`` lists
-    descriptors that no other program may inherit, ``cgroups`` the pod's cgroup directories in all
-    hierarchies.  ``namespaces`` maps the types of the namespaces that apps join (OCI names) to
-    paths.
+    descriptors that the monitor's child processes close, ``cgroups`` the pod's cgroup directories
+    in all hierarchies.  ``namespaces`` maps the types of the namespaces that apps join (OCI names)
+    to paths.
     """
 
     can_hibernate = True  # whether the monitor may hibernate while apps run
@@ -113,7 +113,7 @@ class PodContext:
         self.runtime.become(f"{directory}/runtime.log", argv, streams)
 
     def call_runtime(self, app: str, argv: tuple[str, ...]) -> None:
-        """Replace this child process with the OCI runtime with the arguments ``argv``.
+        """Replace this child process with the OCI runtime, called with the arguments ``argv``.
 
         The runtime writes its errors to the log of ``app``.  Raises RuntimeFailure if the runtime
         cannot be executed.

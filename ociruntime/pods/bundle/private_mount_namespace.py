@@ -18,8 +18,8 @@ def enter_own_mounts() -> None:
     """Move this process to a new mount namespace, a slave of the host's.
 
     Mounts of the host propagate to the new namespace, but not vice versa.  Does nothing if this
-    process or an ancestor has called this function before.  Raises HostError if the namespace
-    cannot be created.
+    process, or the process that it was forked from, has called this function before.  Raises
+    HostError if the namespace cannot be created.
     """
     from ociruntime._system_calls import lib
 

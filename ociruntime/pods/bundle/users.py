@@ -97,8 +97,8 @@ def _is_id(text: str) -> bool:
 def _rows(root: int, path: str, columns: int) -> Iterator[list[str]]:
     """Yield the fields of each valid line of a passwd or group file, if the file exists.
 
-    ``path`` is relative to the directory ``root`` (a descriptor).  A line with fewer than
-    ``columns`` fields is invalid.
+    ``path`` is relative to the directory ``root`` (a descriptor).  A line is invalid if
+    it has fewer than ``columns`` fields, or an id that is not a valid number.
     """
     try:
         fd = open_inside(root, path, os.O_RDONLY | os.O_NONBLOCK)

@@ -23,9 +23,10 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     """Mount the root filesystem of ``app_name`` and write ``apps/NAME/bundle/config.json``.
 
     ``namespaces`` maps ``pid``, ``network``, ``ipc``, ``uts`` and ``user`` to the paths of the
-    pod's namespaces; the app shares all others with the caller.  The overlay is mounted in the
-    caller's mount namespace.  Returns warnings about limits that the host cannot enforce.  Raises
-    PodError if a setting is invalid, HostError if a file or mount cannot be made.
+    pod's namespaces; without an entry, the app stays in the OCI runtime's namespace of this type.
+    The overlay is mounted in the caller's mount namespace.  Returns warnings about limits that the
+    host cannot enforce.  Raises PodError if a setting is invalid, HostError if a file or mount
+    cannot be made.
     """
     from ociruntime.pods.bundle.overlay import mount_rootfs
 

@@ -1,7 +1,7 @@
 """Clean up after an exited pod: containers, cgroups, mounts and networks, then its directory.
 
 Each step can be repeated, and succeeds if there is nothing to remove: after a reboot only the
-directory exists, and a failed attempt leaves some of the state.
+directory exists, and a failed attempt may leave some of the state.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def clean_up(pod: Pod) -> list[str]:
 
 
 def _mark_attempt(pod: Pod) -> bool:
-    """Record that the clean-up has failed; return False if an earlier attempt has recorded it."""
+    """Record that the cleanup has failed; return False if an earlier attempt has recorded it."""
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         os.close(os.open(NOT_CLEAN, flags, 0o600, dir_fd=pod.fd))
@@ -62,7 +62,7 @@ def _mark_attempt(pod: Pod) -> bool:
         return False
     except OSError as error:
         action = (
-            f'record the failed clean-up of pod {pod.uuid}: create "{NOT_CLEAN}" in its directory'
+            f'record the failed cleanup of pod {pod.uuid}: create "{NOT_CLEAN}" in its directory'
         )
         raise HostError(action, error) from None
     return True
@@ -101,7 +101,7 @@ def _state_files(pod: Pod) -> list[str]:
 def remove(pod: Pod) -> None:
     """Remove the pod's directory: root filesystems first, the manifest last.
 
-    The caller has called ``clean_up``.  Raises PodError if an entry cannot be removed.
+    Call ``clean_up`` first.  Raises PodError if an entry cannot be removed.
     """
     directory = f"/proc/self/fd/{pod.fd}"
     try:

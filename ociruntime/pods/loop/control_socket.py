@@ -35,7 +35,7 @@ RETRY_DELAY = 0.1  # seconds until accept(2) is retried after EMFILE
 class ControlSocket:
     """The listening control socket of a pod.
 
-    ``handler`` is called with each connection and request, and may answer the request later.
+    ``handler`` is called with each request and its connection, and may answer the request later.
     """
 
     __slots__ = ("_fd", "_handler", "_loop", "_path", "_retry", "_socket", "connections")

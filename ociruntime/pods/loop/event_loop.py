@@ -21,7 +21,7 @@ HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Timer:
-    """A scheduled call, made by ``Loop.after``; ``due`` is its time on the monotonic clock."""
+    """A scheduled call, created by ``Loop.after``; ``due`` is its time on the monotonic clock."""
 
     __slots__ = ("call", "due")
 
@@ -77,7 +77,7 @@ class Loop:
             self._poll.unregister(fd)
 
     def after(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Schedule ``call`` to be called once, after ``seconds``; return the timer to cancel it."""
+        """Schedule ``call`` to be called once, after ``seconds``; return its timer."""
         timer = Timer(time.monotonic() + seconds, call)
         self._timers.append(timer)
         return timer
@@ -106,9 +106,10 @@ class Loop:
                     call(events)
 
     def _wait(self, milliseconds: int | None) -> list[tuple[int, int]]:
-        """Return (descriptor, events) of each descriptor that is ready; wait for one.
+        """Wait until a descriptor is ready; return (descriptor, events) of each that is.
 
-        While the kernel lacks memory for poll(2), tries again: a pod must not end because of it.
+        Returns [] if none is ready after ``milliseconds``; None means no timeout.  While the kernel
+        lacks memory for poll(2), tries again: a pod must not end because of it.
         """
         while True:
             try:

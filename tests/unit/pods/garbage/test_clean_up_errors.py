@@ -55,7 +55,7 @@ def test_a_failed_attempt_that_cannot_be_recorded(
 ) -> None:
     (Path(pod.path()) / clean_up.NET_INFO).write_text("{}")
     monkeypatch.setattr(clean_up, "NOT_CLEAN", "none/not-clean")
-    message = f'record the failed clean-up of pod {pod.uuid}: create "none/not-clean" in its dir'
+    message = f'record the failed cleanup of pod {pod.uuid}: create "none/not-clean" in its dir'
     with pytest.raises(HostError, match=message):
         clean_up.clean_up(pod)
 
