@@ -52,7 +52,7 @@ def record_start(record: Record) -> None:
 def record_exit(record: Record, wait_status: int, oom_killed: bool) -> None:
     """Set ``exit_code``, ``signal`` and ``oom_killed`` in an app's ``record``.
 
-    ``wait_status`` is the wait status of its process (waitpid(2)).
+    ``wait_status`` is the wait status of the app's process (waitpid(2)).
     """
     killed = os.WIFSIGNALED(wait_status)
     record.update(

@@ -62,8 +62,8 @@ class AppRun:
         """Create an app that is not started yet; ``entry`` is its entry in the pod's manifest.
 
         After the monitor's hibernation, ``snapshot`` is the app's state, as returned by the method
-        ``snapshot``; an app that was running still runs.  Raises HostError if the app's record or
-        log cannot be written.
+        ``snapshot``; if the app was running then, it still is.  Raises HostError if the app's
+        record or log cannot be written.
         """
         self.context = context
         self.name: str = entry["name"]
@@ -424,7 +424,7 @@ class AppRun:
         self._run_queue()
 
     def kill(self) -> None:
-        """Send SIGKILL to the app's init; deleting the container kills the rest of its cgroup."""
+        """Send SIGKILL to the app's init; deleting the container kills all of its processes."""
         self._cancelled = True
         if self.pid:
             self._send(SIGKILL)

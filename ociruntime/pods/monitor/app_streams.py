@@ -1,7 +1,8 @@
 """An app's standard streams: pipes or a terminal, whose other ends the monitor holds.
 
-The monitor copies output to the log, the foreground and attached clients; a slow reader does not
-block the app.  Input is buffered until the app reads it.
+The monitor copies output to the log, to attached clients and, if the pod runs in the foreground, to
+its own stdout and stderr; a slow reader does not block the app.  Input is buffered until the app
+reads it.
 """
 
 from __future__ import annotations

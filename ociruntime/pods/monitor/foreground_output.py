@@ -26,7 +26,7 @@ class LocalTerminal:
     def __init__(self, loop: Loop) -> None:
         """Reopen standard input, a terminal, in non-blocking mode.
 
-        Raises OSError if it is not a terminal or cannot be opened.
+        Raises OSError if it is not a terminal or cannot be reopened.
         """
         self._loop = loop
         self._terminal = Terminal(0, owned=False)
@@ -73,7 +73,8 @@ class LocalTerminal:
     def signal(self, number: int) -> None:
         """Handle SIGWINCH or SIGCONT; ignore any other signal ``number``.
 
-        Both copy the terminal's size to the app's terminal; SIGCONT also sets raw mode again.
+        Both signals copy the terminal's size to the app's terminal; SIGCONT also sets raw mode
+        again.
         """
         if self._streams is None:
             return

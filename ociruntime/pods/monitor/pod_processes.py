@@ -68,7 +68,7 @@ class PodProcesses:
 
         ``kinds`` are the OCI types of the namespaces.  ``id_map`` is the content of uid_map and
         gid_map, "" if ``kinds`` does not contain "user".  Raises HostError if a system call fails,
-        PodError if the init exits early.
+        PodError if the init exits before it is ready.
         """
         try:
             self._start(kinds, hostname, id_map)
@@ -116,13 +116,14 @@ class PodProcesses:
     def _finish_start(self, report: int, id_map: str) -> None:
         """Read the init's pid from the pipe ``report``, write its ID maps, and let it continue.
 
-        Raises PodError if the init exits early, HostError if a system call of the init fails.
+        Raises PodError if the init exits before it is ready, HostError if a system call of the init
+        fails.
         """
         pid = self._read_pid(report)
         if not pid:
             raise PodError(
                 "create the pod's namespaces: clone(2) failed",
-                "dmesg may tell why; ulimit -u limits the number of processes",
+                "dmesg may show why; ulimit -u shows the limit on processes",
             )
         self.pid = pid
         self._loop.expect(pid, self._init_ended)
@@ -141,9 +142,10 @@ class PodProcesses:
     def _read_pid(self, report: int) -> int:
         """Return the init's pid, which the lock holder writes to the pipe ``report``.
 
-        Raises PodError if the lock holder exits before.  The pipe does not tell that: the init
-        holds its write end too, and waits for this process.  Raises HostError if a system call of
-        the init fails, whose report may precede the pid.
+        Raises PodError if the lock holder exits before it has written the pid.  This method
+        watches the lock holder, because the pipe does not reach end of file while the init, which
+        is waiting for the monitor, also holds the write end.  Raises HostError if a system call of
+        the init fails: the init may report this before the pid arrives.
         """
         line = b""
         holder = os.pidfd_open(self._lock_holder)

@@ -69,7 +69,8 @@ def start_command(pod: Pod, app: str, command: Command) -> None:
         finally:
             os._exit(127)
     _, status = os.waitpid(child, 0)
-    message = failure(path, f"{runtime.program} exec failed without a message") if status else ""
+    silent = f'run a command in app "{app}": the OCI runtime failed and logged no error'
+    message = failure(path, silent) if status else ""
     os.close(log)
     if message:
         raise PodError(message)

@@ -2,9 +2,9 @@
 
 The files belong to the app's program, which may change them at the same time.  So each path is
 resolved with the app's root directory as root, component by component, with descriptors
-(tree_paths.py), and the kernel follows no link: whatever the program does, no file of the host is
-read or written (`docker cp` could be led outside: CVE-2018-15664).  Nothing is loaded or executed
-from the app's files (CVE-2019-14271).
+(tree_paths.py), and the kernel follows no link: whatever the program does, no file outside the app
+is read or written (`docker cp` could be led outside: CVE-2018-15664).  Nothing is loaded or
+executed from the app's files (CVE-2019-14271).
 
 In a running app, a path leads to the same file as for its program, through volumes and other
 mounts.  In a stopped app, only its root filesystem and its volumes are mounted.
@@ -13,7 +13,7 @@ A process that copies the files of an app keeps the app's overlay mounted.  If t
 again meanwhile, its upper directory would be part of two overlays, whose behaviour the kernel
 leaves undefined.  So a copy holds a shared lock on the app's directory, and the app's next start
 waits for the lock (``mount_rootfs``).  Because the app's program, or the client that reads the
-copy, can make a copy last as long as they like, a copy from a running app ends when the app exits.
+copy, can make a copy last for ever, a copy from a running app ends when the app exits.
 A child process, the guard, holds the lock, too.  When a process is killed, the kernel closes its
 files, which releases the lock, before it unmounts what the process had mounted.  The guard keeps
 the lock until the process is gone.
@@ -207,7 +207,8 @@ class _FileInApp:
     def __init__(self, root: AppRoot, path: str, *, follow: bool = False) -> None:
         """Resolve ``path`` in ``root``; with ``follow``, also follow a symbolic link at its end.
 
-        Raises OSError if a component is missing, ImageError for too many components or links.
+        Raises OSError if a component is missing, ImageError if ``path`` has too many components or
+        links.
         """
         self._inside = Inside(root.fd, Budget(root.limits, _any_room))
         parts = os.fsencode(path).split(b"/")
@@ -577,7 +578,7 @@ def _make_read_only(source: int, root: int, path: str) -> None:
     try:
         # A program may replace a directory above the mount point: remount nothing but the volume.
         if not os.path.samestat(os.fstat(made), os.fstat(source)):
-            raise HostError(action, OSError(116, "it was moved meanwhile"))
+            raise HostError(action, OSError(116, "the mount point was moved meanwhile"))
         mount("", f"/proc/self/fd/{made}", "", _MS_REMOUNT | _MS_BIND | _MS_RDONLY)
     finally:
         os.close(made)

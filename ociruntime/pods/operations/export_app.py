@@ -107,10 +107,10 @@ def exported(
     """Return an image made of the app's image and the files that the app has changed.
 
     Blobs that the image store lacks are added to ``blobs``, as temporary files in ``directory``.
-    With ``squash``, the image has a single layer.  ``limits`` limits the number of bytes.  The
-    caller must be in the context ``lock_stopped_pod``.  Raises PodError if the app's files cannot
-    be read, ImageError if its image is missing or a limit is exceeded, HostError if a file cannot
-    be read or written.
+    With ``squash``, the image has a single layer.  Of ``limits``, only the number of bytes applies.
+    The caller must be in the context ``lock_stopped_pod``.  Raises PodError if the app's files
+    cannot be read, ImageError if its image is missing or a limit is exceeded, HostError if a file
+    cannot be read or written.
     """
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)
@@ -205,7 +205,7 @@ class _Hashing:
 
 
 def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
-    """Call ``write`` with a file-like object; what it writes there is gzipped into ``file``.
+    """Call ``write`` with a file-like object; gzip what it writes there to ``file``.
 
     Returns the layer with the digests of the compressed and of the uncompressed data.
     """

@@ -9,7 +9,7 @@
 ``dns`` is documented in ``pods/net/resolv_conf.py``, ``hosts`` in ``pods/net/hosts_file.py``.
 ``private_users`` is null or ``{"shift", "count"}``: first host id and number of ids.
 ``kvm_kernel`` is optional; ``keep`` (true) marks a pod that gc must not remove.  ``prepare`` writes
-the members that its files depend on (``prepared_settings``), ``run`` adds the others.
+the members that the pod's files depend on (``prepared_settings``), ``run`` adds the others.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Host:
     def stored(self) -> dict[str, Any]:
         """Return the options as members of the pod's runtime-config, without the data directory.
 
-        ``prepare`` stores them; ``run-prepared`` replaces them by its own options.
+        ``prepare`` stores them; ``run-prepared`` replaces them with its own options.
         """
         settings = asdict(self) | {"insecure": sorted(self.insecure)}
         del settings["directory"]

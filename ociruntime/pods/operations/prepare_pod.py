@@ -258,7 +258,7 @@ def render(host: Host, image: Image) -> tuple[str, str]:
 
 
 class CopyBudget:
-    """Limits the files and bytes copied from images into a pod to the limits of a single image.
+    """Applies the limits of a single image to all files copied from images into a pod.
 
     Before copying a file, call the object with the file's stat result: it raises ImageError if the
     file would exceed a limit, HostError if the limits cannot be read.
@@ -370,7 +370,7 @@ def _copied(
     users: PrivateUsers,
     budget: CopyBudget,
 ) -> bool:
-    """Copy the image directory ``origin`` to the volume with the directory ``target``.
+    """Copy the image directory ``origin`` to ``target``, the directory of a volume.
 
     ``origin`` is (name of app, path in the app's image).  Returns False if the image has no such
     directory.
