@@ -95,7 +95,7 @@ def test_mounts_remove_while_directories_are_exchanged(
     container: MakeContainer, hostile_bundle: MakeHostile, tries: Tries
 ) -> None:
     one = lured(hostile_bundle, container, b="/proc/sys")
-    judge, count = Judge(one), tries(50, 2000)
+    judge, count = Judge(one), tries(BATCH, 2000)
     met = Met(count, succeeded=0.05, failed=0.05)
     for _ in until_met(count // BATCH, met):
         before = len(mount_lines(one))
