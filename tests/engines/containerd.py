@@ -70,15 +70,26 @@ class Containerd:
         return [f"--runc-root={self.home}/runtime", f"--cgroup={self.cgroup}/{name}"]
 
     def below(self, runtime: Path) -> Callable[..., Result]:
-        """Run ``ctr`` with another runtime; for ``run``, pass all arguments but our own options."""
+        """Run ``ctr`` with another runtime; for ``run``, pass all arguments but our own options.
+
+        A program's output goes through a file, because ``ctr`` sometimes loses it on a busy
+        machine.
+        """
+        log = self.home / "log-of-command"
 
         def command(*args: str) -> Result:
-            verb, *rest = args
-            ours: list[str] = []
-            if verb == "run":
-                name = rest[rest.index(image.NAME) + 1]
-                ours = [f"--runc-binary={runtime}", *self.places(name)]
-            return self(verb, *ours, *rest)
+            log.unlink(missing_ok=True)
+            words = list(args)
+            if words[0] == "run":
+                name = words[words.index(image.NAME) + 1]
+                words[1:1] = [f"--runc-binary={runtime}", *self.places(name)]
+            if words[:2] == ["task", "exec"]:
+                words[2:2] = [f"--log-uri=file://{log}"]
+            elif words[0] == "run" and "--null-io" not in words:
+                words[1:1] = [f"--log-uri=file://{log}"]
+            result = self(*words)
+            printed = log.read_text() if log.exists() else ""
+            return Result(args, result.status, result.out + printed, result.err)
 
         return command
 

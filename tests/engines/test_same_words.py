@@ -72,8 +72,9 @@ run --cap-add=CAP_NET_ADMIN --hostname=ship made sh -c 'hostname; grep CapEff /p
 rm made
 """
 
+# One stream: containerd closes a log when stdout ends, although stderr goes to it as well.
 CONTAINERD = """
-! run --rm IMAGE zero sh -c 'echo out; echo error >&2; exit 7'
+! run --rm IMAGE zero sh -c 'exec 2>&1; echo out; echo error >&2; exit 7'
 run --detach --null-io IMAGE one MAIN
 task exec --exec-id a one AWAIT
 ! task exec --exec-id b --cwd /proc --user 5:6 one sh -c 'pwd; id -u; exit 7'

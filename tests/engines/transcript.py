@@ -17,14 +17,15 @@ from tests.engines.image import NAME
 from tests.support import cgroupfs
 from tests.support.runtime import Result
 
-MAIN = "trap 'exit 3' TERM; echo ready; echo ready >/ready; sleep 1000 & wait"
-# Words of every script.  The container is ready as soon as it says so in a file, for which
-# another command can wait inside of it.  Of shares only the greatest is the same weight for all:
+MAIN = "trap 'exit 3' TERM; echo ready; sleep 1000 & echo $! >/ready; wait"
+AWAIT = "until read pid </ready && grep -q sleep /proc/$pid/comm; do sleep 0.02; done 2>/dev/null"
+# Words of every script.  A command inside of the container can wait until its second process,
+# which the engine lists, runs its program.  Of shares only the greatest is the same weight for all:
 # crun and runc do not agree on the numbers between.
 WORDS = {
     "IMAGE": NAME,
     "MAIN": f"sh -c {shlex.quote(MAIN)}",
-    "AWAIT": "sh -c 'until test -s /ready; do sleep 0.02; done'",
+    "AWAIT": f"sh -c {shlex.quote(AWAIT)}",
     "SHARES": "cat /sys/fs/cgroup/" + ("cpu.weight" if cgroupfs.is_v2() else "cpu/cpu.shares"),
 }
 SECONDS = 30  # for what has to be tried again

@@ -186,7 +186,7 @@ def make_and_limit(cgroup: Cgroup, resources: dict[str, Any]) -> None:
         ({"memory": {"swappiness": 900}}, r"memory\.swappiness: write .*invalid argument"),
         (
             {"blockIO": {"throttleReadBpsDevice": [{"major": 511, "minor": 7, "rate": 1}]}},
-            r"throttleReadBpsDevice\[0\]: write .*no device",
+            r"throttleReadBpsDevice\[0\]: write .*no such device",
         ),
         ({"blockIO": {"leafWeight": 100}}, r"blockIO\.leafWeight: .*control file"),
         ({"unified": {"memory.high": "1"}}, r"unified\[\"memory.high\"\]: "),

@@ -125,7 +125,7 @@ def test_limits(group: Make) -> None:
         ({"unified": {"memory.nosuch": "1"}}, r'"memory\.nosuch"'),
         (
             {"blockIO": {"throttleReadBpsDevice": [{"major": 511, "minor": 7, "rate": 1}]}},
-            r"throttleReadBpsDevice\[0\]: write .*no device",
+            r"throttleReadBpsDevice\[0\]: write .*no such device",
         ),
     ],
 )
