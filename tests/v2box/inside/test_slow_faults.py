@@ -15,4 +15,6 @@ def test_a_snapshot_is_copied(runtime: Runtime) -> None:
     kinds = {one.content for one in found if one.writable}
     assert COPIED in kinds
     assert SNAPSHOT not in kinds
-    assert "from the snapshot" in runtime("--debug", "features").ok().err
+    # The kernel places all stacks within 8 MB here: a twelfth of them lies where the saved one was.
+    starts = (runtime("--debug", "features").ok().err for _ in range(6))
+    assert any("from the snapshot" in start for start in starts)
