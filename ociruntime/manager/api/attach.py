@@ -143,7 +143,7 @@ class _Output:
         self._changed = asyncio.Event()
 
     async def read(self) -> None:
-        """Buffer messages until the monitor closes the connection; then append b"" as a mark."""
+        """Buffer messages until the monitor closes the connection; then append b"" as the end."""
         loop = asyncio.get_running_loop()
         message = b"."
         while message:

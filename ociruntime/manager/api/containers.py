@@ -26,10 +26,10 @@ _POLL = 1.0  # seconds between two checks whether a waiting client is still conn
 
 
 async def list_containers(manager: Manager, request: web.Request) -> web.Response:
-    """List the running containers; with the query parameter ``all``, all containers.
+    """List the containers that are running, paused or restarting.
 
-    The parameter ``filters`` is a JSON object of lists of strings.  ``size=1`` adds the number of
-    bytes that each container has written.
+    The query may have ``all=1`` to list all containers, ``filters``, a JSON object of lists of
+    strings, and ``size=1`` to add the number of bytes that each container has written.
     """
     filters = json_query(request, "filters")
     answers = manager.list(all=flag(request.query, "all"), filters=filters)

@@ -19,7 +19,8 @@ async def disk_space(manager: Manager, request: web.Request) -> web.Response:
     """Return ``{"images", "containers", "volumes"}``, the disk usage of each kind of object.
 
     Each value has the members ``count``, ``active`` (number of objects in use), ``size`` (bytes on
-    disk) and ``reclaimable`` (bytes of unused objects).
+    disk) and ``reclaimable`` (bytes of unused objects).  A container is in use while it is running
+    or paused, an image or volume while a container refers to it.
     """
     del request
     images = json.loads(await manager.programs.call("image", "list", "--format=json"))

@@ -32,7 +32,7 @@ _REFUSED = {
 
 
 class Refused(RuntimeFailure):
-    """A request is refused with an HTTP exception of aiohttp, for example for an unknown path."""
+    """The refusal of a request by aiohttp, for example because the path is unknown."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -48,8 +48,8 @@ def failure_of(error: web.HTTPException, request: web.Request) -> Refused:
 def error_answer(error: BaseException, refused: web.HTTPException | None = None) -> web.Response:
     """Return the HTTP answer for ``error``.
 
-    With ``refused``, the HTTP exception of aiohttp that ``error`` was made from, the answer has the
-    status of that exception, and an Allow header if the method is not allowed.
+    If ``error`` was made from an HTTP exception of aiohttp, that exception is ``refused``.  The
+    answer then has its status, and an Allow header if the method is not allowed.
     """
     status = refused.status if refused is not None else _row(error)[0]
     answer = web.json_response(error_document(error), status=status)

@@ -77,7 +77,8 @@ async def _first(client: web.WebSocketResponse) -> Any:  # noqa: ANN401 - whatev
 class RuntimeLog:
     """The log file of the OCI runtime, a memfd.
 
-    It shows which output is an error message of the runtime, and not output of the program.
+    The runtime and the program write to the same standard error.  The log tells their output apart:
+    the runtime also logs its own error messages.
     """
 
     def __enter__(self) -> RuntimeLog:

@@ -32,7 +32,8 @@ class ProgramInput:
         """Create the buffer for ``fd``, the write end of the program's input.
 
         ``fd`` is -1 if the program has no input.  If ``owned``, this object closes ``fd`` at the
-        end of the input.  A terminal is not owned and stays open: its output is read from ``fd``.
+        end of the input.  A terminal must not be ``owned``, because ``fd`` is also the descriptor
+        from which the program's output is read.
         """
         self._fd = fd
         self._owned = owned
@@ -109,9 +110,9 @@ async def pump(
 
     When the program exits, the caller must set the result of the future ``deadline`` to a time of
     the event loop's clock.  Output that ``fd`` contains at the exit is always sent, even to a slow
-    client.  Output of other processes that hold ``fd`` open is sent until the deadline.  Each
-    message begins with ``number``, the stream's byte.  Data for which ``is_known`` returns True is
-    dropped.
+    client.  Later output, from other processes that hold the stream open, is sent until the
+    deadline.  Each message begins with ``number``, the byte that identifies the stream.  Data for
+    which ``is_known`` returns True is dropped.
     """
     owed = -1  # bytes in ``fd`` when the program exited, which must be sent; -1 until then
     while True:
@@ -144,8 +145,8 @@ def _is_over(deadline: asyncio.Future[float]) -> bool:
 async def _has_data(fd: int, deadline: asyncio.Future[float]) -> bool:
     """Wait until ``fd`` has data or is at end of file; return False if the deadline passes first.
 
-    The deadline is the result of the future ``deadline``, a time of the event loop's clock.  There
-    is no deadline until the future has a result.
+    The result of the future ``deadline`` is a time of the event loop's clock.  Until the future has
+    a result, there is no deadline.
     """
     ready = asyncio.ensure_future(is_readable(fd))
     try:

@@ -133,8 +133,9 @@ async def _send(
 
 
 class _Log:
-    """A container's log.  It keeps the pod's directory open: if the pod is removed meanwhile, the
-    log can still be read.
+    """A container's log, which can still be read if the pod is removed meanwhile.
+
+    It keeps the pod's directory open.
     """
 
     def __init__(self, directory: str, uuid: str, app: str) -> None:

@@ -42,7 +42,7 @@ async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
 
 
 async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
-    """Return a request's body, a JSON object whose members are valid; {} without a body.
+    """Return a request's body, a JSON object, after validating its members; {} without a body.
 
     ``members`` maps each member's name to its check.  Raises BadRequest for an unknown or invalid
     member, HTTPRequestTimeout if the body does not arrive within ``BODY_TIMEOUT`` seconds.

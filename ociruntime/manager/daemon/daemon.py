@@ -73,7 +73,7 @@ if sys.version_info < (3, 12):
 
 
 def settings_of(arguments: Arguments) -> Settings:
-    """Return the daemon's settings from its options, with absolute paths.
+    """Return the settings that the daemon's options give, with absolute paths.
 
     Raises UsageError for an unknown security check, HostError if users other than root can replace
     a data directory.

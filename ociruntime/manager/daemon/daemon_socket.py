@@ -89,7 +89,7 @@ def _remove_stale(path: str) -> None:
 
 
 def activated() -> socket.socket | None:
-    """Return the listening socket that systemd has passed (LISTEN_FDS), None if it has passed none.
+    """Return the listening socket that systemd has passed in LISTEN_FDS; None if there is none.
 
     Raises UsageError if systemd has passed several sockets, or a socket that is not a Unix stream
     socket.  See sd_listen_fds(3).

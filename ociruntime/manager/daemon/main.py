@@ -55,13 +55,13 @@ def _run(arguments: Arguments) -> int:
 
 
 def prepare() -> None:
-    """Keep the import of aiohttp from reading data of the host; call this before importing it.
+    """Prevent the import of aiohttp from reading the host's data; call this before the import.
 
-    At import, aiohttp creates two TLS contexts with the host's certificates for its HTTP client,
-    reads the host's table of MIME types, and caches the host's name.  This takes time, and the
-    daemon needs none of it, because it uses only the HTTP server.  Also, a snapshot of the
+    Otherwise, the import creates two TLS contexts with the host's certificates for the HTTP
+    client, reads the host's table of MIME types, and caches the host's name.  This takes time, and
+    the daemon needs none of it, because it uses only the HTTP server.  Also, a snapshot of the
     interpreter must not contain data of the host.  After this call, ``import ssl`` fails, as in an
-    interpreter without ssl, and no files of the host are read.
+    interpreter that was built without ssl.
     """
     import mimetypes
     import platform
