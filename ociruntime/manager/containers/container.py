@@ -61,12 +61,13 @@ _NOT_EXECUTED = (126, 127)  # exit codes for a program that cannot be executed o
 class Container:
     """A container in the daemon's memory; its persistent state is on disk.
 
-    Every request except ``kill`` holds ``lock``.  ``damage`` is the error in a corrupt record, ""
-    if the record is intact.  ``on_removed`` is called after the removal.
+    Requests that change the container hold ``lock``, except ``kill``.  ``damage`` is the error in a
+    corrupt record, "" if the record is intact.  ``on_removed`` is called after the removal.
 
     A request raises NotFound if the container was removed meanwhile, Conflict if its status does
     not allow the request, ManagerError (or another RuntimeFailure) if the request fails.  A failed
-    request changes nothing.  With ``strict``, a request that has nothing to do raises Conflict.
+    ``update`` or ``rename`` changes nothing.  With ``strict``, ``start`` and ``stop`` raise
+    Conflict if there is nothing to do.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class Container:
         return self.pod.status().addresses
 
     def abandon(self) -> None:
-        """Cancel the pending restart and fail every pending ``wait`` when the daemon shuts down."""
+        """Prepare for the daemon's shutdown: cancel the restart, fail every pending ``wait``."""
         self._restarts.cancel()
         self.clients.abandon(self._shutting_down())
 

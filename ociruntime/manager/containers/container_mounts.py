@@ -1,7 +1,7 @@
-"""Resolve the mounts of a new container: its spec's volumes, its image's, and ``volumes_from``.
+"""Resolve the mounts of a new container: from its spec, its image and ``volumes_from``.
 
-They are resolved once, when the container is created.  The member ``volumes`` of the container's
-spec then lists all mounts, each with a host path or the name of a volume.
+Mounts are resolved once, when the container is created.  The member ``volumes`` of the container's
+spec then lists all of them, each with a host path or the name of a volume.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _THINGS = (
 
 
 class Names:
-    """The table of container names and ids, including containers that are being created."""
+    """The table of container names and ids, including those of containers being created."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}

@@ -7,9 +7,12 @@ atomically:
     ROOT/events.jsonl, events.jsonl.1    the event log, see events.py
     ROOT/volumes/NAME                    volumes, see volumes.py
     ROOT/containers/ID/container.state   the record
-    ROOT/containers/ID/creating          marker of an unfinished creation: {"volumes": [anonymous]}
-    ROOT/containers/ID/removing          marker of an unfinished removal: {"volumes": [to remove]}
+    ROOT/containers/ID/creating          marker of an unfinished creation, see below
+    ROOT/containers/ID/removing          marker of an unfinished removal, see below
     ROOT/containers/ID/pod               the UUID of the pod that is being created
+
+The markers ``creating`` and ``removing`` contain ``{"volumes": [names]}``: the new container's
+anonymous volumes, or the volumes to remove with the container.
 
 A record contains only what the pod's files do not: whether the container is running, for example,
 is always read from the pod.
@@ -198,7 +201,7 @@ def corrupt_answer(container_id: str, why: str) -> Answer:
 class RecordStore:
     """The containers' records and marker files in the manager's data directory ``root``.
 
-    All methods raise HostError if a file cannot be read or written.
+    Methods raise HostError if a file cannot be read or written, unless they say otherwise.
     """
 
     def __init__(self, root: str) -> None:
@@ -300,7 +303,7 @@ class RecordStore:
         self._replace(container_id, name, content)
 
     def marked_volumes(self, container_id: str, name: str) -> list[str]:
-        """Return the volume names in the marker file ``name``; [] if it is missing or invalid."""
+        """Return the volume names in the marker file ``name``; [] if it cannot be read."""
         try:
             with open(self.path(container_id, name), "rb") as file:
                 volumes = json.load(file)["volumes"]
@@ -309,7 +312,7 @@ class RecordStore:
         return [str(volume) for volume in volumes] if isinstance(volumes, list) else []
 
     def new_pod(self, container_id: str) -> str:
-        """Return the UUID in a container's marker file ``pod``; "" if the file is missing."""
+        """Return the UUID in a container's marker file ``pod``; "" if it cannot be read."""
         try:
             with open(self.path(container_id, POD), encoding="ascii", errors="replace") as file:
                 return file.read().strip()

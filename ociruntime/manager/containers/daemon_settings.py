@@ -33,7 +33,7 @@ class Settings:
 
     @property
     def config_directories(self) -> tuple[str, str]:
-        """(directory of the distribution's settings, directory of the administrator's settings)."""
+        """The directories of settings for ``ocipod``: (the vendor's, the administrator's)."""
         system = self.system_config or paths.SYSTEM_CONFIG
         return system, self.local_config or paths.LOCAL_CONFIG
 

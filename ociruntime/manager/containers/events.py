@@ -45,10 +45,10 @@ def described(record: Record | None, attributes: Event) -> Event:
 
 
 def shown(event: Event) -> Event:
-    """Return an event as the API sends it: without ``at`` if this attribute is not a time.
+    """Return an event as the API sends it: without the attribute ``at``, unless it is a time.
 
-    ``at`` serves to distinguish repeated events from new events.  It is the time of a start or
-    exit; for a creation or removal, it is the container's id.
+    ``at`` shows whether an event was published before.  It is the time of a start or exit; for a
+    creation or removal, it is the container's id.
     """
     attributes = event["attributes"]
     if attributes.get("at") != event["id"]:
@@ -100,8 +100,8 @@ class EventBus:
     ) -> None:
         """Append an event to the log and send it to all subscribers.
 
-        Does nothing if the log has an event with the same kind, container and attribute ``at``.  If
-        the event cannot be written, for example because the disk is full, it is still sent to the
+        Does nothing if a recent event has the same kind, container and attribute ``at``.  If the
+        event cannot be written, for example because the disk is full, it is still sent to the
         subscribers.
         """
         attributes = attributes or {}
@@ -154,11 +154,11 @@ class EventBus:
         return [event for event in self._events if datetime.fromisoformat(event["time"]) >= first]
 
     def subscribe(self, since: str = "") -> AsyncGenerator[Event, None]:
-        """Return a generator of the events from the time ``since`` on.
+        """Return a generator of recent events since the time ``since``, then of new events.
 
-        ``since`` is an RFC 3339 time with a zone, "" for the current time.  The generator ends when
-        the log is closed, or when the subscriber has ``QUEUED`` unread events.  Raises ValueError
-        if ``since`` is invalid.
+        ``since`` is an RFC 3339 time with a zone; if it is "", the generator yields only new
+        events.  The generator ends when the log is closed, or when the subscriber has ``QUEUED``
+        unread events.  Raises ValueError if ``since`` is invalid.
         """
         queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUED)
         past = self.since(since) if since else []

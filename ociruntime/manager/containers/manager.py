@@ -189,8 +189,8 @@ class Manager:
         The member ``warnings`` of the result, if present, lists settings of the image that have no
         effect.  Without ``download``, raises NotFound if the image is not in the store.  Raises
         BadRequest with the JSON path of an invalid member, Forbidden for a security check that
-        clients may not disable, Conflict if the name is in use, ManagerError for other errors.
-        After an error, no part of the container remains.
+        clients may not disable, Conflict if the name is in use, ManagerError or HostError for other
+        errors.  After an error, no part of the container remains.
         """
         spec = check_spec(request)
         self.settings.check_insecure(spec.get("insecure") or ())
@@ -337,10 +337,11 @@ class Manager:
         """Return the containers, newest first; without ``all``, only those that are up.
 
         A container is up if it is running, paused or restarting.  ``filters`` maps the name of a
-        filter to its values: ``id`` (prefix), ``name`` (substring), ``status`` (or the words
-        ``exited`` and ``up`` of ``ps``), ``image`` (or root filesystem), ``label`` (``NAME`` or
-        ``NAME=VALUE``), ``exited`` (exit code), ``network``.  A container must match at least one
-        value of each filter.  Raises BadRequest for an unknown filter or an invalid value.
+        filter to its values: ``id`` (prefix), ``name`` (substring), ``status`` (also ``exited`` for
+        stopped and ``up`` for running, as ``ps`` prints them), ``image`` (or root filesystem),
+        ``label`` (``NAME`` or ``NAME=VALUE``), ``exited`` (exit code of a stopped container),
+        ``network``.  A container must match at least one value of each filter.  Raises BadRequest
+        for an unknown filter or an invalid value.
         """
         filters = filters or {}
         check_filters(filters, FILTERS)

@@ -123,7 +123,7 @@ class Networks:
                 hint = f"create it with ocictl network create {name}"
                 raise NotFound(f'create a container: network "{name}" not found', hint)
         if aliases and not any(name in known and known[name].has_names for name in networks):
-            hint = "use a network of `ocictl network create`"
+            hint = "use a network created with ocictl network create"
             message = f'network "{networks[0]}" does not support aliases'
             raise BadRequest("network_aliases", message, hint)
 
@@ -325,7 +325,9 @@ def check_name(where: str, name: str) -> None:
     The error message begins with ``where``, the JSON path of the name.
     """
     if not is_name(name) or len(name) > _LONGEST_NAME:
-        hint = f"use at most {_LONGEST_NAME} letters, digits, _ . and -; no _ . - at the start"
+        hint = (
+            f"use at most {_LONGEST_NAME} letters, digits, _ . and -; begin with a letter or digit"
+        )
         raise BadRequest(where, f'invalid network name "{name}"', hint)
     if name in _RESERVED:
         raise BadRequest(where, f'the network name "{name}" is reserved', "choose another name")
@@ -347,9 +349,10 @@ def _special(name: str, users: Iterable[User]) -> Answer:
 
 
 def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
-    """Return [(subnet, gateway)] from a create request for a network; "" for no gateway.
+    """Return [(subnet, gateway)] for the subnets in a network's create request.
 
-    Raises BadRequest for an invalid subnet or gateway.
+    ``gateway`` is "" if the request has no gateway in the subnet.  Raises BadRequest for an invalid
+    subnet or gateway.
     """
     subnets: list[tuple[Network, str]] = []
     for index, text in enumerate(request.get("subnets") or ()):
@@ -392,8 +395,9 @@ def _choose(
     """Return [(subnet, gateway)] for a new network: the requested subnets, else free subnets.
 
     ``given`` is the result of ``_given_subnets``, ``known`` are the existing networks, ``request``
-    is the create request.  A gateway may be "".  Raises Conflict if a requested subnet is in use,
-    NetworkError if no subnet is free, HostError if the host's routes cannot be read.
+    is the create request.  ``gateway`` is "" if the request does not set it.  Raises Conflict if a
+    requested subnet is in use, NetworkError if no subnet is free, HostError if the host's routes
+    cannot be read.
     """
     host = used_by_host()
     for subnet, _ in given:

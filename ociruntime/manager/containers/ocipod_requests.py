@@ -81,7 +81,7 @@ def platform_args(spec: Spec) -> list[str]:
 
 
 def stored_args(spec: Spec) -> list[str]:
-    """Return the arguments for ``ocipod`` to look for the spec's image only in the store.
+    """Return the arguments for ``ocipod`` to find the spec's image in the store, without download.
 
     Returns [] if the store's copy may be outdated: with the pull policy ``always``, or for a local
     file or directory.
@@ -113,8 +113,8 @@ def disabled_checks(
     """Return the names of the security checks that are disabled for a container.
 
     ``insecure`` lists the checks that are disabled for all containers, ``allowed`` the checks that
-    a client may disable.  Checks that the spec disables count only if they are in ``allowed``: the
-    daemon that created the container may have allowed more.
+    a client may disable.  A check that the spec disables stays enabled unless it is in ``allowed``:
+    the container may come from a daemon that allowed more than this one.
     """
     return {*insecure, *(set(spec.get("insecure") or ()) & set(allowed))}
 
@@ -195,8 +195,8 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
 def names_on_networks(spec: Spec, container_id: str) -> list[str]:
     """Return a container's DNS names on its networks: its name, short id and aliases.
 
-    Omits a container name that is not a valid host name.  Returns [] if none of the networks
-    resolves names.
+    Omits a container name that is not a valid host name.  Returns [] if the container's only
+    network is ``default``, ``none`` or ``host``, because these do not resolve names.
     """
     if networks_of(spec) in WITHOUT_NAMES:
         return []
@@ -242,7 +242,7 @@ def _capabilities(spec: Spec) -> list[str] | None:
 
 
 def _program(spec: Spec) -> tuple[str | None, list[str] | None]:
-    """Return (program, arguments) to run; None for a value to be taken from the image."""
+    """Return (program, arguments) to run; a value is None if the image's setting applies."""
     entry, command = spec.get("entrypoint"), spec.get("command")
     if entry is None and "rootfs" in spec:
         entry, command = command, None

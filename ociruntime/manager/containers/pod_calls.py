@@ -228,10 +228,10 @@ def _standard_input(content: bytes) -> IO[bytes]:
 
 
 def classified(text: str) -> ManagerError:
-    """Return an exception with ``text``, an error message of ``ocipod``.
+    """Return the exception for ``text``, an error message of ``ocipod``.
 
-    It is a NotFound if an image is not in the store, a Conflict if an image cannot be removed
-    because it is in use or has a name, otherwise a ManagerError.
+    The exception is a NotFound if an image is not in the store, a Conflict if an image cannot be
+    removed because it is in use or has a name, otherwise a ManagerError.
     """
     kind = next((kind for part, kind in _MEANING if part in text), ManagerError)
     return kind(text)
@@ -246,10 +246,10 @@ async def end(process: asyncio.subprocess.Process) -> None:
 
 
 def message_of(errors: bytes, name: str) -> str:
-    """Return the last error message in ``errors``, a program's stderr; "" if it is empty.
+    """Return the last error message in ``errors``, a program's stderr; "" if ``errors`` is blank.
 
-    ``name`` is the prefix of the program's messages.  If ``name`` is "", as for OCI runtimes,
-    returns the last line.
+    ``name`` is the prefix of the program's messages.  If no line has the prefix, or if ``name`` is
+    "", as for OCI runtimes, returns the last line.
     """
     lines = errors.decode(errors="replace").strip().splitlines()
     if not lines:

@@ -1,9 +1,9 @@
 """The status of a container's pod and app, read without blocking.
 
 It is read from the pod's files and the pod's lock.  The container's status is derived from it:
-created -> running <-> paused, running -> stopped -> running.  ``removing`` and ``restarting`` are
-transitions.  ``unknown`` means that the pod cannot be read, ``corrupt`` that the container's record
-cannot be read.
+created -> running <-> paused, running -> stopped -> running.  A container is ``restarting`` while
+it waits for a restart, and ``removing`` during its removal.  ``unknown`` means that the pod cannot
+be read, ``corrupt`` that the container's record cannot be read.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ class PodStatus:
     """A snapshot of the status of a container's pod and app.
 
     ``pod_state`` is the pod's ``Pod.state``.  ``app_state`` is the state in the app's
-    ``state.json``, "" if this file is missing.  ``last`` is None if the app was never started in
-    this pod.  ``problem`` is the error that prevented reading the status, "" if there was none.
+    ``state.json``, "" if this file is missing.  ``last`` is the app's latest run, None if the app
+    was never started in this pod.  ``problem`` is the error that prevented reading the status, ""
+    if there was none.
     """
 
     pod_state: str = GONE
@@ -105,10 +106,11 @@ class PodStatus:
         return self.pod_state == pods.RUNNING and self.app_state == "exited"
 
     def end_of_run(self, last_start: str | None) -> str:
-        """Return a key that identifies the exit of the app's latest run; "" if it has not exited.
+        """Return a key that identifies the exit of the app's latest run; "" if there is no exit.
 
-        ``last_start`` is the start time in the container's record, None if the record already has
-        the exit of that run.
+        An exit counts only once the pod has exited, too.  If the pod was removed, ``last_start``
+        identifies the run: it is the start time in the container's record, None if the record
+        already has the exit of that run.
         """
         if self.problem or self.pod_state == pods.RUNNING:
             return ""

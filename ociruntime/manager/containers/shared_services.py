@@ -33,7 +33,7 @@ _POD = re.compile(r"\bpod ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 class SharedServices:
     """The services that all containers share: names, records, events, volumes, programs.
 
-    ``users()`` yields (name, spec) of each container, for ``Volumes``.
+    ``users()`` yields (name, spec) of each container; ``Volumes`` calls it.
     """
 
     def __init__(self, settings: Settings, users: Users) -> None:
@@ -75,7 +75,7 @@ class SharedServices:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def close(self) -> None:
-        """Unlock the data directory, so that another daemon can use it."""
+        """Close the event log and the watcher; unlock the data directory for another daemon."""
         self.events.close()
         if self.watcher is not None:
             self.watcher.close()
@@ -167,8 +167,8 @@ class SharedServices:
         """Create a pod with the container's app in it.
 
         With ``fill``, copies the image's files to the container's empty volumes.  Raises
-        ManagerError if the pod cannot be created.  In that case, the marker file ``pod`` contains
-        the UUID of the incomplete pod, which the caller removes.
+        ManagerError if the pod cannot be created.  The caller must then remove the incomplete pod,
+        if the marker file ``pod`` has its UUID.
         """
         # The container may have been renamed since it was created.
         spec = {**spec, "name": self.names.name_of(container_id)}

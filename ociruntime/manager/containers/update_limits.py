@@ -30,8 +30,8 @@ async def apply(
     """Set a container's limits and restart policy to those of ``spec``.
 
     The caller holds the container's lock.  ``pod`` is None if the pod was removed.  ``runs`` says
-    whether the container is running.  If a step fails, restores the old limits and restart policy,
-    and raises ManagerError.
+    whether the container is running.  If a file or cgroup cannot be written, restores the old
+    limits and restart policy, and raises ManagerError.
     """
     before, old = record.spec, app_limits(record.spec)
     new = app_limits(spec)
