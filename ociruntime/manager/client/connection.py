@@ -63,7 +63,7 @@ class Connection:
         return self._document("DELETE", path, None)
 
     def lines(self, method: str, path: str, body: object = None) -> Iterator[Any]:
-        """Send a request; yield the JSON documents in the streamed answer as they arrive."""
+        """Send a request; yield the JSON documents that the answer contains, one per line."""
         import json
 
         answer = self.open(method, path, body)
@@ -111,8 +111,8 @@ class Connection:
     def upload(self, path: str, fill: Callable[[ChunkedBody], None]) -> None:
         """Send PUT ``path``; ``fill(body)`` writes the request's body.
 
-        Raises the errors of ``Connection``, and those of ``fill``.  An OSError that ``fill`` raises
-        is reported as an error of the connection.
+        Raises the errors of ``Connection``, and those of ``fill``.  If ``fill`` raises an OSError,
+        it is reported as an error of the connection.
         """
         connection = self._connect()
         try:

@@ -169,8 +169,8 @@ def _host_path_for(target: str, top: str, *, is_directory: bool, contents: bool)
 def _extract(members: tarfile.TarFile, top: str, *, is_directory: bool, archive: bool) -> list[str]:
     """Create the file or directory ``top`` from the tar archive ``members``; skip special files.
 
-    With ``archive``, keeps owners, setuid and setgid.  Returns the names of the skipped files.
-    Raises OSError if a file cannot be written or its path is outside of ``top``.
+    With ``archive``, keeps owners and the setuid and setgid bits.  Returns the names of the skipped
+    files.  Raises OSError if a file cannot be written or its path is outside of ``top``.
     """
     skipped = []
     modes = []  # directory modes are set at the end, because a directory may be read-only

@@ -1,7 +1,7 @@
 """Convert the daemon's answers to the JSON that ``docker inspect`` prints.
 
-In templates of ``--format``, both docker's names and the daemon's names (``Shape.own``) can be
-used.  Members of docker's JSON that ocid does not support have docker's default value.
+Templates of ``--format`` can use both docker's names and the daemon's names (``Shape.own``).
+Members of docker's JSON that ocid does not support have docker's default value.
 """
 
 from __future__ import annotations

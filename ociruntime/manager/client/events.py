@@ -103,7 +103,7 @@ def local_time(text: str) -> str:
 
 
 def formatted_event(event: dict[str, Any], form: str) -> str:
-    """Format an event as ``form``, the value of ``--format``, says: as JSON or by a template.
+    """Format an event as JSON if ``form`` is "json", otherwise with the template ``form``.
 
     Raises UsageError for an invalid template.
     """

@@ -83,7 +83,7 @@ def _template_table(rows: Sequence[Row], text: str, titles: Mapping[str, str]) -
 
 
 class _Header(Keys):
-    """The data for a template that prints a table's header: the value of a field is its title."""
+    """The data for the header of a table from a template: the value of a field is its title."""
 
     def __missing__(self, name: str) -> object:
         return _title_of_label if name == "Label" else title(name)

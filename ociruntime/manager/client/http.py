@@ -22,10 +22,10 @@ _CUT = "read the answer from ocid: the connection was closed before the end of t
 
 
 class Answer:
-    """An HTTP answer: ``status``, ``headers`` (lower-case names), and a body, readable only once.
+    """An HTTP answer: ``status``, ``headers`` (lower-case names), and a body.
 
-    After status 101, ``socket`` is the raw connection, and ``early`` contains the data that was
-    received after the header.
+    The body can be read only once.  After status 101, ``socket`` is the raw connection, and
+    ``early`` contains the data that was received after the header.
     """
 
     __slots__ = ("early", "headers", "socket", "status")

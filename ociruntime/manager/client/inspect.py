@@ -64,8 +64,8 @@ def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
     """Return the object with the name or id ``ref``, whatever its kind.
 
     ``getters`` maps each kind, such as "container", to a function that returns the object of that
-    kind with a given name.  The first function that finds an object decides.  Raises
-    RuntimeFailure if no object has this name, HostError if the daemon cannot be reached.
+    kind with a given name.  The kinds are tried in order.  Raises RuntimeFailure if no object has
+    this name, HostError if the daemon cannot be reached.
     """
     for get in getters.values():
         try:

@@ -116,8 +116,8 @@ def security(text: str) -> dict[str, Any]:
 def _one_of(arguments: Arguments, option: str) -> str:
     """Return the value of ``option``, which must be in ``_POSSIBLE``; "" if it is not given.
 
-    Raises UsageError for any other value.  If docker supports that value, the hint is the reason
-    why ocictl does not, or the alternative.
+    Raises UsageError for any other value.  If docker supports that value, the error's hint says why
+    ocictl does not, or what to use instead.
     """
     value = arguments.text(option)
     if value and value not in _POSSIBLE[option]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from ociruntime.base.errors import UsageError
+from ociruntime.base.errors import UsageError, reason
 from ociruntime.commandline.options import Option
 from ociruntime.commandline.parser import Arguments
 
@@ -156,7 +156,7 @@ def _free_port(address: str, protocol: str) -> int:
             port: int = probe.getsockname()[1]
     except OSError as error:
         raise UsageError(
-            f"--publish: find a free port on {address or 'this host'}: {error}"
+            f"--publish: find a free port on {address or 'this host'}: {reason(error)}"
         ) from None
     return port
 
@@ -183,7 +183,8 @@ def extra_host(text: str) -> dict[str, str]:
 def with_address(network: str, address: str) -> str:
     """Return ``NETWORK:IP=ADDRESS`` for the options ``--network`` and ``--ip``.
 
-    Raises UsageError for an invalid address, or if ``network`` is not exactly one named network.
+    Raises UsageError for an invalid address, or if ``network`` is not exactly one network other
+    than ``default``, ``none``, ``host`` and ``all``.
     """
     if network in ("default", "none", "host", "all") or "," in network or ":" in network:
         hint = "use --network=NETWORK, a network created with `ocictl network create`"

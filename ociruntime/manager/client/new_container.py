@@ -113,11 +113,11 @@ def restart_policy(text: str) -> dict[str, Any]:
 
 
 def absolute_image(image: str, directory: str) -> str:
-    """Return the image reference ``image`` with a relative path resolved.
+    """Return the image reference ``image``; if it is a path, make it absolute.
 
-    The path is relative to ``directory``.  The daemon runs in another directory, so it needs
-    absolute paths.  Raises UsageError if ``directory`` contains a colon and a tag may follow the
-    path: the part after the colon would be read as the tag.
+    A relative path is resolved against ``directory``, because the daemon runs in another directory.
+    Raises UsageError if ``directory`` contains a colon and a tag may follow the path: the part
+    after the colon would be read as the tag.
     """
     form, colon, path = image.partition(":")
     if not colon:
@@ -189,7 +189,8 @@ def post_spec(connection: Connection, spec: Spec, arguments: Arguments) -> dict[
     """Send ocid a create request, print the answer's warnings, and return the answer.
 
     If the image is not in the store, pulls it first, and prints the progress to standard error
-    unless ``arguments`` has ``--quiet``.  Error messages name options instead of JSON members.
+    unless ``arguments`` has ``--quiet``.  Raises the errors of ``Connection``; an error about a
+    member of ``spec`` names the option that set it.
     """
     try:
         record = _posted(connection, spec, quiet=arguments.flag("quiet"))

@@ -130,7 +130,7 @@ def ports(forwarded: list[dict[str, Any]]) -> str:
 
 
 def outside(port: dict[str, Any]) -> str:
-    """Format the host address of a published port, such as ``0.0.0.0:8080``."""
+    """Format the host's address and port of a published port, such as ``0.0.0.0:8080``."""
     address = port.get("host_ip") or _ALL
     return f"{f'[{address}]' if ':' in address else address}:{port['host_port']}"
 

@@ -33,12 +33,12 @@ _CLEAR = "\x1b[H\x1b[J"
 class Meter:
     """Take successive samples of the resource usage of containers.
 
-    ``refs`` lists names or ids; if it is empty, all running containers are sampled.
+    ``refs`` lists names or ids; if it is empty, samples the containers that ``ps`` lists.
     """
 
     def __init__(self, connection: Connection, refs: list[str]) -> None:
         self._connection = connection
-        self._refs = refs  # empty: all running containers
+        self._refs = refs  # empty: the containers that ``ps`` lists
         self._before: dict[str, tuple[float, float]] = {}  # id -> time, CPU seconds
 
     def sample(self, *, first: bool = False) -> list[Record]:

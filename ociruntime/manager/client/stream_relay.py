@@ -1,8 +1,8 @@
 """Relay the user's streams or terminal to and from a container or a program of ``exec``.
 
 ``manager/api/attach.py`` describes the messages; ``exec_route.py`` describes the flow control of
-``metered`` input.  Sending never blocks, because ocid may be waiting for ocictl to read: both would
-then wait forever.
+input, which a ``metered`` session obeys.  Sending never blocks, because ocid may be waiting for
+ocictl to read: both would then wait forever.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Session:
     """Relay the streams of one program over the WebSocket ``socket``.
 
     ``keys`` is the key sequence that detaches from a terminal.  ``on_signal`` is called with each
-    signal in ``PASSED_ON`` that the client receives; if it is None, signals are not handled.  The
-    session ends if standard output is closed, as by ``| head``.  If ``passes_sigpipe`` is set, the
-    program gets SIGPIPE in this case.
+    signal in ``PASSED_ON`` that ocictl receives; if it is None, signals are not handled.  The
+    session ends if standard output is closed, as by ``| head``.  If ``passes_sigpipe`` is True, the
+    program then gets SIGPIPE.
     """
 
     def __init__(

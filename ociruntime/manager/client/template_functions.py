@@ -67,7 +67,7 @@ class Shape(dict[str, Any]):
 
 
 class WrongArgument(Exception):
-    """A template has called a function with an invalid argument; the message gives the reason."""
+    """A template calls a function with an invalid argument; the message gives the reason."""
 
 
 def displayed(value: object) -> str:

@@ -61,8 +61,8 @@ _REFUSED = ("define", "block", "template")
 class Call:
     """A parsed command of a pipeline: an operand, or a function or method with its arguments.
 
-    ``at`` is its offset in the template.  ``kind`` is "value", "fields" (of the dot), "variable",
-    "pipe" (in parentheses) or "function".
+    ``at`` is the command's offset in the template.  ``kind`` is "value" for a constant, "fields"
+    for fields of the dot, "variable", "pipe" for a pipeline in parentheses, or "function".
     """
 
     at: int
@@ -356,7 +356,7 @@ def failure(at: int, message: str, hint: str = "") -> UsageError:
 
 
 class _Leaving(Exception):
-    """A ``break`` or ``continue`` leaves the body of a ``range``."""
+    """The exception with which ``break`` or ``continue`` leaves the body of a ``range``."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -460,7 +460,7 @@ class _Run:
         return value
 
     def _call(self, call: Call, dot: object, more: tuple[object, ...]) -> object:
-        """Return the value of a command.
+        """Return the value of ``call``, a command of a pipeline.
 
         ``more`` contains the result of the previous command of the pipeline, if there is one.
         """

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Iterable
 from datetime import datetime
 from typing import Any
 
+from ociruntime.base.errors import reason
 from ociruntime.base.json_files import now
 from ociruntime.manager.containers.container_records import Record
 
@@ -117,7 +118,7 @@ class EventBus:
         try:
             self._write(json.dumps(event, separators=(",", ":")).encode() + b"\n")
         except OSError as error:
-            log.warning('write an event to "%s": %s', self._path, error)
+            log.warning('write an event to "%s": %s', self._path, reason(error))
         self._remember(event)
         for queue in list(self._queues):
             if queue.full():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from ociruntime.base.errors import ManagerError, RuntimeFailure
+from ociruntime.base.errors import ManagerError, RuntimeFailure, reason
 from ociruntime.images.store.store import Store
 from ociruntime.manager.containers import ocipod_requests as requests
 from ociruntime.manager.containers.container_names import Names
@@ -60,7 +60,9 @@ class SharedServices:
         try:
             self.events.open()
         except OSError as error:
-            raise ManagerError(f'open the event log in "{self.settings.root}": {error}') from None
+            raise ManagerError(
+                f'open the event log in "{self.settings.root}": {reason(error)}'
+            ) from None
         self.watcher = Watcher(on_overflow)
         # Keep a connection to the index of images open: otherwise SQLite would remove the
         # write-ahead log and create it again for each ``ocipod``, which takes 4 ms.
