@@ -87,7 +87,7 @@ def run_images(connection: Connection, arguments: Arguments) -> int:
 def matching(
     images: list[dict[str, Any]], patterns: list[str], filters: dict[str, list[str]]
 ) -> list[dict[str, Any]]:
-    """Return the images that match one of ``patterns`` (if any) and one value of each filter.
+    """Return the images that match one of ``patterns`` (if there are any) and each of ``filters``.
 
     Raises UsageError for an invalid value of a filter.
     """

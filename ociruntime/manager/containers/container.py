@@ -125,7 +125,7 @@ class Container:
         return answer | {"status": REMOVING} if self._removing else answer
 
     def volumes(self) -> tuple[list[Answer], list[str]]:
-        """Return (mounts, names of the anonymous volumes).  For errors, see ``Container``."""
+        """Return (mounts, names of the anonymous volumes).  Raises NotFound or Conflict."""
         self._check_present()
         return self.record.spec.get("volumes") or [], self.record.anonymous_volumes
 

@@ -150,7 +150,7 @@ def _check(
 
 
 def answer(record: Record, pod_status: PodStatus, *, starting: bool = False) -> Answer:
-    """Return the JSON that clients get for a container: its record and its pod's status.
+    """Return the JSON that clients get for a container, made from its record and its pod's status.
 
     ``starting`` is True while a restart is pending; the status is then ``restarting``.
     """

@@ -1,4 +1,4 @@
-"""The member ``details`` of ``GET /v1/containers/ID``, read from the files of the container's pod.
+"""The member ``details`` of the answer to ``GET /v1/containers/ID``, from the files of the pod.
 
     {"image_id", "env": ["NAME=VALUE"], "user": "USER[:GROUP]", "working_dir", "hostname",
      "log_path", "mounts": [{"type": "bind" or "volume", "name", "source", "target", "read_only",

@@ -102,7 +102,7 @@ def _is_local(image: str) -> bool:
 def global_args(
     spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
 ) -> list[str]:
-    """Return ``["--insecure-options=..."]`` for ``disabled_checks``; [] if there are none."""
+    """Return ``["--insecure-options=..."]`` with the ``disabled_checks``; [] if there are none."""
     checks = sorted(disabled_checks(spec, insecure, allowed))
     return [f"--insecure-options={','.join(checks)}"] if checks else []
 

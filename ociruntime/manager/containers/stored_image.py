@@ -40,8 +40,8 @@ def find_ready(settings: Settings, spec: dict[str, Any], insecure: Set[str]) -> 
 
     Returns None if the image must be fetched or unpacked first, or fails a security check.  The
     caller then runs ``ocipod fetch``, which fetches the image or reports the error.  Checks
-    signatures like ``ocipod fetch --pull-policy=never``; ``insecure`` names the checks that are
-    disabled.
+    signatures as ``ocipod fetch --pull-policy=never`` does; ``insecure`` names the security checks
+    that are disabled.
     """
     checks = ImageSettings(*settings.config_directories, "")
     reference, platform = spec["image"], spec.get("platform") or ""
