@@ -246,7 +246,7 @@ class Container:
     async def wait(self, condition: str) -> Answer:
         """Wait for ``condition``; return the latest run's outcome, see ``LastRun.outcome``.
 
-        Conditions: ``not-running`` (returns at once if the container is not up), ``next-exit``,
+        ``condition`` is ``not-running`` (met at once if the container is not up), ``next-exit`` or
         ``removed``.  Raises BadRequest for any other string, ManagerError if the daemon shuts down.
         """
         if condition not in CONDITIONS:

@@ -210,9 +210,9 @@ class Networks:
     async def remove(self, name: str) -> None:
         """Remove a network that a client has created.
 
-        Raises NotFound if the network does not exist.  Raises Conflict if it is in use, if a
-        container's record is corrupt, so that it may be in use, or if no client has created it.
-        Raises HostError if its file cannot be removed.
+        Raises NotFound if the network does not exist.  Raises Conflict if no client has created it,
+        if it is in use, or if it may be in use, because a container's record is corrupt.  Raises
+        HostError if its file cannot be removed.
         """
         action = f'remove network "{name}"'
         if name in _SPECIAL:

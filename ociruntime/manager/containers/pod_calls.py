@@ -89,7 +89,8 @@ class Programs:
         """Run ``ocipod`` with ``content`` as its standard input; return its standard output.
 
         Raises NotFound if an image is not in the store, Conflict if an image cannot be removed
-        because it is in use or has a name, ManagerError for any other error of ``ocipod``.
+        because it is in use or has a name, ManagerError for any other error of ``ocipod``,
+        HostError if ``ocipod`` cannot be executed.
         """
         try:
             return await self._queued(args, content)
@@ -317,8 +318,8 @@ async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: f
 def _child_of(parent: int, descriptors: tuple[int, int]) -> Callable[[], None]:
     """Return a ``preexec_fn`` that makes the kernel kill the child when ``parent`` dies.
 
-    It also sets RLIMIT_NOFILE to ``descriptors``, (soft limit, hard limit).  A command that
-    survived a killed daemon would race with the cleanup of the next daemon.
+    That function also sets RLIMIT_NOFILE to ``descriptors``, (soft limit, hard limit).  A command
+    that survived a killed daemon would race with the cleanup of the next daemon.
     """
 
     def prepare() -> None:

@@ -118,9 +118,9 @@ class Volumes:
     async def remove(self, name: str) -> None:
         """Remove a volume with its files.
 
-        Raises NotFound if the volume does not exist.  Raises Conflict if a container uses it, or if
-        a container's record is corrupt, so that it may be in use.  Raises HostError if it cannot be
-        removed.
+        Raises NotFound if the volume does not exist.  Raises Conflict if a container uses it, or
+        may use it, because the container's record is corrupt.  Raises HostError if the volume
+        cannot be removed.
         """
         users = self.inspect(name)["containers"]
         if users:
@@ -134,9 +134,9 @@ class Volumes:
         await asyncio.to_thread(self.clear)
 
     async def remove_with_container(self, container: str, names: Collection[str]) -> None:
-        """Remove the volumes of ``names`` that no container except ``container`` uses.
+        """Remove the volumes among ``names`` that no container except ``container`` uses.
 
-        If any container's record is corrupt, removes no volume, because that container may use it.
+        If any container's record is corrupt, removes none, because that container may use them.
         Raises HostError if a volume cannot be removed.
         """
         try:
