@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from collections import deque
 from contextlib import closing
@@ -80,8 +81,8 @@ def _size(text: str) -> tuple[int, int] | None:
     """
     if not text:
         return None
-    numbers = [part for part in text.split(",") if part.isascii() and part.isdigit()]
-    size = window_size({"resize": [int(number[:6]) for number in numbers]})
+    match = re.fullmatch(r"([0-9]{1,6}),([0-9]{1,6})", text)
+    size = window_size({"resize": [int(number) for number in match.groups()]}) if match else None
     if size is None:
         hint = "use ROWS,COLUMNS such as 24,80"
         raise BadRequest("size", f'invalid terminal size "{text}"', hint)

@@ -21,7 +21,6 @@ from ociruntime.manager.client.http import (
 )
 
 _START_OCID = "is ocid running? systemctl start ocid, or: ocid &"
-_LOOK_AT_LOG = "was ocid stopped? see its log"
 
 
 class DaemonError(RuntimeFailure):
@@ -64,15 +63,11 @@ class Connection:
 
     def lines(self, method: str, path: str, body: object = None) -> Iterator[Any]:
         """Send a request; yield the JSON documents that the answer contains, one per line."""
-        import json
-
         answer = self.open(method, path, body)
         try:
             for line in answer.lines():
                 if line:
-                    yield json.loads(line)
-        except OSError as error:
-            raise _lost(error) from None
+                    yield _parse(line, method, path)
         finally:
             answer.close()
 
@@ -100,9 +95,6 @@ class Connection:
             answer = Answer(connection)
             if answer.status >= 400:
                 raise refusal(answer.status, answer.whole())
-        except OSError as error:
-            connection.close()
-            raise _lost(error) from None
         except RuntimeFailure:
             connection.close()
             raise
@@ -127,26 +119,17 @@ class Connection:
             if answer.status >= 400:
                 raise refusal(answer.status, answer.whole())
         except OSError as error:
-            raise _lost(error) from None
+            raise HostError(f'send a request to ocid at "{self.path}"', error) from None
         finally:
             connection.close()
 
     def _document(self, method: str, path: str, body: object) -> Any:  # noqa: ANN401
-        import json
-
         answer = self.open(method, path, body)
         try:
             data = answer.whole()
-        except OSError as error:
-            raise _lost(error) from None
         finally:
             answer.close()
-        try:
-            return json.loads(data) if data else None
-        except ValueError:
-            raise RuntimeFailure(
-                f'read the answer from ocid to "{method} {path}": invalid JSON'
-            ) from None
+        return _parse(data, method, path) if data else None
 
     def _connect(self) -> socket:
         from ociruntime.base.stream_socket import open_connection
@@ -211,8 +194,16 @@ def with_ocictl_options(message: str) -> str:
     return f"{text}{opening}{hint}"
 
 
-def _lost(error: OSError) -> RuntimeFailure:
-    return HostError("read the answer from ocid", error, _LOOK_AT_LOG)
+def _parse(data: bytes, method: str, path: str) -> Any:  # noqa: ANN401
+    """Parse JSON in the answer to ``method path``.  Raises RuntimeFailure if it is invalid."""
+    import json
+
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise RuntimeFailure(
+            f'read the answer from ocid to "{method} {path}": invalid JSON'
+        ) from None
 
 
 def _hint(path: str, error: OSError) -> str:

@@ -117,7 +117,7 @@ def _host_config(record: Record, spec: Record) -> Record:
         "ExtraHosts": [f"{one['name']}:{one['address']}" for one in spec.get("hosts") or ()]
         or Null(),
         "GroupAdd": [str(group) for group in spec.get("group_add") or ()] or Null(),
-        "PublishAllPorts": False,
+        "PublishAllPorts": bool(spec.get("publish_all")),
         "SecurityOpt": security or Null(),
         "NanoCpus": round((spec.get("cpus") or 0) * 1_000_000_000),
         **limits,
@@ -174,7 +174,7 @@ def _config(record: Record, spec: Record, details: Record, settings: Record) -> 
     tty, stdin = bool(spec.get("tty")), bool(spec.get("stdin"))
     return {
         "Hostname": details.get("hostname") or spec.get("hostname") or record["id"][:_SHORT_ID],
-        "Domainname": "",
+        "Domainname": spec.get("domainname") or "",
         "User": spec.get("user") or settings.get("User") or "",
         "AttachStdin": stdin,
         "AttachStdout": True,

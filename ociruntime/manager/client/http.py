@@ -7,7 +7,7 @@ or end when the connection is closed.  The status 101 (Switching Protocols) is a
 
 from __future__ import annotations
 
-from ociruntime.base.errors import RuntimeFailure
+from ociruntime.base.errors import HostError, RuntimeFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ class Answer:
     def __init__(self, socket: socket) -> None:
         """Read the answer's header from ``socket``.
 
-        Raises OSError if the connection fails, RuntimeFailure if the header is invalid.
+        Raises HostError if the connection fails, RuntimeFailure if the header is invalid.
         """
         self.socket = socket
         head = b""
         while b"\r\n\r\n" not in head:
-            piece = socket.recv(_PIECE)
+            piece = _receive(socket, _PIECE)
             if not piece:
                 raise RuntimeFailure(
                     "read the answer from ocid: the connection was closed",
@@ -61,19 +61,21 @@ class Answer:
     def whole(self) -> bytes:
         """Return the answer's body.
 
-        Raises OSError if the connection fails, RuntimeFailure if the body is truncated.
+        Raises HostError if the connection fails, RuntimeFailure if the body is truncated or
+        invalid.
         """
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
         """Yield parts of the answer's body as they arrive.
 
-        Raises OSError if the connection fails, RuntimeFailure if the body is truncated.
+        Raises HostError if the connection fails, RuntimeFailure if the body is truncated or
+        invalid.
         """
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
             yield from self._chunks()
         elif "content-length" in self.headers:
-            yield from self._exactly(int(self.headers["content-length"]))
+            yield from self._exactly(_size(self.headers["content-length"], 10))
         else:
             while piece := self._some(_PIECE):
                 yield piece
@@ -81,7 +83,8 @@ class Answer:
     def lines(self) -> Iterator[bytes]:
         """Yield the lines of the answer's body as they arrive, without newlines.
 
-        Raises OSError if the connection fails, RuntimeFailure if the body is truncated.
+        Raises HostError if the connection fails, RuntimeFailure if the body is truncated or
+        invalid.
         """
         incomplete = b""
         for piece in self.pieces():
@@ -96,7 +99,7 @@ class Answer:
 
     def _chunks(self) -> Iterator[bytes]:
         while True:
-            size = int(self._line().partition(b";")[0], 16)
+            size = _size(self._line().partition(b";")[0].decode("latin-1"), 16)
             if size == 0:
                 self._line()
                 return
@@ -105,7 +108,7 @@ class Answer:
 
     def _line(self) -> bytes:
         while b"\r\n" not in self.early:
-            piece = self.socket.recv(_PIECE)
+            piece = _receive(self.socket, _PIECE)
             if not piece or len(self.early) > _LONGEST_HEAD:
                 raise RuntimeFailure(_TOO_LONG if piece else _CUT)
             self.early += piece
@@ -124,7 +127,28 @@ class Answer:
         if self.early:
             piece, self.early = self.early[:most], self.early[most:]
             return piece
-        return self.socket.recv(most)
+        return _receive(self.socket, most)
+
+
+def _receive(socket: socket, most: int) -> bytes:
+    """Receive up to ``most`` bytes; return b"" at the end.  Raises HostError."""
+    try:
+        return socket.recv(most)
+    except OSError as error:
+        raise HostError(
+            "read the answer from ocid", error, "was ocid stopped? see its log"
+        ) from None
+
+
+def _size(digits: str, base: int) -> int:
+    """Parse a length in a header or chunk.  Raises RuntimeFailure if it is not a number."""
+    try:
+        size = int(digits, base)
+    except ValueError:
+        size = -1
+    if size < 0:
+        raise RuntimeFailure(f"read the answer from ocid: invalid length {digits[:80]!r}")
+    return size
 
 
 def status_of(line: str) -> int:

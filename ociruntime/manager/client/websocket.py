@@ -5,7 +5,7 @@ from __future__ import annotations
 import _socket
 import os
 
-from ociruntime.base.errors import RuntimeFailure
+from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.manager.client.connection import Connection
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
@@ -103,7 +103,8 @@ class WebSocket:
     def receive(self) -> list[tuple[int, bytes]]:
         """Wait for data; return the complete messages as [(TEXT or BINARY, data)].
 
-        Raises RuntimeFailure if the daemon closes the connection without a close frame.
+        Raises RuntimeFailure if the daemon closes the connection without a close frame, HostError
+        if the connection fails.
         """
         messages = list(self._messages())
         if not messages and not self.is_closed:
@@ -112,7 +113,10 @@ class WebSocket:
         return messages
 
     def _receive(self) -> None:
-        data = self._socket.recv(CHUNK)
+        try:
+            data = self._socket.recv(CHUNK)
+        except OSError as error:
+            raise HostError("receive from ocid", error, "see ocid's log") from None
         if not data:
             raise RuntimeFailure("receive from ocid: it closed the connection", "see ocid's log")
         self._buffer += data

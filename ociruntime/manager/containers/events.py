@@ -128,9 +128,12 @@ class EventBus:
                 queue.put_nowait(event)
 
     def _write(self, line: bytes) -> None:
+        if self._fd < 0:  # an earlier rotation has failed after its rename
+            self._open()
         if self._size + len(line) > ROTATED_AT:
             os.rename(self._path, f"{self._path}.1")
             os.close(self._fd)
+            self._fd = -1
             self._open()
         self._size += os.write(self._fd, line)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest
-from ociruntime.manager.api.attach import control, window_size
+from ociruntime.manager.api.attach import _size, control, window_size
 from ociruntime.manager.api.exec_route import MEMBERS, check, exec_args
 from ociruntime.manager.api.images import _PULL
 from ociruntime.manager.api.logs import LogFilter, parse_query
@@ -84,6 +84,17 @@ def test_messages_that_say_nothing(text: str) -> None:
 @pytest.mark.parametrize("size", [None, [], [1], [0, 5], [5, 10000], ["5", 5], [1, 2, 3]])
 def test_sizes_that_are_none(size: object) -> None:
     assert window_size({"resize": size}) is None
+
+
+@pytest.mark.parametrize("text", ["24", "24,80,5", "24,x,80", "24,", ",80", "0,80", "24,10000"])
+def test_invalid_sizes_of_an_attachment(text: str) -> None:
+    with pytest.raises(BadRequest, match="terminal size"):
+        _size(text)
+
+
+def test_size_of_an_attachment() -> None:
+    assert _size("24,80") == (24, 80)
+    assert _size("") is None
 
 
 def test_which_lines() -> None:

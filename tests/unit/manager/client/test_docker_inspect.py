@@ -183,6 +183,13 @@ def test_program_and_arguments(
     assert (config["Entrypoint"] or None, config["Cmd"] or None) == (entrypoint, command)
 
 
+def test_settings_of_the_container() -> None:
+    shown = docker_inspect.container(record(spec={"domainname": "lan", "publish_all": True}), IMAGE)
+    assert (shown["Config"]["Domainname"], shown["HostConfig"]["PublishAllPorts"]) == ("lan", True)
+    shown = docker_inspect.container(record(spec={}), IMAGE)
+    assert (shown["Config"]["Domainname"], shown["HostConfig"]["PublishAllPorts"]) == ("", False)
+
+
 def test_a_corrupt_container() -> None:
     corrupt = record(status="corrupt", command=[], created_at=None, started_at=None, error="bad")
     shown = docker_inspect.container(corrupt)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,31 @@ def test_a_full_file_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert all(path.stat().st_size <= 1000 for path in kept)
     last = [json.loads(line)["id"] for path in kept for line in path.read_text().splitlines()]
     assert last == [str(number) for number in range(30)][-len(last) :]
+
+
+def test_a_rotation_that_fails_is_finished_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other file is closed, and later events are logged."""
+    monkeypatch.setattr(events, "ROTATED_AT", 250)
+    bus = opened(tmp_path / "events")
+    for number in range(2):
+        bus.publish("start", str(number), "web")
+
+    def fail(path: str, flags: int, mode: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.open", fail)
+        for number in range(2, 4):
+            bus.publish("start", str(number), "web")
+    other = os.open("/dev/null", os.O_RDONLY)  # gets the number of the closed log
+    bus.publish("start", "4", "web")
+    bus.close()
+    os.close(other)
+    kept = [tmp_path / "events.1", tmp_path / "events"]
+    last = [json.loads(line)["id"] for path in kept for line in path.read_text().splitlines()]
+    assert last == ["0", "1", "4"]
 
 
 def test_a_slow_listener_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
