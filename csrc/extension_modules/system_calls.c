@@ -14,6 +14,7 @@
 #include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -51,6 +52,14 @@ int oci_prctl(int option, unsigned long argument)
 	int result = prctl(option, argument, 0, 0, 0);
 
 	return result < 0 ? -errno : result;
+}
+
+int oci_signalfd(uint64_t signals)
+{
+	int fd = (int)syscall(SYS_signalfd4, -1, &signals, sizeof(signals),
+			      SFD_CLOEXEC | SFD_NONBLOCK);
+
+	return fd < 0 ? -errno : fd;
 }
 
 int oci_setns(int fd, int kind)

@@ -2,11 +2,16 @@
 #ifndef SYSTEM_CALLS_H
 #define SYSTEM_CALLS_H
 
+#include <stdint.h>
+
 /* Call bpf(2); returns its result, or -errno. */
 long oci_bpf(int command, void *attributes, unsigned int size);
 
 /* Call prctl(2) with integer arguments; returns its result, or -errno. */
 int oci_prctl(int option, unsigned long argument);
+
+/* Open a non-blocking signalfd(2) for `signals` (bit N-1 for signal N); returns it, or -errno. */
+int oci_signalfd(uint64_t signals);
 
 /* Call setns(2); returns 0, or -errno. */
 int oci_setns(int fd, int kind);

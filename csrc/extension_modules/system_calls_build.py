@@ -31,6 +31,7 @@ ffibuilder.cdef(
     long oci_bpf(int command, void *attributes, unsigned int size);
     int oci_prctl(int option, unsigned long argument);
     int oci_setns(int fd, int kind);
+    int oci_signalfd(uint64_t signals);
     int oci_unshare(int kinds);
     int oci_mount(const char *source, const char *target, const char *type, unsigned long flags,
                   const char *data);

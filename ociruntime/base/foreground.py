@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posix
 import select
+from struct import Struct
 
 from ociruntime.base.errors import HostError, InternalError
 
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-# Signals that are not caught.  KILL and STOP cannot be caught.  A fault such as SEGV must end this
-# program.  TTIN and TTOU stop a background job that uses its terminal: a program that catches them
-# retries forever.  URG is ignored by default.
+# Signals that are not queued.  KILL and STOP cannot be blocked.  A fault such as SEGV must end this
+# program.  TTIN and TTOU stop a background job that uses its terminal: a program that blocks them
+# gets EIO or writes to the terminal of another job.  URG is ignored by default.
 UNTOUCHED = frozenset(
     (
         *(_signal.SIGKILL, _signal.SIGSTOP),
@@ -27,63 +28,63 @@ UNTOUCHED = frozenset(
         *(_signal.SIGTTIN, _signal.SIGTTOU, _signal.SIGURG),
     )
 )
-# Signals that are caught but not forwarded: they are meant for this process.
+QUEUED = frozenset(_signal.valid_signals() - UNTOUCHED)
+MASK = sum(1 << (number - 1) for number in QUEUED)  # the kernel's sigset_t
+# Signals that are queued but not forwarded: they are meant for this process.
 KEPT = frozenset((_signal.SIGCHLD, _signal.SIGWINCH, _signal.SIGPIPE))
+SIGINFO = Struct("I124x")  # struct signalfd_siginfo begins with the signal's number
+READ_SIZE = 64 * SIGINFO.size
 
 
-class CaughtSignals:
-    """A queue of caught signals: until ``release``, they do not kill this process.
+class SignalQueue:
+    """The signals sent to this process: blocked until ``release``, and read from a signalfd(2).
 
-    ``fd`` is readable when ``take`` would return a signal.  Create the object before the
-    container's process, so that no signal is lost in between.
+    ``fd`` is readable while signals are pending.  Create the object before the container's process,
+    so that no signal is lost in between.  A program that is started meanwhile inherits the blocked
+    signals unless its starter unblocks them, as the executor and ``run_host_hooks`` do.
     """
 
-    __slots__ = ("_old", "_old_wakeup", "_pending", "_write", "fd")
+    __slots__ = ("_before", "_received", "fd")
 
     def __init__(self) -> None:
-        """Install the signal handlers.  Raises HostError."""
-        self._pending: dict[int, object] = {}
+        """Block the signals.  Raises HostError."""
+        from ociruntime._system_calls import lib
+
+        self._received: set[int] = set()
+        # Not a handler for each signal: that takes fifty system calls.
+        self._before = _signal.pthread_sigmask(_signal.SIG_BLOCK, QUEUED)
+        self.fd = lib.oci_signalfd(MASK)
+        if self.fd < 0:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, self._before)
+            error = OSError(-self.fd, posix.strerror(-self.fd))
+            raise HostError("create a signalfd", error) from None
+
+    def receive(self) -> None:
+        """Read the pending signals from ``fd``."""
         try:
-            self.fd, self._write = posix.pipe2(posix.O_CLOEXEC | posix.O_NONBLOCK)
-            # Python delays its handlers; the wakeup descriptor wakes poll(2) at once.  A full
-            # pipe is no problem: it is readable.
-            self._old_wakeup = _signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        except OSError as error:
-            raise HostError("create a pipe for caught signals", error) from None
-        self._old: dict[int, object] = {}
-        for number in _signal.valid_signals() - UNTOUCHED:
-            # The handler is a method written in C: no Python code runs in it, so a storm of signals
-            # cannot nest handlers.
-            handler = _signal.SIG_IGN if number == _signal.SIGPIPE else self._pending.__setitem__
-            self._old[number] = _signal.signal(number, handler)
+            while True:
+                data = posix.read(self.fd, READ_SIZE)
+                self._received.update(number for (number,) in SIGINFO.iter_unpack(data))
+                if len(data) < READ_SIZE:
+                    return
+        except BlockingIOError:
+            pass  # none is pending
 
     def take(self) -> list[int]:
         """Return the numbers of the signals received since the last call, without duplicates."""
-        taken: list[int] = []
-        while self._pending and len(taken) < _signal.NSIG:
-            taken.append(int(self._pending.popitem()[0]))
+        taken = list(self._received)
+        self._received.clear()
         return taken
 
     def has_any(self, numbers: Iterable[int]) -> bool:
         """Return whether any of the signals ``numbers`` has been received but not taken yet."""
-        return any(number in self._pending for number in numbers)
-
-    def clear_wakeup(self) -> None:
-        """Empty the wakeup pipe; call it before ``take``."""
-        try:
-            while len(posix.read(self.fd, 4096)) == 4096:
-                pass
-        except BlockingIOError:
-            pass
+        return not self._received.isdisjoint(numbers)
 
     def release(self) -> None:
-        """Restore the previous signal dispositions."""
-        for number, old in self._old.items():
-            _signal.signal(number, old if old is not None else _signal.SIG_DFL)  # type: ignore[arg-type]
-        self._old.clear()
-        _signal.set_wakeup_fd(self._old_wakeup)
+        """Discard the pending signals, and unblock those that were not blocked before."""
+        self.receive()
         posix.close(self.fd)
-        posix.close(self._write)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, self._before)
 
 
 def open_relay(master: int) -> Relay | None:
@@ -103,22 +104,22 @@ def wait_foreground(
     pidfd: int,
     pid: int,
     relay: Relay | None = None,
-    signals: CaughtSignals | None = None,
+    signals: SignalQueue | None = None,
     notifying: NotifyRelay | None = None,
 ) -> int:
     """Forward signals to the container's init until it exits; return its exit status.
 
     The status is 128+n if signal n killed the init, which must be a child of this process.  Also
     reaps other children, which were reparented to this subreaper.  Starts ``relay`` and always
-    closes it, which restores the terminal.  ``signals`` stay caught after the call, so that a late
+    closes it, which restores the terminal.  ``signals`` stay blocked after the call, so that a late
     signal does not interrupt the caller's cleanup.  ``notifying`` forwards the container's
     sd_notify(3) messages to a service manager.  Raises HostError.
     """
-    caught = signals or CaughtSignals()
+    queue = signals or SignalQueue()
     try:
         if relay is not None:
             relay.begin()
-        status = _wait(pidfd, pid, relay, caught, notifying)
+        status = _wait(pidfd, pid, relay, queue, notifying)
         if relay is not None:
             relay.finish()
     except OSError as error:
@@ -127,7 +128,7 @@ def wait_foreground(
         if relay is not None:
             relay.close()
         if signals is None:
-            caught.release()
+            queue.release()
     return 128 + posix.WTERMSIG(status) if posix.WIFSIGNALED(status) else posix.WEXITSTATUS(status)
 
 
@@ -135,7 +136,7 @@ def _wait(
     pidfd: int,
     pid: int,
     relay: Relay | None,
-    signals: CaughtSignals,
+    signals: SignalQueue,
     notifying: NotifyRelay | None,
 ) -> int:
     """Wait for process ``pid`` to exit while serving relays and signals; return its wait status."""
@@ -165,7 +166,7 @@ def _wait(
                     # A traced init is reaped by its tracer first; SIGCHLD arrives after that.
                     poll.unregister(pidfd)
             elif fd == signals.fd:
-                signals.clear_wakeup()
+                signals.receive()
             elif notifying is not None and fd == notifying.fileno():
                 _notify(notifying)
             elif relay is not None:

@@ -164,11 +164,11 @@ from ociruntime.base.log import Log
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.run import run
 
-class CaughtSignals:
+class SignalQueue:
     def __init__(self):
         raise KeyboardInterrupt("now")
 
-foreground.CaughtSignals = CaughtSignals
+foreground.SignalQueue = SignalQueue
 run(Context(sys.argv[1], Log()), CreateOptions(sys.argv[2], sys.argv[3], detach=False))
 """
 

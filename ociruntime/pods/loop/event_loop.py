@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from ociruntime.base.foreground import CaughtSignals
+from ociruntime.pods.loop.caught_signals import CaughtSignals
 
 READABLE = select.POLLIN
 WRITABLE = select.POLLOUT

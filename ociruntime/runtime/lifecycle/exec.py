@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from socket import socket
     from typing import Any
 
-    from ociruntime.base.foreground import CaughtSignals
+    from ociruntime.base.foreground import SignalQueue
     from ociruntime.runtime.executor.spawn import Executor
     from ociruntime.runtime.lifecycle.container import Container
     from ociruntime.runtime.lifecycle.context import Context
@@ -54,13 +54,13 @@ def execute(context: Context, options: ExecOptions) -> int:
     if options.detach:
         begin(context, options)
         return 0
-    from ociruntime.base.foreground import CaughtSignals, open_relay, wait_foreground
+    from ociruntime.base.foreground import SignalQueue, open_relay, wait_foreground
 
     check_id(options.id)
     # Read the state before signals are caught: if its filesystem hangs, a signal still ends us.
     exists(f"{context.root}/{options.id}/state.json")
     # Catch signals before the program runs: from here on, they are forwarded to it.
-    signals = CaughtSignals()
+    signals = SignalQueue()
     try:
         execution = begin(context, options, signals)
     except BaseException:
@@ -71,7 +71,7 @@ def execute(context: Context, options: ExecOptions) -> int:
     return wait_foreground(executor.pidfd, executor.pid, relay, signals)
 
 
-def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None = None) -> Execution:
+def begin(context: Context, options: ExecOptions, caught: SignalQueue | None = None) -> Execution:
     """Start a program in a container; write its pid file, and send its pidfd to ``pidfd_socket``.
 
     ``caught``: signals to forward to the program once it runs. Does not lock the container: a pidfd

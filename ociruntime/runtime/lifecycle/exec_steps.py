@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import signal as _signal
     from socket import socket
 
-    from ociruntime.base.foreground import CaughtSignals
+    from ociruntime.base.foreground import SignalQueue
     from ociruntime.runtime.cgroups.cgroup import Cgroup
     from ociruntime.runtime.executor.protocol import Message
     from ociruntime.runtime.executor.spawn import Executor
@@ -81,7 +81,7 @@ class Execution:
         console: socket | None,
         beside: bool,
         streams: tuple[int, int, int],
-        caught: CaughtSignals | None,
+        caught: SignalQueue | None,
     ) -> None:
         """Connect to the container's seccomp agent, if it has one.  Raises HostError."""
         self._container = container
@@ -182,7 +182,7 @@ class Execution:
             poller.register(self.executor.pidfd, POLLIN)
             poller.register(caught.fd, POLLIN)
             while [fd for fd, _ in poller.poll()] == [caught.fd]:
-                caught.clear_wakeup()
+                caught.receive()
                 if caught.has_any(ENDING):
                     raise KeyboardInterrupt
         return self.executor.receive()

@@ -44,7 +44,8 @@ def _start(context: Context, options: CreateOptions, creation: Creation) -> Noti
     """Start the new container and return its notify relay; on failure, delete the container."""
     container = creation.container()
     try:
-        creation.held.release()
+        if options.detach:  # in the foreground, signals stay blocked and are forwarded later
+            creation.held.release()
         main_pid = container.pid if options.detach else posix.getpid()
         notifying = start_locked(context, container, main_pid, deletes=False)
         # With a notify relay, a signal must still end the wait for READY=1.
@@ -64,7 +65,7 @@ def _undo(context: Context, container: Container) -> None:
 
 
 def _run_attached(context: Context, options: CreateOptions) -> int:
-    from ociruntime.base.foreground import CaughtSignals, open_relay, wait_foreground
+    from ociruntime.base.foreground import SignalQueue, open_relay, wait_foreground
 
     if not options.no_subreaper:
         become_subreaper()
@@ -73,7 +74,7 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
         container = creation.container()
         try:
             relay = open_relay(creation.master)
-            signals = CaughtSignals()
+            signals = SignalQueue()
         except BaseException:
             _undo(context, container)
             raise

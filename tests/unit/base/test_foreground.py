@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 import subprocess
 import threading
@@ -14,21 +15,21 @@ import pytest
 
 from ociruntime.base import foreground
 from ociruntime.base.errors import HostError, InternalError
-from ociruntime.base.foreground import KEPT, UNTOUCHED, CaughtSignals, wait_foreground
+from ociruntime.base.foreground import KEPT, QUEUED, SignalQueue, wait_foreground
 from tests.support.descriptors import open_descriptors
 
 
 def spawn(script: str) -> int:
-    return os.posix_spawn("/bin/sh", ["sh", "-c", script], os.environ)
+    return os.posix_spawn("/bin/sh", ["sh", "-c", script], os.environ, setsigmask=())
 
 
 def ran(script: str) -> int:
     """Run a process like ``run``: signals are caught before it exists, and until the end."""
-    signals = CaughtSignals()
+    signals = SignalQueue()
     return waited(spawn(script), signals)
 
 
-def waited(pid: int, signals: CaughtSignals | None = None) -> int:
+def waited(pid: int, signals: SignalQueue | None = None) -> int:
     pidfd = os.pidfd_open(pid)
     try:
         return wait_foreground(pidfd, pid, signals=signals)
@@ -175,7 +176,7 @@ def test_a_storm_of_signals_does_not_lose_the_end(start: Start) -> None:
 
 
 def test_signals_that_come_before_the_wait_are_not_lost() -> None:
-    signals = CaughtSignals()
+    signals = SignalQueue()
     os.kill(os.getpid(), signal.SIGTERM)
     read, write = os.pipe()
     os.set_inheritable(write, True)
@@ -209,58 +210,72 @@ def test_orphans_are_reaped(start: Start) -> None:
 
 
 def test_everything_is_put_back() -> None:
-    before = {n: signal.getsignal(n) for n in signal.valid_signals()}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     descriptors = open_descriptors()
     waited(spawn("exit 0"))
-    assert {n: signal.getsignal(n) for n in signal.valid_signals()} == before
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
     assert open_descriptors() == descriptors
 
 
-def test_what_is_caught() -> None:
-    signals = CaughtSignals()
+def test_what_is_queued() -> None:
+    signals = SignalQueue()
     try:
-        for number in signal.valid_signals() - UNTOUCHED:
-            os.kill(os.getpid(), number)
-        taken = signals.take()
-        assert set(taken) == {int(n) for n in signal.valid_signals() - UNTOUCHED} - {signal.SIGPIPE}
+        signals.receive()
         assert signals.take() == []
-        assert KEPT - {signal.SIGPIPE} <= set(taken)
+        for number in QUEUED:
+            os.kill(os.getpid(), number)
+            os.kill(os.getpid(), number)
+            assert not signals.has_any((number,))
+            signals.receive()  # at once: the kernel discards a CONT if a TSTP follows
+            assert signals.has_any((signal.SIGSEGV, number))
+        taken = signals.take()
+        assert set(taken) == QUEUED
+        assert len(taken) == len(QUEUED)
+        assert not signals.has_any(QUEUED)
+        assert signals.take() == []
+        assert set(taken) >= KEPT
     finally:
         signals.release()
 
 
-def test_no_descriptor_for_signals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error leaves all signal handlers as they were."""
-
-    def fail(flags: int) -> None:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-    before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr("posix.pipe2", fail)
-    with pytest.raises(HostError, match="signals: too many open files"):
-        CaughtSignals()
-    assert signal.getsignal(signal.SIGTERM) == before
-
-
-def test_wakeup_pipe() -> None:
-    """It is emptied, however full it is, and may be empty before."""
-    signals = CaughtSignals()
+def test_more_signals_than_one_read() -> None:
+    signals = SignalQueue()
     try:
-        signals.clear_wakeup()
-        os.write(signals._write, bytes(4096 + 7))
-        signals.clear_wakeup()
+        for _ in range(3 * 64):  # signals of this kind are not merged
+            os.kill(os.getpid(), signal.SIGRTMIN + 3)
+        signals.receive()
+        assert signals.take() == [signal.SIGRTMIN + 3]
         with pytest.raises(BlockingIOError):
-            os.read(signals.fd, 1)
-        os.write(signals._write, bytes(4096))
-        signals.clear_wakeup()
-        with pytest.raises(BlockingIOError):
-            os.read(signals.fd, 1)
+            os.read(signals.fd, 4096)
     finally:
         signals.release()
+
+
+def test_pending_signals_are_discarded(start: Start) -> None:
+    def work(_: int) -> int:
+        signals = SignalQueue()
+        os.kill(os.getpid(), signal.SIGTERM)
+        signals.release()
+        return 5
+
+    assert start(work).status() == 5
+
+
+def test_no_descriptor_for_signals(start: Start) -> None:
+    """An error leaves no signal blocked."""
+
+    def work(_: int) -> int:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+        with pytest.raises(HostError, match="signalfd: too many open files"):
+            SignalQueue()
+        return 0 if signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before else 1
+
+    assert start(work).status() == 0
 
 
 def test_failed_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The terminal is restored, and signals are no longer caught."""
+    """The terminal is restored, and signals are no longer blocked."""
 
     class FakeRelay:
         done: ClassVar[list[str]] = []
@@ -271,11 +286,11 @@ def test_failed_wait(monkeypatch: pytest.MonkeyPatch) -> None:
         def close(self) -> None:
             self.done.append("close")
 
-    before = signal.getsignal(signal.SIGTERM)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     with pytest.raises(HostError, match="wait for process 71: input/output"):
         wait_foreground(-1, 71, cast("Any", FakeRelay()))
     assert FakeRelay.done == ["close"]
-    assert signal.getsignal(signal.SIGTERM) == before
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
 class Terminal:
@@ -335,7 +350,7 @@ def test_init_that_its_tracer_reaps_first(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(foreground, "_reap", lambda pid: statuses.pop(0))
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     pidfd = os.pidfd_open(child)
-    signals = CaughtSignals()
+    signals = SignalQueue()
     threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGCHLD)).start()
     try:
         assert wait_foreground(pidfd, child, signals=signals) == 7

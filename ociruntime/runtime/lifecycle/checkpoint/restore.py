@@ -21,7 +21,7 @@ from typing import Any
 
 from ociruntime.base.errors import ConfigError, ContainerError, HostError
 from ociruntime.base.files import read_file
-from ociruntime.base.foreground import CaughtSignals, open_relay, wait_foreground
+from ociruntime.base.foreground import SignalQueue, open_relay, wait_foreground
 from ociruntime.base.mountinfo import Mount, parse_mountinfo
 from ociruntime.base.paths import clean, is_below
 from ociruntime.base.process import (
@@ -117,7 +117,7 @@ class Restoration(Creation):
         ``foreground``: whether to catch signals and forward them to the container.
         """
         self._foreground = foreground
-        self.signals: CaughtSignals | None = None
+        self.signals: SignalQueue | None = None
         self._program = program
         self._criu = criu
         self._record = record
@@ -277,7 +277,7 @@ class Restoration(Creation):
     def _catch_signals(self) -> None:
         """Start to catch signals, to forward them to a container in the foreground."""
         if self._foreground:
-            self.signals = CaughtSignals()
+            self.signals = SignalQueue()
 
     def _restrict_mounts(self) -> None:
         """Set the mount flags that CRIU has not restored.

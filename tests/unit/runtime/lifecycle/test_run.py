@@ -61,7 +61,7 @@ class Foreground:
         monkeypatch.setattr(run, "_undo", lambda context, container: note("undo"))
         monkeypatch.setattr(run, "delete_after_end", lambda *_: note("delete"))
         monkeypatch.setattr(foreground, "open_relay", lambda master: None)
-        monkeypatch.setattr(foreground, "CaughtSignals", lambda: signals)
+        monkeypatch.setattr(foreground, "SignalQueue", lambda: signals)
         monkeypatch.setattr(foreground, "wait_foreground", lambda *_: 7)
 
     def __call__(self, **options: bool) -> int:
