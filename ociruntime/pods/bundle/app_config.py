@@ -37,11 +37,12 @@ class AppFacts:
     The config also depends on the manifest.  ``namespaces`` maps a type (``pid``, ``network``,
     ``ipc``, ``uts``, ``user``) to the path of the pod's namespace; without an entry, the app stays
     in the OCI runtime's namespace of this type.  ``shared_memory`` is the host directory to mount
-    at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's name to its directory on
-    the host; if the volume is a device, ``devices`` maps the name to (``b`` or ``c``, major,
-    minor).  ``host_devices`` lists the app's devices, as ``host_devices.find_devices`` returns
-    them.  ``binds`` lists (host path, path in the app) of files made for the pod.
-    ``private_users`` is (first host id, number of ids), or None without a user namespace.
+    at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's name to its path on the
+    host; if the volume is a device, ``devices`` maps the name to (``b`` or ``c``, major, minor).
+    ``host_devices`` lists the app's devices, as ``host_devices.find_devices`` returns them.
+    ``binds`` lists the files to bind-mount, such as the pod's hosts file, as pairs (host path,
+    path in the app).  ``private_users`` is (first host id, number of ids) of the pod's user
+    namespace, or None if it has none.
     """
 
     __slots__ = (
@@ -101,7 +102,8 @@ class AppFacts:
 def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFacts) -> Json:
     """Return the ``config.json`` of the app; ``image_config`` is its OCI image configuration.
 
-    Raises PodError if the manifest lacks the app or a volume that it mounts.
+    Raises PodError if the manifest lacks the app or a volume that the app mounts, or if the app is
+    privileged and the pod has a user namespace.
     """
     entry = app_entry(manifest, app_name)
     app = entry["app"]
@@ -236,9 +238,10 @@ def _namespaces(facts: AppFacts) -> list[Json]:
 
 
 def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
-    """Return ``mounts`` of the app's config.json, parent directories first.
+    """Return the member ``mounts`` of the app's ``config.json``, in the order of mounting.
 
-    They include kernel filesystems such as /proc, files made for the pod, volumes and tmpfs mounts.
+    Kernel filesystems such as /proc come first, then the pod's files such as /etc/resolv.conf, then
+    volumes, tmpfs mounts and devices, with parent directories before their subdirectories.
     """
     tmpfs = [tmpfs_mount(row["path"], row.get("options", [])) for row in entry.get("tmpfs", [])]
     replaced = {mount["destination"] for mount in tmpfs}
@@ -300,9 +303,9 @@ def _is_possible(row: Mount, facts: AppFacts) -> bool:
 
 
 def _is_of_host(kind: str, facts: AppFacts) -> bool:
-    """Return whether the pod has a user namespace, but shares the host's namespace ``kind``.
+    """Return whether the pod has a user namespace, but shares a ``kind`` namespace with the host.
 
-    ``kind`` is an OCI type such as "network".
+    ``kind`` is an OCI namespace type such as "network".
     """
     return facts.private_users is not None and kind not in facts.namespaces
 
@@ -338,7 +341,7 @@ def _mount(destination: str, kind: str, source: str, options: list[str]) -> Json
 
 
 def _resources(manifest: Json, app_isolators: list[Json], facts: AppFacts) -> Json:
-    """Return ``linux.resources`` of the app's config.json: device rules and resource limits."""
+    """Return ``linux.resources`` of the app's ``config.json``: device rules and resource limits."""
     if not facts.flavour.confined:
         return {"devices": [{"allow": True, "access": "rwm"}]}
     rules: list[Json] = [{"allow": False, "access": "rwm"}]

@@ -22,7 +22,7 @@ def owner_on_host(id: int, private_users: PrivateUsers) -> int:
     ``private_users`` is (first host id, number of ids) of the pod's user namespace: the result is
     the first host id plus ``id``.  Without a user namespace (None), the result is ``id``.  An
     ``id`` that the namespace does not map becomes the pod's nobody (65534), as in an id-mapped
-    overlay, because the host id at that offset may belong to another pod.
+    overlay, because the sum could be an id of another pod.
     """
     if private_users is None:
         return id
@@ -38,9 +38,9 @@ def copy_tree(
 ) -> None:
     """Copy the directory ``source`` to ``target``, mapping owners with ``owner_on_host``.
 
-    Symbolic links are copied, never followed.  ``budget`` is called with the stat result of each
-    file before the file is copied; an exception that it raises ends the copying.  Raises HostError
-    if a file cannot be read or written.
+    Symbolic links are copied, never followed; sockets are skipped.  ``budget`` is called with the
+    stat result of each file before the file is copied, and may raise an exception to stop copying.
+    Raises HostError if a file cannot be read or written.
     """
     try:
         if not os.path.isdir(target):
@@ -142,8 +142,9 @@ def copy_metadata(
 ) -> None:
     """Copy the owner, mode, extended attributes and times of ``source`` to ``target``.
 
-    ``status`` is the result of lstat(2) for ``source``.  The owner is set before the mode, because
-    chown(2) clears setuid bits.  Raises OSError if an attribute cannot be set.
+    ``status`` is the result of lstat(2) for ``source``.  The owner is mapped with
+    ``owner_on_host``, and set before the mode, because chown(2) clears setuid bits.  Raises OSError
+    if an attribute cannot be set.
     """
     uid = owner_on_host(status.st_uid, private_users)
     os.lchown(target, uid, owner_on_host(status.st_gid, private_users))

@@ -28,7 +28,7 @@ def write_etc_files(
     the CNI results.  ``on_host_network`` is True if the pod uses the host's network: it can then
     reach name servers on the host's loopback, which are left out otherwise.  With ``named``, the
     hosts file does not contain the hostname: ``give_names`` in ``net/connect_pod.py`` adds it
-    later, with the pod's address.  Raises HostError if a file cannot be written.
+    later, with the pod's address.  Raises HostError if a file cannot be read or written.
     """
     from ociruntime.pods.net import hosts_file, resolv_conf
 
@@ -53,8 +53,8 @@ def write_etc_files(
 def _host_dns(on_host_network: bool) -> dict[str, Any]:
     """Return the DNS settings in the host's resolv.conf, for a pod's resolv.conf.
 
-    Leaves out name servers that the pod cannot reach.  The result has the form of ``dns`` in CNI
-    results.
+    Leaves out name servers that the pod cannot reach.  If none remain, uses the upstream servers of
+    systemd-resolved.  The result has the form of ``dns`` in CNI results.
     """
     from ociruntime.pods.net.resolv_conf import host_dns
 

@@ -1,11 +1,11 @@
 """Fill an empty volume with an image's files, atomically: an interrupted copy is never used.
 
-    PARENT/NAME            the volume, in which programs may write at any moment
-    PARENT/.copying-NAME   an incomplete copy, locked by the process that makes it
+    PARENT/NAME            the volume, to which containers may write at any time
+    PARENT/.copying-NAME   an incomplete copy, locked by the process that is making it
     PARENT/.filling-NAME   a complete copy, whose entries are being moved to the volume
 
-The copy is made beside the volume, where no program can replace its files by links.  Then its
-entries are moved to the volume by rename(2) relative to descriptors: a program that changes the
+The copy is made beside the volume, where no container can replace its files with links.  Then its
+entries are moved to the volume by rename(2) relative to descriptors: a container that changes the
 volume meanwhile cannot redirect a write to a file outside.  If a process is killed during the move,
 the next process that fills or settles the volume finishes the move.
 """
@@ -38,10 +38,11 @@ def fill(
     """Copy the files of the image directory ``path`` to the directory ``volume``, if it is empty.
 
     ``tree`` is the image's root directory.  Also copies the owner, mode and attributes of ``path``
-    itself.  Does nothing if the image has no directory ``path``, or if ``volume`` is a symbolic
-    link or a mount point.  ``users`` is (first host id, number of ids) of the pod's user
-    namespace, or None.  ``budget`` is called with the stat result of each file before the file is
-    copied.  Raises HostError if a file cannot be copied, and any exception that ``budget`` raises.
+    itself.  Does nothing if the image has no directory ``path``, if ``volume`` is a symbolic link
+    or a mount point, or if users other than root can write to its parent directory.  ``users`` is
+    (first host id, number of ids) of the pod's user namespace, or None.  ``budget`` is called with
+    the stat result of each file before the file is copied.  Raises HostError if a file cannot be
+    copied, and any exception that ``budget`` raises.
     """
     parent, _, name = volume.rpartition("/")
     opened: list[int] = []
@@ -141,10 +142,10 @@ def _is_named(parent_fd: int, name: str, fd: int) -> bool:
 
 
 def _finish_other(parent_fd: int, volume_fd: int, name: str) -> None:
-    """Move the files of a complete copy, which a killed process has left, to the volume ``name``.
+    """Move the files of a complete copy, left behind by a killed process, to the volume ``name``.
 
-    ``volume_fd`` is a descriptor of the volume, ``parent_fd`` of the directory that contains it.
-    Does nothing if there is no complete copy.
+    ``volume_fd`` is a descriptor of the volume, ``parent_fd`` one of the directory that contains
+    it.  Does nothing if there is no complete copy.
     """
     try:
         copy = open_directory(_FILLING + name, parent_fd)
@@ -159,9 +160,11 @@ def _finish_other(parent_fd: int, volume_fd: int, name: str) -> None:
 
 
 def _finish(parent_fd: int, volume_fd: int, name: str, copy: int) -> None:
-    """Move the files of the complete, locked directory ``copy`` to the volume; remove ``copy``.
+    """Move the files of a complete copy to the volume, and remove the copy.
 
-    ``copy`` is a descriptor of the directory ``.filling-NAME``, beside the volume.
+    ``copy`` is a descriptor of the copy, the directory ``.filling-NAME`` beside the volume; the
+    caller holds its lock.  Files that exist in the volume are kept, unless its filesystem does not
+    support RENAME_NOREPLACE.
     """
     from ociruntime._system_calls import lib
 

@@ -19,7 +19,7 @@ _OWN = ("pts", "shm", "fd", "mqueue", "console", "ptmx")
 
 
 def check_source(source: str) -> None:
-    """Raise PodError unless the host path ``source`` is a device or a directory with devices."""
+    """Raise PodError unless the host path ``source`` is a device or a directory of devices."""
     find_devices(source, source, "rwm")
 
 
@@ -28,8 +28,9 @@ def find_devices(source: str, target: str, access: str) -> list[Json]:
 
     A device is ``{"path", "type", "major", "minor", "fileMode", "uid", "gid", "access",
     "source"}``; its ``path`` in the container is ``target``, or a path below ``target``.
-    ``source`` may be a symbolic link; links below a directory are skipped.  Raises PodError if
-    there is no device.
+    ``access`` is a combination of "r", "w" and "m" (mknod).  ``source`` may be a symbolic link;
+    links below a directory are skipped.  Raises PodError if there is no device, or if ``source``
+    cannot be read or contains more than MOST files.
     """
     try:
         status = os.stat(source)
@@ -50,7 +51,7 @@ def find_devices(source: str, target: str, access: str) -> list[Json]:
 
 
 def all_devices() -> list[Json]:
-    """Return the host's devices in /dev for a privileged app, in the form of ``find_devices``.
+    """Return the host's devices in /dev for a privileged app, as ``find_devices`` returns them.
 
     Leaves out the devices that every container has, such as /dev/null.  Raises PodError if /dev
     cannot be read.
@@ -62,8 +63,8 @@ def all_devices() -> list[Json]:
 def _below(top: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield (path, stat result) of each file below the directory ``top``, not following links.
 
-    Raises PodError if there are more than MOST files: a directory such as "/" must not block the
-    caller for long.
+    Skips entries of /dev that every container has of its own, such as /dev/pts.  Raises PodError
+    if there are more than MOST files: a directory such as "/" must not block the caller for long.
     """
     directories, count = [top], 0
     while directories:

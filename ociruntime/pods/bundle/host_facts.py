@@ -10,7 +10,7 @@ from ociruntime.pods.manifest.oci_resources import SWAP
 
 
 def controllers() -> frozenset[str]:
-    """Return the names of the host's cgroup v2 controllers, or of v1 if it has none.
+    """Return the names of the host's cgroup v2 controllers; without any, those of cgroup v1.
 
     The names include "swap" if the memory controller can limit swap.
     """
@@ -42,7 +42,7 @@ def _mounted() -> set[str]:
 
 
 def filesystems(*, cgroups: bool) -> tuple[str, ...]:
-    """Return the directories in /sys/fs that must be masked: they show the host's mounts.
+    """Return the directories in /sys/fs to mask, because they show the host's mounts.
 
     Includes /sys/fs/cgroup only if ``cgroups`` is True.  Returns () if /sys/fs cannot be read.
     """

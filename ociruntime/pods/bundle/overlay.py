@@ -20,14 +20,14 @@ COPY_TIMEOUT = 5.0  # seconds that the start of an app waits until its files are
 def mount_rootfs(
     home: str, tree: str, settings: dict[str, Any], user_namespace: str | None
 ) -> None:
-    """Mount an overlay, the root filesystem of an app, at ``home/bundle/rootfs``.
+    """Mount an app's root filesystem, an overlay, at ``home/bundle/rootfs``.
 
     Does nothing if the overlay is mounted already, or if the pod uses no overlays.  ``home`` is the
     app's directory, ``tree`` the root directory of its unpacked image, ``settings`` the pod's
     runtime-config, ``user_namespace`` the path of the pod's user namespace, or None.
 
-    Raises PodError if the app's files are still being copied after COPY_TIMEOUT, HostError if the
-    mount fails.
+    Raises PodError if another process is still copying the app's files after COPY_TIMEOUT (5
+    seconds), HostError if the mount fails.
     """
     if not settings.get("overlay"):
         return
@@ -89,11 +89,11 @@ def _clone(tree: str, user_namespace: int) -> int:
 
 
 def mount_error(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
-    """Try to mount an overlay of ``home/upper`` on ``tree``; return the error message or "".
+    """Mount an overlay of ``home/upper`` on ``tree`` and unmount it; return the error or "".
 
-    Only a mount shows reliably whether overlayfs supports the directories.  ``private_users``
-    is (first host id, number of ids) of a user namespace, or None.  The caller must be in a private
-    mount namespace.
+    Only a mount shows reliably whether overlayfs supports the directories.  ``private_users`` is
+    (first host id, number of ids) of the pod's user namespace, or None.  The caller must be in a
+    private mount namespace.
     """
     target = f"{home}/bundle/rootfs"
     try:

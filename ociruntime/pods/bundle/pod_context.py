@@ -87,7 +87,8 @@ class PodContext:
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
         """Write the app's bundle, and replace this child process with the runtime's ``create``.
 
-        ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null.
+        ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null.  If
+        the app has a ``terminal``, the runtime sends it to the socket ``console`` in the bundle.
         Raises RuntimeFailure if the bundle cannot be written or the OCI runtime cannot be executed.
         """
         from ociruntime.pods.bundle.write_bundle import write_bundle

@@ -13,7 +13,7 @@ INFO = "net-info.json"
 
 
 def networks_of(config: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return (name, CNI arguments) of each network in ``config``, a pod's runtime-config."""
+    """Return the networks in a pod's runtime-config ``config`` as pairs (name, CNI arguments)."""
     networks = config.get("net")
     if networks is None:
         return [("default", "")]
@@ -73,9 +73,10 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
 
 
 def has_names(path: str) -> bool:
-    """Return whether the pod with directory ``path`` is on a network where pods have names.
+    """Return whether the pod with directory ``path`` is on a network with names.
 
-    Pods on such a network find each other by name, through their hosts files.
+    Pods on such a network find each other by name, through their hosts files.  Returns False if
+    net-info.json is damaged.
     """
     if not is_there(f"{path}/{INFO}"):
         return False
@@ -87,10 +88,10 @@ def has_names(path: str) -> bool:
 
 
 def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-    """Return the names by which other pods on its networks find the pod.
+    """Return the names by which other pods on the same networks find a pod.
 
-    These are the values of --net-name, or else the names of the pod's apps.  The last name is the
-    pod's hostname, which may be "".
+    ``config`` is the pod's runtime-config.  The names are the values of --net-name, or else the
+    names of the pod's apps.  The pod's hostname, which may be "", is appended.
     """
     names = config.get("net_names") or [app["name"] for app in manifest.get("apps") or ()]
     return [*names, config.get("hostname") or ""]
@@ -99,7 +100,7 @@ def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
 def take_down(path: str) -> dict[str, Any]:
     """Disconnect the pod with directory ``path`` from the networks in its net-info.json.
 
-    Returns ``{"problems": [error message, ...]}``.
+    Returns ``{"problems": [error message, ...]}``.  Raises PodError if the file is damaged.
     """
     if not is_there(f"{path}/{INFO}"):
         return {"problems": []}  # no networks were joined

@@ -15,7 +15,7 @@ NOSUID, NODEV, NOEXEC = 1 << 1, 1 << 2, 1 << 3
 
 
 def enter_own_mounts() -> None:
-    """Move this process to a new mount namespace, a slave of the host's.
+    """Move this process to a new mount namespace, whose mounts are slaves of the host's.
 
     Mounts of the host propagate to the new namespace, but not vice versa.  Does nothing if this
     process, or the process that it was forked from, has called this function before.  Raises
@@ -44,10 +44,10 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
 
 def share_memory(path: str, size: int, owner: int) -> None:
-    """Create ``path`` and mount a tmpfs of ``size`` bytes there, for the pod's /dev/shm.
+    """Create the directory ``path`` and mount a tmpfs of ``size`` bytes on it.
 
-    ``owner`` is the host uid and gid of the tmpfs's root directory.  Raises HostError if the
-    directory cannot be created or the mount fails.
+    The tmpfs becomes the pod's /dev/shm.  ``owner`` is the host uid and gid of its root directory.
+    Raises HostError if the directory cannot be created or the mount fails.
     """
     try:
         os.mkdir(path, 0o700)

@@ -1,7 +1,7 @@
 """Look up an app's user and groups in its root filesystem, without following links out of it.
 
 A user is a number, a name in ``/etc/passwd``, or the absolute path of a file, whose owner is used.
-A group is a number, a name in ``/etc/group``, or the path of a file, whose group is used.
+A group is a number, a name in ``/etc/group``, or the absolute path of a file, whose group is used.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class Account:
 def account(root: str, user: str, group: str, supplementary: list[int]) -> Account:
     """Look up ``user`` and ``group`` in the root filesystem at ``root``; return the Account.
 
-    An empty ``group`` means the primary group of the user.  ``supplementary`` lists additional
-    GIDs.  Raises PodError if a name or path is not found.
+    An empty ``group`` means the user's primary group, with all the groups that /etc/group lists the
+    user in.  ``supplementary`` lists additional GIDs.  Raises PodError if a name or path is not
+    found.
     """
     fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

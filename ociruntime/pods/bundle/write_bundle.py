@@ -125,7 +125,7 @@ def _find_volumes(facts: AppFacts, pod_path: str, manifest: dict[str, Any]) -> N
 def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
     """Set ``facts.host_devices`` to the app's host devices; raise PodError if one is missing.
 
-    If the app is privileged, also adds the result of ``all_devices``.
+    A privileged app gets all devices of the host.  Does nothing for flavour fly.
     """
     from ociruntime.pods.bundle import host_devices
 
