@@ -5,7 +5,7 @@
 An app option applies to the image before it.  If there is only one image, its options may also
 stand before it.  The arguments of an image's program follow ``--``, and end at ``---`` or at the
 end of the command line.  ``---`` may also separate images that have no arguments.  Pod options may
-stand anywhere except among arguments.
+stand anywhere except among a program's arguments.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AppArguments:
 class PodArguments:
     """A parsed command line that describes a pod.
 
-    It contains the options of the pod, its apps, and the positional arguments before the images.
+    It consists of the pod's options, its apps, and the positional arguments before the images.
     """
 
     __slots__ = ("apps", "options", "positional")
@@ -109,7 +109,7 @@ def parse_pod_arguments(
 
 
 def pod_request(parsed: PodArguments) -> PodRequest:
-    """Convert a parsed command line to the request for a pod with its apps.
+    """Convert a parsed command line to a PodRequest, which contains a request for each app.
 
     Raises UsageError for an invalid value of an option.
     """
@@ -117,7 +117,7 @@ def pod_request(parsed: PodArguments) -> PodRequest:
 
 
 def app_request(app: AppArguments) -> AppRequest:
-    """Convert ``app``, an image on the command line, to the request for an app.
+    """Convert ``app``, an image on the command line with its options, to an AppRequest.
 
     Raises UsageError for an invalid value of an option.
     """

@@ -1,6 +1,6 @@
 """Check and derive names of apps and volumes.
 
-A name consists of words of ``[a-z0-9]``, joined by single dashes.
+A name consists of words of ``[a-z0-9]``, joined by single dashes, and has at most 200 characters.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def volume_of_path(path: str) -> str:
 
 
 def _spelled(text: str) -> str:
-    """Return ``text`` as a valid name.
+    """Convert ``text`` to a name of valid characters, or to "" if it has none.
 
-    Removes invalid characters at both ends, and replaces every other run of invalid characters by a
-    dash.
+    Removes invalid characters at both ends, and replaces every other run of invalid characters with
+    a dash.
     """
     parts: list[str] = []
     word = ""

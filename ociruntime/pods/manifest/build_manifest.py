@@ -1,7 +1,7 @@
 """Build a pod's manifest from a request and images.
 
-The manifest has the form of ``schemas/pod-manifest.schema.json``.  It names images by id, and each
-mount refers to a volume of the pod.
+The manifest has the form of ``schemas/pod-manifest.schema.json``.  It refers to images by id,
+and each mount refers to a volume of the pod by name.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ STREAM_DEFAULTS = {"stdin": "null", "stdout": "log", "stderr": "log"}
 class Draft:
     """A pod's manifest under construction, with the volumes to fill and warnings for the user.
 
-    ``implicit`` lists the volumes that are filled with files of an image if they are empty, as
-    (volume, app, path in the app's image).
+    ``implicit`` lists the volumes to fill with an image's files if they are empty, as tuples (name
+    of the volume, name of the app, path in the app's image).
     """
 
     __slots__ = ("implicit", "manifest", "warnings")
@@ -50,7 +50,7 @@ class Draft:
 
 
 def empty_manifest(request: PodRequest) -> dict[str, Any]:
-    """Return a pod's manifest with the limits, volumes and metadata in ``request``, without apps.
+    """Return a pod's manifest with the limits, volumes and metadata in ``request``, but no apps.
 
     Raises UsageError if two volumes have the same name.
     """
@@ -84,7 +84,7 @@ def build(
     ``images`` contains the image of each app in ``request``, in the same order.  ``variables`` are
     the environment variables of --set-env and --set-env-file; ``inherited`` is the caller's
     environment if --inherit-env is given, else {}.  Raises UsageError if the request has no apps or
-    contradictory settings.
+    contradictory settings, PodError for an unknown set of system calls in --seccomp.
     """
     if not request.apps:
         raise UsageError(
@@ -113,7 +113,8 @@ def add_app(
     ``common`` are the mounts of all apps (--mount before the first image).  ``variables`` are
     the environment variables of --set-env and --set-env-file; ``inherited`` is the caller's
     environment if --inherit-env is given, else {}.  Returns the app's entry in the manifest.
-    Raises UsageError for a duplicate name or contradictory settings.
+    Raises UsageError for a duplicate name or contradictory settings, PodError for an unknown set of
+    system calls in --seccomp.
     """
     entry = new_entry(draft.manifest, request, image)
     settings: dict[str, Any] = image.config.get("config") or {}
@@ -128,7 +129,7 @@ def add_app(
 def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) -> dict[str, Any]:
     """Add an entry for an app to ``manifest`` and return it, with ``{}`` as its member ``app``.
 
-    Raises UsageError if the pod has an app of this name, or if no name can be derived.
+    Raises UsageError if the pod already has an app of this name, or if no name can be derived.
     """
     name = app_name(request, image)
     if any(app["name"] == name for app in manifest["apps"]):
@@ -155,7 +156,7 @@ def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) 
 
 
 def app_name(request: AppRequest, image: ImageFacts) -> str:
-    """Return the app's name: the value of --name, or else a name derived from the image's.
+    """Return the app's name: the value of --name, or else a name derived from the image.
 
     Raises UsageError if no name can be derived.
     """
@@ -176,7 +177,8 @@ def _app(name: str, request: AppRequest, settings: dict[str, Any]) -> dict[str, 
     """Return the member ``app`` of an app's manifest entry, without ``exec`` and ``environment``.
 
     ``name`` is the app's name, for error messages; ``settings`` is the member ``config`` of the
-    image configuration.
+    image configuration.  Raises UsageError for contradictory settings or a relative working
+    directory, PodError for an unknown set of system calls.
     """
     user, _, group = (settings.get("User") or "").partition(":")
     limits = _isolators(request)
@@ -245,7 +247,7 @@ def _sysctls(request: PodRequest) -> list[isolators.Isolator]:
 
 
 def _further_limits(request: AppRequest) -> list[isolators.Isolator]:
-    """Return isolators for limits that the appc specification lacks: swap, CPU quota, CPU sets.
+    """Return isolators for limits that the appc specification lacks, such as swap and CPU sets.
 
     Raises UsageError for limits that contradict each other.
     """
@@ -314,10 +316,11 @@ def _isolators(request: AppRequest) -> list[isolators.Isolator]:
 
 
 def _program(request: AppRequest, settings: dict[str, Any], name: str) -> list[str]:
-    """Return the app's argv, made of the image's Entrypoint and Cmd.
+    """Return the app's argv, by default the image's Entrypoint and Cmd.
 
     Arguments in ``request`` replace the Cmd.  With --exec, the argv is the program of --exec and
-    these arguments.  Raises UsageError if neither the image nor the request sets a command.
+    the arguments in ``request``.  ``settings`` is the member ``config`` of the image configuration.
+    Raises UsageError if neither the image nor the request sets a command.
     """
     if request.exec:
         return [request.exec, *(request.arguments or [])]
@@ -343,10 +346,10 @@ def add_mounts(
     """Set the mounts in an app's ``entry``: ``requested`` mounts, and volumes of the image.
 
     If several mounts have the same path, the last one is used.  A volume that the image declares is
-    mounted at its path unless a mount or a tmpfs is requested there.  If the pod has a volume with
-    the name of the image's volume, the pod's volume is mounted, otherwise a new volume, filled with
-    the image's files.  Raises UsageError, whose message begins with ``where``, for an unknown
-    volume or a path that is also the target of a tmpfs.
+    mounted at its path unless a mount or a tmpfs is requested there.  If the pod already has a
+    volume with the name of the image's volume, that volume is mounted.  Otherwise a new volume is
+    added to ``draft``, to be filled with the image's files.  Raises UsageError, whose message
+    begins with ``where``, for an unknown volume or a path that is also the target of a tmpfs.
     """
     name = entry["name"]
     known = {volume["name"]: volume for volume in draft.manifest["volumes"]}
@@ -480,6 +483,6 @@ def environment_of(settings: dict[str, Any]) -> dict[str, str]:
 
 
 def labels_of(config: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the platform of an image (os, arch ...) as labels, each ``{"name", "value"}``."""
+    """Return an image's platform (os, arch, variant) as a list of ``{"name", "value"}`` labels."""
     kinds = (("os", "os"), ("architecture", "arch"), ("variant", "variant"))
     return [{"name": name, "value": config[key]} for key, name in kinds if config.get(key)]

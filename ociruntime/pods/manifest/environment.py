@@ -1,7 +1,7 @@
-"""The environment variables of apps: files of variables, precedence, defaults such as PATH.
+"""Read and merge the environment variables of apps, and add defaults such as PATH.
 
-Later sources override earlier ones: the caller's variables (--inherit-env), those of the image, of
---set-env-file, of --set-env, and of the app's --environment.
+The variables come from these sources, each of which overrides those before it: the caller
+(--inherit-env), the image, --set-env-file, --set-env, and the app's --environment.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def parse_file(text: str, path: str) -> dict[str, str]:
     """Parse ``NAME=VALUE`` lines, the ``text`` of the environment file ``path``.
 
     Returns {name: value}.  Blank lines and comments (``#``, ``;``) are skipped.  Raises UsageError
-    with ``path`` and the line number if a line is invalid or sets a variable again.
+    with ``path`` and the line number if a line is invalid or sets a variable for the second time.
     """
     variables: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -74,7 +74,8 @@ def completed(
     """Return an app's ``variables``, with defaults for PATH, SHELL, USER, LOGNAME and HOME.
 
     ``user``, ``home`` and ``shell`` are from the image's /etc/passwd; ``home`` and ``shell`` may be
-    "".  Sets AC_APP_NAME to ``app_name``, as the appc specification requires, and ``container``.
+    "".  Also sets AC_APP_NAME to ``app_name``, as the appc specification requires, and the variable
+    ``container`` to "ocipod".
     """
     return {
         "PATH": PATH,

@@ -1,7 +1,7 @@
 """The flavours of pods: how strongly their apps are isolated from the host.
 
-``oci`` has namespaces and limits.  ``fly`` has only a chroot, for programs that manage the host.
-``kvm`` is a virtual machine, inside which the apps share namespaces.
+``oci`` isolates apps with namespaces and limits.  ``fly`` gives an app only its own root directory;
+it is meant for programs that manage the host.  ``kvm`` runs the apps in a virtual machine.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ Mount = tuple[str, str, str, tuple[str, ...]]
 class Flavour:
     """A flavour of pods (oci, kvm or fly): how strongly apps are isolated from the host.
 
-    ``joined`` are the types of namespaces that a pod's apps share, ``own`` the types of which each
-    app has its own namespace, ``mounts`` the mounts in each app (destination, type, source,
-    options).  ``confined`` apps are restricted by capabilities, seccomp, masked paths, device rules
-    and limits.  ``apps`` is the maximum number of apps in a pod.  If ``recursive``, volumes include
-    submounts by default.  ``ignored`` are the command-line options that have no effect.
+    ``joined`` lists the types of the namespaces that the pod's apps share, ``own`` the types of
+    those that each app has for itself.  ``mounts`` lists the mounts that every app gets, as
+    tuples (destination, type, source, options).  ``confined`` is whether apps are restricted by
+    capabilities, seccomp, masked paths, device rules and limits.  ``apps`` is the maximum number of
+    apps in a pod.  ``recursive`` is whether volumes include submounts by default.  ``ignored``
+    lists the command-line options that have no effect.
     """
 
     __slots__ = ("apps", "confined", "ignored", "joined", "mounts", "name", "own", "recursive")
@@ -134,7 +135,7 @@ DEFAULT = "oci"
 
 
 def flavour(name: str) -> Flavour:
-    """Return the flavour with this ``name``: oci, kvm, fly, or rkt's name of a stage 1 image.
+    """Return the flavour ``name``: oci, kvm, fly, or the name of one of rkt's stage 1 images.
 
     Raises PodError if the name is unknown.
     """

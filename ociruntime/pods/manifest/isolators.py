@@ -1,7 +1,8 @@
 """Check and read isolators: the limits and privileges of apps and pods in a pod's manifest.
 
 The form is that of the appc specification: an isolator is ``{"name": ..., "value": ...}``.  Memory
-is stored in bytes, as a string (``"134217728"``); CPU in thousandths, as a string (``"750m"``).
+limits are stored in bytes (``"134217728"``), CPU limits in thousandths of a CPU (``"750m"``), both
+as strings.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
 
 
 def check_app(isolators: list[Isolator], owner: str) -> None:
-    """Check that the isolators of an app have valid values, and that apps support them.
+    """Check that an app's isolators have valid values, and that they are supported for apps.
 
     If not, raises PodError, whose message begins with ``owner``, such as 'app "web"'.
     """
@@ -281,8 +282,8 @@ def _within(number: int, least: int, most: int, where: str) -> int:
 def byte_count(text: str, where: str) -> int:
     """Convert ``text``, a size such as 50M or 1.5GiB, to bytes.
 
-    If ``text`` is invalid, raises UsageError, whose message begins with ``where``, the option or
-    isolator.
+    If ``text`` is invalid, raises UsageError, whose message begins with ``where``, the name of the
+    option or isolator.
     """
     try:
         return parse_size(text)

@@ -52,7 +52,7 @@ def rlimits(ulimits: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def namespace_of(sysctl: str) -> str:
     """Return the type of namespace that the kernel parameter ``sysctl`` belongs to.
 
-    This is "network", "ipc", or "" for a parameter of the whole host.
+    The type is "network" or "ipc"; it is "" for a parameter of the whole host or an invalid name.
     """
     if not all(part and not set(part) - _LETTERS for part in sysctl.split(".")):
         return ""

@@ -1,4 +1,4 @@
-"""Convert the limits in a manifest to ``linux.resources`` of an OCI config, or to cgroup files."""
+"""Convert the limits in a manifest to ``linux.resources`` of an OCI config and to cgroup writes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ CONTROLLERS = {
 
 
 def resources(limits: list[isolators.Isolator], most_cpu: int | None = None) -> Json:
-    """Convert ``limits``, an app's isolators, to ``linux.resources`` of an OCI config.
+    """Convert ``limits``, the isolators of an app or pod, to ``linux.resources`` of an OCI config.
 
-    ``most_cpu`` is the CPU limit of the pod in thousandths of a CPU, None without a limit.  A
+    ``most_cpu`` is the CPU limit of an app's pod in thousandths of a CPU, None without a limit.  A
     higher CPU limit of the app is reduced to it, because cgroup v1 refuses a limit above the
     parent's.
     """
@@ -73,7 +73,8 @@ def enforceable(
 ) -> list[isolators.Isolator]:
     """Return the ``limits`` that the host can enforce with its cgroup ``controllers``.
 
-    If ``controllers`` is None, all limits are returned.
+    ``controllers`` contains the names that ``host_facts.controllers`` returns.  If it is None, all
+    limits are returned.
     """
     return [
         isolator
@@ -86,14 +87,17 @@ def skipped(limits: list[isolators.Isolator], controllers: Collection[str]) -> l
     """Return a warning for each limit that the host cannot enforce with its ``controllers``."""
     return [
         f"ignoring the limit {isolator['name']}: this host has no "
-        f"{'accounting of swap' if needed == SWAP else f'{needed} cgroup controller'}"
+        f"{'swap accounting' if needed == SWAP else f'{needed} cgroup controller'}"
         for isolator in limits
         if (needed := CONTROLLERS.get(isolator["name"])) and needed not in controllers
     ]
 
 
 def divided(resources: Json) -> list[Write]:
-    """Convert ``linux.resources`` to (cgroup v1 file, text) pairs, in the order to write them."""
+    """Return the writes that set a pod's limits in cgroup v1: pairs (file, text), in order.
+
+    ``resources`` has the form of ``linux.resources``; only the limits that a pod can have are used.
+    """
     writes = []
     memory = resources.get("memory", {}).get("limit")
     if memory:
@@ -109,7 +113,10 @@ def divided(resources: Json) -> list[Write]:
 
 
 def unified(resources: Json) -> list[Write]:
-    """Convert ``linux.resources`` to (cgroup v2 file, text) pairs, in the order to write them."""
+    """Return the writes that set a pod's limits in cgroup v2: pairs (file, text), in order.
+
+    ``resources`` has the form of ``linux.resources``; only the limits that a pod can have are used.
+    """
     writes = []
     memory = resources.get("memory", {}).get("limit")
     if memory:

@@ -1,6 +1,7 @@
-"""Parse the option --port of a pod; add its host ports to the manifest, and check them.
+"""Parse the option --port, and add the host ports to a pod's manifest.
 
---port NAME:[IP:]PORT
+The form of the option is ``--port NAME:[IP:]PORT``, where NAME names a port in the pod, such as
+``80-tcp``, and PORT is the host port that is forwarded to it.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ def port(text: str, where: str = "--port") -> dict[str, Any]:
 
 
 def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
-    """Parse ``text``, a --port option of ``ocipod app sandbox``; return what ``port`` returns.
+    """Parse ``text``, a --port option of ``ocipod app sandbox``, into the same dict as ``port``.
 
-    Accepts the forms of ``port``, and rkt's form NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT.  Raises
+    Accepts what ``port`` accepts, and rkt's form NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT.  Raises
     UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     fields = text.split(":", 3)
@@ -65,12 +66,12 @@ def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
 
 
 def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str = "--port") -> None:
-    """Add ``ports``, host ports that are forwarded to the pod, to those in ``manifest``.
+    """Add ``ports``, host ports to forward to the pod, to the pod's ``manifest``.
 
-    Each is ``{"name", "hostPort", "hostIP"}``.  The name is the name of a port that an app's image
-    exposes, or a number and protocol such as ``80-tcp``.  Raises UsageError, whose message begins
-    with ``where``, if a name is unknown, if apps expose different ports under the same name, or if
-    two ports use the same host port.
+    Each of them is ``{"name", "hostPort", "hostIP"}``.  ``name`` is the name of a port that an
+    app's image exposes, or a number and protocol such as ``80-tcp``.  Raises UsageError, whose
+    message begins with ``where``, if a name is unknown, if apps expose different ports under the
+    same name, or if two ports use the same host port.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for entry in manifest["apps"]:
@@ -81,7 +82,7 @@ def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str 
         distinct = sorted({f"{each['port']}/{each['protocol']}" for each in candidates})
         if len(distinct) > 1:
             raise UsageError(
-                f'{where}: port "{port["name"]}" is ambiguous: the apps have {", ".join(distinct)}',
+                f'{where}: port "{port["name"]}" is ambiguous: apps expose {", ".join(distinct)}',
                 "use a number, as in 80-tcp",
             )
         try:
@@ -109,7 +110,7 @@ def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def check_ports(manifest: dict[str, Any], where: str) -> None:
-    """Check that no two ports forwarded to the pod use the same host port.
+    """Check that no two ports of a pod use the same port and address of the host.
 
     If they do, raises UsageError, whose message begins with ``where``.
     """
@@ -127,8 +128,8 @@ def check_ports(manifest: dict[str, Any], where: str) -> None:
 def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the host ports that the pod with this ``manifest`` publishes.
 
-    Each is ``{name, protocol, port, hostPort, hostIP}``.  ``port`` is the number inside the pod;
-    ``hostIP`` is "" for all addresses of the host.
+    Each is ``{"name", "protocol", "port", "hostPort", "hostIP"}``.  ``port`` is the port's number
+    inside the pod; ``hostIP`` is "" for all addresses of the host.
     """
     of_apps = {
         port["name"]: port for entry in manifest["apps"] for port in entry["app"].get("ports", ())

@@ -3,7 +3,7 @@
 Most fields of a request are both an option of ``ocipod`` and a member of the JSON document:
 ``cpu_shares`` is ``--cpu-shares``.  Sizes are in bytes, CPUs in thousandths; volumes and ports have
 the manifest's form.  The text of an option is parsed first.  Then the same check applies to the
-values of options and of JSON members; its errors name the option or the member.
+values of options and of JSON members; its error messages name the option or the member.
 """
 
 # ruff: noqa: RUF009 - the functions that are called for a default return a dataclasses.field
@@ -169,7 +169,7 @@ def networks(where: str, value: list[str]) -> None:
 
 
 def network_name(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check that ``value`` can be a pod's name, by which other pods on its networks find it.
+    """Check that ``value`` is a valid name by which other pods can find a pod (--net-name).
 
     Raises BadRequest, whose message begins with ``where``, if it is invalid.
     """
@@ -181,7 +181,7 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
 
 
 def network_names(where: str, value: list[str]) -> None:
-    """Check that ``value`` is a list of names by which other pods can find a pod.
+    """Check that ``value`` is a list of valid names by which other pods can find a pod.
 
     Raises BadRequest, whose message begins with ``where``, if it is not.
     """
@@ -282,7 +282,7 @@ class BaseRequest:
         return name if self.is_document else f"--{name.replace('_', '-')}"
 
     def given(self, option: str) -> bool:
-        """Return whether ``option``, such as ``cpu-shares``, differs from its default."""
+        """Return whether the value of ``option``, such as ``cpu-shares``, is not the default."""
         name = option.replace("-", "_")
         return any(each.name == name and _is_set(self, each) for each in fields(self))
 
@@ -376,8 +376,8 @@ class PodRequest(BaseRequest):
 class SandboxRequest(PodRequest):
     """A request for a sandbox, a pod to which apps can be added while it runs.
 
-    A JSON document may list its first ``apps``, whose images must be in the store.  With
-    ``prepare``, the pod is created but not run.
+    If the request comes from JSON, it may list the sandbox's first ``apps``, whose images must be
+    in the store.  With ``prepare``, the sandbox is created but not run.
     """
 
     port: list[Json] = _setting(list_of(ports.check_port), _each(ports.sandbox_port), list)
@@ -390,8 +390,8 @@ class SandboxRequest(PodRequest):
 def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa: ANN401
     """Convert parsed command-line options to a request of the class ``kind``.
 
-    ``others`` are the attributes for which there is no option.  Raises UsageError for an invalid
-    value.
+    ``others`` are the attributes that are not set by options, such as ``image``.  Raises UsageError
+    for an invalid value.
     """
     values: Json = dict(others)
     try:
@@ -407,7 +407,7 @@ def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa
 
 
 def sandbox_from_document(document: object) -> SandboxRequest:
-    """Convert a JSON document to the request for a sandbox, including apps that it lists.
+    """Convert a JSON document to the request for a sandbox, with the apps that it lists.
 
     Raises BadRequest with the JSON path of an invalid member.
     """

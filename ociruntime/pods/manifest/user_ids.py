@@ -26,8 +26,8 @@ def id_number(where: str, value: str) -> int:
 def choose_private_ids() -> dict[str, int]:
     """Return a random range of host ids for a pod's user namespace.
 
-    The result is {"shift": first id, "count"}.  The first id is a multiple of the number of ids,
-    and at least 131072, because the host's users have lower ids.
+    The result is ``{"shift": first id, "count": number of ids}``.  The first id is a multiple of
+    ``count``, and at least 131072, because the host's users have lower ids.
     """
     number = int.from_bytes(os.urandom(4), "little") % (_RANGES - 2)
     return {"shift": (number + 2) * PRIVATE_IDS, "count": PRIVATE_IDS}

@@ -17,7 +17,7 @@ from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
 
 
 class Images(Protocol):
-    """Looks up images: ``find(reference)`` returns an image in the store.
+    """An image store, in which ``find(reference)`` looks up an image.
 
     It raises ImageError if the store has no such image.
     """

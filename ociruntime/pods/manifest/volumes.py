@@ -1,10 +1,12 @@
 """Parse the options for volumes and mounts, and check their values.
 
---volume NAME,kind=host,source=DIR[,readOnly=true][,recursive=false]
---volume NAME,kind=empty[,mode=0755][,uid=N][,gid=N]
---mount volume=NAME,target=DIR[,readOnly=true]
---mnt-volume name=NAME,target=DIR,kind=...[,fill=true]: define a volume and mount it at ``target``;
-    with ``fill``, for kind=host, an empty volume gets the image's files
+    --volume NAME,kind=host,source=DIR[,readOnly=true][,recursive=false]
+    --volume NAME,kind=empty[,mode=0755][,uid=N][,gid=N]
+    --mount volume=NAME,target=DIR[,readOnly=true]
+    --mnt-volume name=NAME,target=DIR,kind=...[,fill=true]
+
+--mnt-volume defines a volume and mounts it at ``target``.  With ``fill=true``, which requires
+``kind=host``, an empty volume is filled with the image's files.
 """
 
 from __future__ import annotations
@@ -24,10 +26,9 @@ _ADDED_FORM = "name=NAME,kind=host|empty,source=DIR,target=DIR[,readOnly=true]"
 
 
 def volume(text: str, where: str = "--volume") -> dict[str, Any]:
-    """Parse ``text``, the value of a --volume option, into an entry of ``volumes``.
+    """Parse ``text``, the value of --volume, into an entry of a manifest's ``volumes``.
 
-    The entry has the form of a manifest's ``volumes``.  Raises UsageError for wrong syntax,
-    BadRequest for a bad value.  Messages begin with ``where``.
+    Raises UsageError for wrong syntax, BadRequest for a bad value.  Messages begin with ``where``.
     """
     made = _fields(f"{where} {text}", f"name={text}", _VOLUME_FORM)
     check_volume(f"{where} {text}", made)
@@ -129,7 +130,7 @@ check_mount = checks.object_of(
 
 
 def check_volume(where: str, value: object) -> None:
-    """Check that ``value`` is an entry of a manifest's ``volumes``.  Raises BadRequest if not."""
+    """Check that ``value`` is an entry of a manifest's ``volumes``; if not, raise BadRequest."""
     _check_volume(where, value, {})
 
 
@@ -155,8 +156,9 @@ def _check_volume(
 def check_owners(volumes: list[dict[str, Any]], count: int) -> None:
     """Check that the owners of ``volumes`` exist in the pod's user namespace.
 
-    ``volumes`` are entries of the manifest, with members ``uid`` and ``gid``.  The namespace has
-    the ids 0 to ``count`` - 1.  Raises UsageError if an owner is out of this range.
+    ``volumes`` are entries of the manifest, with optional members ``uid`` and
+    ``gid``.  The namespace has the ids 0 to ``count`` - 1.  Raises UsageError if an owner is out of
+    this range.
     """
     for volume in volumes:
         for key in ("uid", "gid"):
