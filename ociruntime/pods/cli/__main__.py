@@ -48,8 +48,8 @@ def run() -> int:
 def _retry() -> None:
     """Execute this program again after a second.
 
-    A monitor that resumes after hibernation may find the package incomplete, because an upgrade is
-    replacing its files.  If the monitor exited then, its pod would end.
+    A monitor that resumes from hibernation may find the package incomplete, because an upgrade is
+    replacing its files.  If the monitor exited because of that, its pod would end.
     """
     import time
 

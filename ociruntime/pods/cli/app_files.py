@@ -41,8 +41,8 @@ def _root(context: Context, arguments: Arguments) -> Iterator[app_files.AppRoot]
 def run_copy_out(context: Context, arguments: Arguments) -> int:
     """Write a tar archive of the file or directory PATH in an app to standard output.
 
-    With ``--stat``, write its name, kind and size as JSON instead.  Raises UsageError if standard
-    output is a terminal, RuntimeFailure if the files cannot be read.
+    With ``--stat``, write the name, kind and size of PATH as JSON instead.  Raises UsageError if
+    standard output is a terminal, RuntimeFailure if the files cannot be read.
     """
     path, follow = arguments.positional[1], arguments.flag("follow-link")
     with _root(context, arguments) as root:
@@ -79,9 +79,10 @@ def run_copy_in(context: Context, arguments: Arguments) -> int:
 
 
 def run_diff(context: Context, arguments: Arguments) -> int:
-    """Print the files that an app has added, changed or deleted compared with its image.
+    """Print the files that an app has added, changed or deleted, one per line.
 
-    Prints one file per line.
+    The app's files are compared with those of its image.  Raises RuntimeFailure if they cannot be
+    read.
     """
     with open_pod(context.directory, arguments.positional[0]) as pod:
         app = choose_app(pod, arguments.text("app"))

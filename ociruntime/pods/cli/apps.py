@@ -1,4 +1,4 @@
-"""Commands on single apps of a running pod: ``app``, ``enter``, ``attach``."""
+"""Commands on the apps of a running pod: ``app``, ``enter``, ``attach``."""
 
 from __future__ import annotations
 
@@ -123,7 +123,8 @@ def run_app_exec(context: Context, arguments: Arguments) -> int:
     """Replace this process with a command in an app.
 
     With ``--detach``, start the command in the background instead.  Raises RuntimeFailure if the
-    command cannot be executed; with ``--log``, writes the error to that log instead.
+    command cannot be executed, UsageError for contradictory options.  With ``--log``, a failure to
+    execute the command is written to that file, and the exit status is 254.
     """
     uuid, *argv = arguments.positional
     if not argv:
@@ -173,9 +174,10 @@ def run_enter(context: Context, arguments: Arguments) -> int:
 
 
 def run_attach(context: Context, arguments: Arguments) -> int:
-    """Attach to an app; return its exit code, or 0 on detach.
+    """Attach to an app; return the app's exit code, or 0 if the user detaches.
 
-    Raises RuntimeFailure if the app cannot be attached to.
+    With ``--mode=list``, print the names of the app's streams instead.  Raises RuntimeFailure if
+    attaching fails.
     """
     mode = arguments.text("mode")
     streams = [] if mode == "list" else parse_mode(mode)

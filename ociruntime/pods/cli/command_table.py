@@ -1,4 +1,4 @@
-"""The commands of ``ocipod``: the module that contains each command, and titles for the help."""
+"""The table of the commands of ``ocipod``: their modules, and their groups in the help."""
 
 from __future__ import annotations
 

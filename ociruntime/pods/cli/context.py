@@ -33,15 +33,15 @@ INSECURE = {
 class Context:
     """The values of the global options of ``ocipod``.
 
-    ``insecure`` lists the checks that --insecure-options disables.  The properties are absolute
-    paths of directories; each raises HostError if a user other than root and the caller can write
-    to the directory.
+    ``insecure`` contains the names of the checks that --insecure-options disables.  Each property
+    is the absolute path of a directory, and raises HostError if a user other than root and the
+    caller can write to the directory.
     """
 
     __slots__ = ("arguments", "debug", "insecure", "log", "runtime")
 
     def __init__(self, arguments: Arguments) -> None:
-        """Parse the global options; raise UsageError for an unknown word of --insecure-options."""
+        """Parse the global options; raise UsageError for an unknown word in --insecure-options."""
         self.arguments = arguments
         self.debug = arguments.flag("debug")
         self.log = Log(debug=self.debug)

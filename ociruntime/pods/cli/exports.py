@@ -1,4 +1,4 @@
-"""Commands that write images and trees: ``image export``, ``extract``, ``render``, ``export``."""
+"""Commands that export images and apps: ``image export``, ``extract``, ``render``, ``export``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run_image_export(context: Context, arguments: Arguments) -> int:
 
 
 def run_image_extract(context: Context, arguments: Arguments) -> int:
-    """Write an image's manifest, configuration and layers to a directory in OCI image layout."""
+    """Write an image's manifest, configuration and layers to a directory as an OCI image layout."""
     text, target = arguments.positional
     with Store(context.directory) as store, Bar() as bar:
         image = store.load(look_up(store, text))
@@ -62,9 +62,9 @@ CONFIG = "image-config.json"
 
 
 def run_image_render(context: Context, arguments: Arguments) -> int:
-    """Unpack an image's layers to DIR/rootfs, and write its configuration to the new directory DIR.
+    """Create the directory DIR with an image's unpacked layers, ``rootfs``, and its configuration.
 
-    With ``--rootfs-only``, unpack the layers to DIR itself.
+    With ``--rootfs-only``, unpack the layers to DIR itself, and leave out the configuration.
     """
     settings = Settings(context.system_config, context.local_config, context.user_config)
     limits = settings.limits()
@@ -91,8 +91,8 @@ def _fill(
 ) -> list[str]:
     """Write an image's ``rootfs`` and ``image-config.json`` to the directory ``target``.
 
-    ``target`` is a descriptor.  With ``rootfs_only``, unpack the root filesystem into the directory
-    itself.  Returns warnings about file attributes that could not be set.
+    ``target`` is a descriptor.  With ``rootfs_only``, unpack the layers to the directory itself,
+    and leave out the configuration.  Returns warnings about file attributes that could not be set.
     """
     if rootfs_only:
         return unpack(store.blobs, image.layers, target, limits, bar)

@@ -50,7 +50,9 @@ def _fetch(
 ) -> Image:
     """Fetch the image ``text`` into the store, and unpack it, so that pods start quickly.
 
-    If an image that is new in the store cannot be unpacked, it is removed again.
+    ``text`` is the reference or file that the user has given, ``policy`` the pull policy,
+    ``signature`` a detached signature to verify, or None.  If a new image cannot be unpacked, it is
+    removed from the store, and its names refer to their previous images again.
     """
     settings = Settings(context.system_config, context.local_config, context.user_config)
     before = {name: record.id for record in store.records() for name in (*record.names, record.id)}

@@ -65,10 +65,10 @@ def run_image_list(context: Context, arguments: Arguments) -> int:
 
 
 def _described(store: Store, trees: TreeStore) -> list[dict[str, Any]]:
-    """Return a dict for each name of each image in the store; the keys are those of TITLES.
+    """Return a dict for each name of each image in the store, with the keys of TITLES.
 
-    An image without a name has one dict, with the name "".  A damaged image has the platform
-    "damaged", and its size does not include its unpacked tree.
+    For an image without a name, returns one dict with the name "".  A damaged image has the
+    platform "damaged", and its size does not include its unpacked tree.
     """
     rows = []
     for record in store.records():
@@ -132,8 +132,8 @@ _FAILED = 254
 def run_image_rm(context: Context, arguments: Arguments) -> int:
     """Remove images from the store; if a removal fails, print the error and continue.
 
-    Holds the lock that ``ocipod prepare`` takes: otherwise, it could remove an image that a new pod
-    is about to use.
+    Holds a lock that excludes ``ocipod prepare``, which might be about to use one of the images.
+    Returns 254 if a removal failed.
     """
     status = count = freed = 0
     force, untag = arguments.flag("force"), arguments.flag("untag")
@@ -191,10 +191,10 @@ _GRACE = 24 * 3600.0  # seconds
 def run_image_gc(context: Context, arguments: Arguments) -> int:
     """Remove unused images, their unpacked trees, and stray files such as interrupted downloads.
 
-    Holds the lock that ``ocipod prepare`` takes, because a pod under preparation does not refer to
-    its images yet.  ``prepare`` may have looked up an image just before it waited for the lock, so
-    this function checks the time of an image's last use again before it removes the image.  It
-    removes nothing if the images of a pod cannot be determined.
+    Holds a lock that excludes ``ocipod prepare``, because a pod that is being prepared does not
+    refer to its images yet.  ``prepare`` may have looked up an image just before it began to wait
+    for the lock, so the time of an image's last use is checked again before the image is removed.
+    Nothing is removed unless the images of all pods can be determined.
     """
     from ociruntime.images.registry.resumable_download import remove_stale
 
@@ -223,7 +223,7 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
 
 
 def _remove_trees(trees: TreeStore, unused: Iterable[Tree]) -> tuple[int, int]:
-    """Remove the image trees ``unused``; return (number of removed trees, bytes freed)."""
+    """Remove the ``unused`` trees that are not locked; return (number removed, bytes freed)."""
     count = freed = 0
     for tree in unused:
         if trees.remove(tree.id, wait=False):
@@ -247,7 +247,7 @@ def _remove_images(store: Store, unused: Iterable[Record], before: float) -> tup
 
 
 def _trees(store: Store) -> dict[str, str]:
-    """Return {image id: id of the image's unpacked tree} of all images that are not damaged."""
+    """Return {image id: id of its unpacked tree} for all images that are not damaged."""
     trees = {}
     for record in store.records():
         try:
@@ -260,7 +260,7 @@ def _trees(store: Store) -> dict[str, str]:
 def run_image_verify(context: Context, arguments: Arguments) -> int:
     """Verify the blobs and trees of images; print damaged blobs, and the state of each tree.
 
-    Removes damaged blobs, and unpacks modified trees again.
+    Removes damaged blobs, and unpacks modified trees again.  Returns 254 if damage remains.
     """
     status = 0
     with Store(context.directory) as store, Bar() as bar:
@@ -342,7 +342,7 @@ def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
 def history_table(steps: list[dict[str, Any]], *, full: bool) -> str:
     """Return a table of the steps by which an image was built, the newest first.
 
-    ``steps``, the oldest first, have the form of ``history`` in the output of ``image inspect``.
+    ``steps`` lists the oldest first, in the form of ``history`` in the output of ``image inspect``.
     With ``full``, commands are not truncated.
     """
     rows = [_HISTORY_TITLES]
@@ -370,7 +370,7 @@ def run_image_history(context: Context, arguments: Arguments) -> int:
 
 
 def run_image_tag(context: Context, arguments: Arguments) -> int:
-    """Add a name to an image; if another image has the name, that image loses it.
+    """Add a name to an image; if another image has the name, remove it from that image.
 
     The signature policy applies to the names under which the image was imported, not to this name.
     """

@@ -32,7 +32,7 @@ def run_login(context: Context, arguments: Arguments) -> int:
 
 
 def run_logout(context: Context, arguments: Arguments) -> int:
-    """Remove the stored credentials of a registry.  Raises ImageError if there are none."""
+    """Remove the stored credentials of a registry; raise ImageError if there are none."""
     host = credential_files.registry_of("".join(arguments.positional))
     if not credential_files.forget(_directory(context), host):
         hint = "ocipod config lists the credentials in other files"

@@ -37,7 +37,7 @@ def run_logs(context: Context, arguments: Arguments) -> int:
 
 
 def _follow(pod: Pod, readers: dict[str, LogReader], printer: Printer, *, changing: bool) -> None:
-    """Print new log lines until the pod exits or the reader closes standard output.
+    """Print new log lines until the pod exits or the pipe on standard output is closed.
 
     ``readers`` maps names of apps to readers of their logs.  With ``changing``, also print the
     lines of apps that are added to the pod later.
@@ -72,7 +72,7 @@ def _unfinished(readers: dict[str, LogReader]) -> list[Line]:
 
 
 class Printer:
-    """Prints log lines as the options of ``ocipod logs`` request.
+    """A printer of log lines, in the form that the options of ``ocipod logs`` request.
 
     Lines that an app wrote to its standard error are printed on standard error.
     """
@@ -83,11 +83,11 @@ class Printer:
         self.with_app = False
 
     def selected(self, lines: list[Line]) -> list[Line]:
-        """Return the ``lines`` from the stream ``--stream``; all lines without this option."""
+        """Return those of ``lines`` that are from the stream ``--stream``; without it, all."""
         return [line for line in lines if self._stream in ("", line.stream)]
 
     def print(self, lines: list[Line]) -> bool:
-        """Print log lines; return False if the reader has closed standard output."""
+        """Print log lines; return False if the pipe on standard output has been closed."""
         for line in lines:
             fd = 2 if line.stream == "stderr" else 1
             if not write_all(fd, form(line, self.with_app, self._with_time)):

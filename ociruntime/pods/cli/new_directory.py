@@ -20,9 +20,9 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
     """Check that the directory ``target`` can be created or replaced; return its absolute path.
 
     Without ``overwrite``, only an empty directory can be replaced.  ``data`` is ocipod's data
-    directory.  Raises UsageError for a symbolic link, because a container may have created it in a
-    volume to redirect the write; for a directory inside ``data``; for a directory that is or
-    contains ``data`` or the working directory; for a mount point; and for an existing file.
+    directory.  Raises UsageError if ``target`` is a file or a mount point, if it is inside
+    ``data``, or if it is or contains ``data`` or the working directory.  Also refuses a symbolic
+    link, because a container may have created it in a volume to redirect the write.
     """
     absolute = os.path.abspath(target)
     if os.path.islink(absolute):
@@ -54,7 +54,7 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
 
 
 def put_directory(path: str, fill: Callable[[int], None]) -> None:
-    """Create or replace the directory ``path``, a result of ``check_target``.
+    """Create or replace the directory ``path``, which ``check_target`` has returned.
 
     Creates a temporary directory beside ``path``, calls ``fill`` with its descriptor, and renames
     it to ``path``.  A container may have write access to the parent directory, so no symbolic link

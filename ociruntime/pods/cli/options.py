@@ -1,4 +1,4 @@
-"""The global options of ``ocipod``, and options of several commands."""
+"""The global options of ``ocipod``, and options that several commands share."""
 
 from __future__ import annotations
 

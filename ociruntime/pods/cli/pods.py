@@ -32,7 +32,7 @@ from ociruntime.pods.store.pod_status import (
 
 
 def given_uuid(arguments: Arguments) -> str:
-    """Return the UUID that is an argument of a command, or in the file of --uuid-file.
+    """Return the UUID that is given as an argument or in the file of --uuid-file.
 
     Raises UsageError unless exactly one of the two is given, HostError if the file cannot be read.
     """
@@ -40,7 +40,7 @@ def given_uuid(arguments: Arguments) -> str:
 
 
 def given_uuids(arguments: Arguments) -> list[str]:
-    """Return the UUIDs that are arguments of a command, or the one in the file of --uuid-file.
+    """Return the UUIDs that are given as arguments, or the one in the file of --uuid-file.
 
     Raises UsageError unless exactly one of the two is given, HostError if the file cannot be read.
     """
@@ -64,7 +64,7 @@ _SHORT_ID = 19  # characters of sha256:DIGEST
 
 
 def run_list(context: Context, arguments: Arguments) -> int:
-    """Print the pods as a table or JSON; then print errors about unreadable pods to stderr."""
+    """Print the pods as a table or JSON, and then errors about unreadable pods to stderr."""
     problems: list[str] = []
     pods = []
     for pod in each_pod(context.directory, problems=problems):
@@ -171,7 +171,10 @@ _FAILED = 254
 
 
 def run_rm(context: Context, arguments: Arguments) -> int:
-    """Remove stopped pods; if a removal fails, print the error and continue with the next pod."""
+    """Remove stopped pods; if a removal fails, print the error and continue with the next pod.
+
+    Returns 254 if a pod could not be removed.  Raises UsageError if no pod is given.
+    """
     status = 0
     for uuid in given_uuids(arguments):
         try:
@@ -198,7 +201,7 @@ def _remove_pod(directory: str, uuid: str) -> list[str]:
 def run_gc(context: Context, arguments: Arguments) -> int:
     """Mark exited pods as garbage, and remove garbage whose grace period is over.
 
-    Errors about single pods are printed, but the exit status is 0.
+    Errors about single pods are printed, and do not change the exit status 0.
     """
     grace = _period(arguments, "grace-period", garbage_collection.GRACE)
     expiry = _period(arguments, "expire-prepared", garbage_collection.EXPIRY)
@@ -266,7 +269,7 @@ CNI_SPEC = "1.1.0"
 
 
 def run_version(context: Context, arguments: Arguments) -> int:
-    """Print the versions of ocipod, the specifications, Python and the kernel, one per line."""
+    """Print the versions of ocipod, its specifications, Python and the kernel, one per line."""
     del context, arguments
     facts = {
         "ocipod": __version__,

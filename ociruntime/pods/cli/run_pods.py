@@ -64,7 +64,7 @@ from ociruntime.pods.store.remove_tree import discard
 
 
 def host_of(context: Context) -> Host:
-    """Return the global options that are stored with a pod.
+    """Return the global options to store with a pod.
 
     Raises PodError if the OCI runtime is not installed.
     """
@@ -82,7 +82,7 @@ def host_of(context: Context) -> Host:
 def prepared(context: Context, options: PodRequest, *, runs: bool) -> Pod:
     """Prepare a pod and return it, locked by this process.
 
-    If ``runs`` is True, the caller runs the pod at once, so its networks are checked as well.
+    With ``runs``, the caller will run the pod at once, so its networks are checked as well.
     Raises RuntimeFailure if the pod cannot be prepared.
     """
     request = Request(host_of(context), options, warn, runs)
@@ -128,7 +128,7 @@ def read_request() -> object:
 
 
 def warn(text: str) -> None:
-    """Print a warning to standard error at once, because the next operation may take long."""
+    """Print a warning to standard error now: the operation that follows may take long."""
     tell("ocipod", text)
 
 
@@ -301,7 +301,7 @@ def parse_app_add(argv: list[str], program: Arguments) -> PodArguments:
 def run_app_add(context: Context, parsed: PodArguments) -> int:
     """Add an app to a sandbox, without starting it.
 
-    Raises UsageError if the arguments are invalid, another RuntimeFailure if the app cannot be
+    Raises UsageError if the arguments are invalid, or another RuntimeFailure if the app cannot be
     added.
     """
     if not parsed.positional or len(parsed.apps) != 1:
