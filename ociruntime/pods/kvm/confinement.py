@@ -92,8 +92,8 @@ def _add_system_path(root: str, path: str) -> None:
 def _bind_mount(root: str, path: str, flags: int, name: str = "") -> None:
     """Bind-mount the host's ``path`` below ``root``, at the same path or at ``name`` if given.
 
-    ``name`` begins with a slash.  ``flags`` are MS_* flags of the mount.  Raises HostError if
-    the mount fails.
+    ``name`` begins with a slash.  ``flags`` are MS_* flags of the mount.  Does nothing if ``path``
+    is already visible there.  Raises HostError if the mount fails.
     """
     target = root + (name or path)
     if os.path.exists(target):
@@ -115,9 +115,10 @@ def _bind_mount(root: str, path: str, flags: int, name: str = "") -> None:
 
 
 def _mount_proc(target: str) -> None:
-    """Mount procfs read-only at ``target``; qemu opens its initramfs as /proc/self/fd/N.
+    """Mount procfs read-only at ``target``, because qemu opens its initramfs as /proc/self/fd/N.
 
-    The option subset=pid hides /proc/sys, to which uid 0 could write without any capability.
+    The option subset=pid (Linux 5.8) hides /proc/sys, to which uid 0 could write without any
+    capability.
     """
     os.mkdir(target)
     flags = RDONLY | NOSUID | NODEV | NOEXEC

@@ -1,7 +1,7 @@
-"""Read kernel modules and their dependencies from a directory, in loading order.
+"""Read kernel modules and their dependencies, in the order in which to load them.
 
-Dependencies are read from the modules themselves (modinfo ``depends``), so that no output of
-``depmod`` is needed.
+Dependencies are read from the modules themselves (their ``depends`` field, see modinfo(8)), so that
+the output of ``depmod`` is not needed.
 """
 
 from __future__ import annotations

@@ -50,15 +50,15 @@ class Machine(PodContext):
         self._kill_timer: Timer | None = None
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """Do nothing; return [], which means no warnings.
+        """Do nothing, and return no warnings.
 
-        The guest mounts its own /dev/shm, and the virtual machine has its own memory and CPUs.
+        The guest mounts its own /dev/shm, and the size of the virtual machine limits its apps.
         """
         del config, manifest
         return []
 
     def begin(self) -> None:
-        """Start qemu in a child process, without waiting until the guest has booted.
+        """Start qemu in a child process, and do not wait until the guest has booted.
 
         Raises PodError if the manifest is damaged, HostError if a file or process cannot be
         created.
@@ -118,9 +118,9 @@ class Machine(PodContext):
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
         """Start the app in the guest, and write the pid of its proxy process to ``apps/APP/pid``.
 
-        Runs in a child of the monitor; the monitor, a subreaper, adopts the proxy.  ``streams`` are
-        the descriptors of stdin, stdout and stderr, -1 for /dev/null.  Raises RuntimeFailure if the
-        app cannot be started.
+        Runs in a child of the monitor.  The proxy outlives this child, and the monitor, which is a
+        subreaper, becomes its parent.  ``streams`` are the descriptors of the app's stdin, stdout
+        and stderr, -1 for /dev/null.  Raises RuntimeFailure if the app cannot be started.
         """
         if terminal:
             raise PodError(f'start app "{app}": a virtual machine has no terminal')

@@ -1,4 +1,4 @@
-"""Settings of virtual machines for pods (kernel, modules, size), and checks of pod options.
+"""Read the settings of virtual machines (kernel, modules, size), and check the options of kvm pods.
 
 The settings come from ``$LOCAL_CONFIG/kvm.json``, in which every member is optional:
 
@@ -81,8 +81,8 @@ def settings(local_config: str, kernel: str = "") -> Settings:
 def _find_kernel(kvm: Settings, kernel: str) -> None:
     """Set the paths of the kernel and its modules in ``kvm``.
 
-    ``kernel`` (--kvm-kernel) overrides the kernel in ``kvm``; "" does not.  Raises PodError if the
-    kernel or the directory of modules is not found.
+    ``kernel`` (--kvm-kernel) overrides the kernel in ``kvm`` unless it is "".  Raises PodError if
+    the kernel or the directory of modules is not found.
     """
     hint = f'use --kvm-kernel FILE, or set "kernel" in {FILE}'
     release = os.uname().release
@@ -107,7 +107,8 @@ def _find_kernel(kvm: Settings, kernel: str) -> None:
 def _modules_beside(kernel: str) -> str:
     """Return the directory of the modules for the kernel file ``kernel``, or "" if not found.
 
-    It is ``X/lib/modules/REL`` for ``X/boot/vmlinuz-REL``, otherwise ``/lib/modules/REL``.
+    For ``X/boot/vmlinuz-RELEASE`` this is ``X/lib/modules/RELEASE`` if it exists, otherwise
+    ``/lib/modules/RELEASE``.
     """
     boot, _, name = kernel.rpartition("/")
     release = name.partition("-")[2]
@@ -182,9 +183,9 @@ def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = N
     """Return the memory size of a pod's virtual machine in MiB.
 
     The size is the first of these that is set: the pod's limit ``pod_limit``, the setting
-    ``kvm.memory``, the sum of the apps' memory limits (``limits``).  Memory for the guest's kernel
-    and agent is added to a limit.  The sum is not used if an app has no limit.  If nothing is set,
-    the size is 256.  Limits are in bytes, None means no limit.
+    ``kvm.memory``, the sum of the apps' memory limits (``limits``).  The sum is not used if an app
+    has no limit.  If nothing is set, the size is 256.  Memory for the guest's kernel and agent is
+    added to the pod's limit or the sum.  Limits are in bytes, None means no limit.
     """
     if pod_limit is not None:
         return max(LEAST_MEMORY, OWN_MEMORY + -(-pod_limit // (1 << 20)))
@@ -200,9 +201,9 @@ def cpus_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = Non
     """Return the number of CPUs of a pod's virtual machine.
 
     This is the first of these that is set: the pod's limit ``pod_limit``, the setting ``kvm.cpus``,
-    the sum of the apps' CPU limits (``limits``).  A limit is rounded up, and reduced to the number
-    of the host's CPUs, at most 255.  The sum is not used if an app has no limit.  If nothing is
-    set, the result is 1.  Limits are in thousandths of a CPU, None means no limit.
+    the sum of the apps' CPU limits (``limits``).  The sum is not used if an app has no limit.  If
+    nothing is set, the result is 1.  A limit is rounded up, and reduced to the number of the host's
+    CPUs, at most 255.  Limits are in thousandths of a CPU, None means no limit.
     """
     if pod_limit is not None:
         limits = [pod_limit]
@@ -227,7 +228,7 @@ def check_request(request: PodRequest, local_config: str) -> None:
 
 
 def check_run(request: PodRequest, local_config: str, kernel: str) -> None:
-    """Check the options with which a prepared pod is run in a virtual machine.
+    """Check that a pod in a virtual machine supports the options with which it is run.
 
     ``kernel`` is the path of the machine's kernel, "" for the default.  Raises UsageError for an
     unsupported option, PodError if this host cannot run virtual machines.
@@ -259,8 +260,8 @@ def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
 def check_manifest(manifest: dict[str, Any]) -> None:
     """Check that a pod with ``manifest`` can run in a virtual machine.
 
-    Raises UsageError for an unsupported isolator, a terminal, a host device, or a host file as a
-    volume.
+    Raises UsageError for an unsupported isolator, a terminal, a host device, or a volume that is
+    not a directory.
     """
     for isolator in manifest["isolators"]:
         if isolator["name"] not in (isolators.MEMORY, isolators.CPU):

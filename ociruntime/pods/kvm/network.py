@@ -71,9 +71,10 @@ def _mask(prefix: int) -> str:
 
 
 def hardware_address(address: str, number: int) -> str:
-    """Return a MAC address for the guest's interface on the network number ``number``.
+    """Return a MAC address for the guest's interface on a network.
 
-    The address is locally administered, and derived from the interface's IP ``address``.
+    The result is locally administered, and derived from ``number``, the network's index, and the
+    interface's IP ``address``, which may be "".
     """
     packed = parse_address(address).packed[-4:] if address else bytes(4)
     return ":".join(f"{byte:02x}" for byte in (0x52, 0x54 ^ number, *packed))

@@ -31,12 +31,12 @@ NET_MODULES = ("virtio_net",)
 
 
 def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple[Hardware, bytes]:
-    """Return (hardware, content of the initramfs) of the pod's virtual machine.
+    """Return the hardware of the pod's virtual machine and the content of its initramfs.
 
-    The caller adds ports and networks to the hardware.  ``path`` is the pod's directory, ``config``
-    its runtime-config, ``apps`` are the names of its apps, in the manifest's order.  Mounts the
-    apps' root filesystems, which qemu shares with the guest.  Raises RuntimeFailure if a setting is
-    not supported, or a file or mount cannot be created.
+    The caller adds ports, networks and the path of the initramfs to the hardware.  ``path`` is
+    the pod's directory, ``config`` its runtime-config; ``apps`` are the names of its apps, in the
+    manifest's order.  Mounts the apps' root filesystems, which qemu shares with the guest.  Raises
+    RuntimeFailure if a setting is not supported, or a file or mount cannot be created.
     """
     kvm = settings(str(config.get("local_config") or ""), str(config.get("kvm_kernel") or ""))
     configs = {}
@@ -78,9 +78,9 @@ def initial_files(
 ) -> dict[str, bytes]:
     """Return the files of the initramfs as {path: content}.
 
-    ``networks`` contains the guest's addresses and routes, as lines in the format of
-    ``csrc/guest/network.c``.  Raises PodError if a kernel module is missing, HostError if a file
-    cannot be read.
+    The paths are relative to the guest's root directory.  ``networks`` contains the guest's
+    addresses and routes, as lines in the format of ``csrc/guest/network.c``.  Raises PodError if a
+    kernel module is missing, HostError if a file cannot be read.
     """
     files = {INIT: _read(PROGRAM), "hostname": hostname.encode()}
     files["network"] = "".join(f"{line}\n" for line in networks).encode()
@@ -188,9 +188,9 @@ _IGNORED = (
 class Description:
     """The settings with which the guest agent runs a pod's apps.
 
-    ``apps`` are the apps' settings in the manifest's order, in the format of
-    ``csrc/guest/become.c``.  ``files`` are paths of the pod's files to copy into the machine,
-    ``shares`` the host directories to share with it.
+    ``apps`` contains the settings of each app, in the manifest's order and the format of
+    ``csrc/guest/become.c``.  ``files`` lists the paths of the pod's files to copy into the
+    initramfs, ``shares`` the host directories to share with the guest.
     """
 
     def __init__(self) -> None:
@@ -267,10 +267,10 @@ def _app(
 def _mount(
     description: Description, name: str, mount: Json, pod_path: str, directories: frozenset[str]
 ) -> list[str]:
-    """Return a mount of the app ``name`` as settings in the format of ``csrc/guest/become.c``.
+    """Convert a mount of the app ``name`` to settings in the format of ``csrc/guest/become.c``.
 
     Adds the source of a bind mount to ``description``.  ``directories`` are the host directories
-    that apps bind-mount.  Raises PodError for a bind mount of a host file.
+    that apps bind-mount.  Raises PodError for a bind mount of a file outside the pod's directory.
     """
     source, kind = mount["source"], mount["type"]
     options = mount.get("options", [])

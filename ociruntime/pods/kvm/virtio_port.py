@@ -1,7 +1,8 @@
-"""Start and kill apps in a virtual machine through virtio ports, Unix sockets on the host.
+"""Start and kill apps in a virtual machine through its virtio ports, Unix sockets on the host.
 
-``csrc/guest/guest.h`` defines the frames.  The functions run in children of the monitor, because
-the machine may stall; only ``power_off``, which does not wait, runs in the monitor itself.
+``csrc/guest/guest.h`` defines the messages (frames) to and from the guest agent.  The functions
+run in children of the monitor, because the machine may stall; only ``power_off``, which does not
+wait, runs in the monitor itself.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ def start_app(path: str, streams: list[int]) -> int:
 
 
 def end_app(path: str) -> None:
-    """Kill the processes of an app in the guest, and wait for their exit.
+    """Kill the processes of an app in the guest, and wait until they have exited.
 
-    ``path`` is the socket of the app's virtio port.  Raises PodError if the guest agent does not
-    confirm in time that they have exited.
+    ``path`` is the socket of the app's virtio port.  Does nothing if the machine has exited.
+    Raises PodError if the guest agent does not confirm within 20 seconds that they have exited.
     """
     try:
         port = _connect(path, END_TIMEOUT)
@@ -79,9 +80,9 @@ def end_app(path: str) -> None:
 
 
 def power_off(path: str) -> None:
-    """Tell the guest agent to power off the machine; do not wait until it has done so.
+    """Tell the guest agent to power off the machine, without waiting for it.
 
-    ``path`` is the socket of the agent's virtio port.
+    ``path`` is the socket of the agent's virtio port.  Does nothing if the machine has exited.
     """
     try:
         port = _connect(path, 0.0)
@@ -162,8 +163,9 @@ def _exactly(port: socket.socket, size: int, deadline: float) -> bytes:
 def _spawn(port: int, streams: list[int]) -> int:
     """Start the proxy process that relays between ``streams`` and ``port``; return its pid.
 
-    All are descriptors: ``streams`` the app's stdin, stdout and stderr, ``port`` the connection to
-    its virtio port.  Raises HostError if the process cannot be started.
+    ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null;
+    ``port`` is the descriptor of the connection to its virtio port.  Raises HostError if the
+    process cannot be started.
     """
     import fcntl
 
