@@ -35,7 +35,8 @@ RETRY_DELAY = 0.1  # seconds until accept(2) is retried after EMFILE
 class ControlSocket:
     """The listening control socket of a pod.
 
-    ``handler`` is called with each request and its connection, and may answer the request later.
+    ``handler`` is called with the connection and the JSON object of each request, which it may
+    answer later.
     """
 
     __slots__ = ("_fd", "_handler", "_loop", "_path", "_retry", "_socket", "connections")
@@ -79,7 +80,7 @@ class ControlSocket:
     def close(self) -> None:
         """Stop listening, and close each connection as soon as its queued messages are sent.
 
-        Pending requests will not be answered.
+        Requests that have not been answered remain unanswered.
         """
         if self._retry is not None:
             self._retry.cancel()
@@ -101,9 +102,9 @@ class ControlSocket:
 class Connection:
     """A client's connection to a pod's control socket.
 
-    Messages from the client are requests, which are passed to ``handler``.  Once the client is
-    attached to an app, ``on_frame`` is set, and messages are frames of input, which are passed to
-    ``on_frame``.  ``on_close`` is called when the connection is closed.
+    Messages from the client are requests, which are passed to ``handler``.  Once the client has
+    attached to an app, the owner of the connection sets ``on_frame``, to which all further messages
+    are passed as frames.  ``on_close`` is called when the connection is closed.
     """
 
     __slots__ = (

@@ -37,10 +37,10 @@ class Timer:
 class Loop:
     """An event loop based on poll(2), for descriptors, timers, signals and child processes.
 
-    ``on_signal`` is called with the number of each signal, from the loop's creation until
-    ``close``.  Only the loop reaps children, so the pid of a child cannot be reused before the
-    callback passed to ``expect`` runs.  If a callback raises an exception, ``run`` raises it, and
-    can be called again without losing an event.
+    From its creation until ``close``, the loop catches signals; ``run`` calls ``on_signal`` with
+    the number of each signal except SIGCHLD.  Only the loop reaps children, so the pid of a child
+    cannot be reused before the callback passed to ``expect`` runs.  If a callback raises an
+    exception, ``run`` raises it, and can be called again without losing an event.
     """
 
     __slots__ = (
@@ -91,7 +91,11 @@ class Loop:
         return list(self._children)
 
     def run(self) -> None:
-        """Handle events until ``stopped`` is set."""
+        """Handle events until ``stopped`` is set.
+
+        Calls ``on_quiet`` whenever no event has occurred for ``idle_timeout`` seconds and no call
+        is scheduled.
+        """
         while not self.stopped:
             self._handle_signals()
             wait = self._call_timers()
@@ -108,8 +112,8 @@ class Loop:
     def _wait(self, milliseconds: int | None) -> list[tuple[int, int]]:
         """Wait until a descriptor is ready; return (descriptor, events) of each that is.
 
-        Returns [] if none is ready after ``milliseconds``; None means no timeout.  While the kernel
-        lacks memory for poll(2), tries again: a pod must not end because of it.
+        Returns [] if none is ready after ``milliseconds``; None means no timeout.  If the kernel
+        has no memory for poll(2), tries again until it has: a pod must not end because of that.
         """
         while True:
             try:
@@ -126,7 +130,7 @@ class Loop:
         return None if self.idle_timeout is None else int(self.idle_timeout * 1000)
 
     def descriptors(self) -> list[int]:
-        """Return the descriptors that the loop watches."""
+        """Return the descriptors that were passed to ``watch``, except those since forgotten."""
         return [fd for fd in self._watched if fd != self._signals.fd]
 
     @property

@@ -27,9 +27,9 @@ LARGEST = 16 << 20  # maximum size of a result in bytes
 class Outcome:
     """The outcome of a function that ran in a child process.
 
-    ``action`` is what was attempted.  ``status`` is the exit status of the process, 128+n if signal
-    n killed it.  ``value`` is the JSON object that the function returned, {} for None.  ``error``
-    is the message of the error that it raised, or "".
+    ``action`` is what was attempted, for error messages.  ``status`` is the exit status of the
+    process, 128+n if signal n killed it.  If the function succeeded, ``value`` is the JSON object
+    that it returned, {} for None; otherwise ``error`` is the message of the error that it raised.
     """
 
     __slots__ = ("action", "error", "status", "value")
@@ -56,9 +56,10 @@ class Outcome:
 def start(loop: Loop, private: tuple[int, ...], action: str, work: Work, done: Done) -> int:
     """Call ``work`` in a child process; return its pid, and call ``done`` once it has exited.
 
-    ``action`` describes the work in error messages.  ``done`` gets the Outcome.  ``work`` returns a
-    JSON object or None, raises an exception, or executes another program.  The child first closes
-    the descriptors ``private``.  Raises HostError if the child cannot be started.
+    ``action`` describes the work in error messages.  ``done`` is called with the Outcome, by
+    ``loop``.  ``work`` returns a JSON object or None, raises an exception, or executes another
+    program.  The child first closes the descriptors ``private``.  Raises HostError if the child
+    cannot be started.
     """
     try:
         result = os.memfd_create("result", os.MFD_CLOEXEC)
@@ -90,7 +91,7 @@ def start(loop: Loop, private: tuple[int, ...], action: str, work: Work, done: D
 
 
 def exit_status(wait_status: int) -> int:
-    """Convert a wait status of waitpid(2) to an exit status as in a shell, 128+n for signal n."""
+    """Convert a wait status of waitpid(2) to a shell's exit status, which is 128+n for signal n."""
     if os.WIFSIGNALED(wait_status):
         return 128 + os.WTERMSIG(wait_status)
     return os.WEXITSTATUS(wait_status)
