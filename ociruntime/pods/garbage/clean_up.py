@@ -1,7 +1,7 @@
-"""Clean up after an exited pod: containers, cgroups, mounts and networks, then its directory.
+"""Clean up after an exited pod: remove its containers, cgroups, mounts, networks and directory.
 
 Each step can be repeated, and succeeds if there is nothing to remove: after a reboot only the
-directory exists, and a failed attempt may leave some of the state.
+directory exists, and a failed attempt may have left some of the state behind.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
 def clean_up(pod: Pod) -> list[str]:
     """Remove the containers, cgroups, mounts and networks of an exited pod.
 
-    The caller holds the pod's lock.  Returns messages about errors that do not prevent the removal
-    of the pod's directory.  Raises PodError if the directory must not be removed yet: it contains
-    mounts, killed processes have not exited, or this is the first attempt and containers or
-    networks remain.
+    The caller holds the pod's lock.  If this succeeds, the pod's directory may be removed; returns
+    messages about errors that do not prevent that.  Raises PodError if the directory must not be
+    removed yet: it contains mounts, killed processes have not exited, or containers or networks
+    remain after the first attempt.  Raises HostError if the pod's state cannot be read.
     """
     problems = delete_containers(pod.uuid, _runtime(pod))
     remaining = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
@@ -101,7 +101,7 @@ def _state_files(pod: Pod) -> list[str]:
 def remove(pod: Pod) -> None:
     """Remove the pod's directory: root filesystems first, the manifest last.
 
-    Call ``clean_up`` first.  Raises PodError if an entry cannot be removed.
+    The caller has called ``clean_up`` before.  Raises PodError if a file cannot be removed.
     """
     directory = f"/proc/self/fd/{pod.fd}"
     try:
@@ -213,8 +213,8 @@ def remove_cgroups(paths: list[str]) -> list[str]:
 def _kill(paths: list[str], left: list[str]) -> None:
     """Send SIGKILL once to all processes in cgroups; the caller repeats this for new processes.
 
-    ``paths`` are cgroups that can be killed as a whole (cgroup v2), ``left`` the cgroups whose
-    processes are killed one by one.
+    ``paths`` are the pod's cgroups, which cgroup v2 can kill as a whole.  ``left`` are the cgroups
+    at or below ``paths`` that still exist; their processes are also killed one by one.
     """
     for path in paths:
         _write(f"{path}/cgroup.kill", b"1")
@@ -261,9 +261,9 @@ _PREFIXES = (".creating-", ".deleting-")
 def delete_containers(uuid: str, runtime: str) -> list[str]:
     """Delete the containers of the pod ``uuid``, each with the OCI runtime that created it.
 
-    ``runtime`` is the name or path of the runtime that the pod is configured to use; any other
-    runtime is looked up by its name.  Returns error messages.  Raises HostError if the state
-    directory of the runtimes cannot be read.
+    ``runtime`` is the name or path of the runtime in the pod's configuration.  A container that was
+    created with another runtime is deleted with the runtime that has the name of its state root.
+    Returns error messages.  Raises HostError if a directory of state roots cannot be read.
     """
     problems = []
     for name in _entries(STATE_ROOT):
@@ -282,7 +282,7 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
 
 
 def _has_containers(uuid: str) -> bool:
-    """Return whether an OCI runtime has state of the pod's containers; True if that is unknown."""
+    """Return whether the state of a container of the pod exists; True if that is unknown."""
     try:
         return any(
             _id_in(entry).startswith(f"{uuid}-")
@@ -309,8 +309,8 @@ def _entries(path: str) -> list[str]:
 def _id_in(entry: str) -> str:
     """Return the container id in ``entry``, the name of a container's state directory.
 
-    This is ``entry`` without the prefix .creating- or .deleting-, which the name has if ``create``
-    or ``delete`` was interrupted.
+    The name is the id, with the prefix ``.creating-`` or ``.deleting-`` if ``create`` or ``delete``
+    was interrupted.
     """
     for prefix in _PREFIXES:
         entry = entry.removeprefix(prefix)

@@ -1,8 +1,8 @@
-"""Garbage collection of pods: mark exited pods by a rename, remove them after a grace period.
+"""Garbage collection of pods: mark exited pods by a rename, and remove them after a grace period.
 
-The grace period begins when a pod is marked; the ctime of its directory, which does not change
-afterwards, is the time of the mark.  Several processes may collect garbage at the same time: each
-skips the pods that another process has locked.
+The grace period begins when a pod is marked.  The time of the mark is the ctime of the pod's
+directory, which the rename sets and nothing changes afterwards.  Several processes may collect
+garbage at the same time: each skips the pods that another process has locked.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ def collect(
     """Mark exited and expired pods in the data ``directory`` as garbage, and remove old garbage.
 
     Yields an event (kind, UUID, message) for each pod that it marks, keeps or removes, and for each
-    error about a pod.  ``grace`` is the age in seconds at which garbage is removed, ``expiry`` the
-    age at which a prepared pod expires.  With ``mark_only``, no pod expires or is removed.
-    Raises HostError if the pods cannot be listed.
+    error about a pod.  ``grace`` is the time in seconds for which an exited pod is kept after it
+    was marked, ``expiry`` the age in seconds at which a prepared pod expires.  With ``mark_only``,
+    prepared pods do not expire, and no garbage is removed.  Raises HostError if the pods cannot be
+    listed.
     """
     yield from _mark(directory, RUN, _mark_exited)
     yield from _mark(directory, PREPARE, phases.mark_aborted)
@@ -75,7 +76,7 @@ def _expire(pod: Pod, expiry: float) -> bool:
 
 
 def _is_kept(pod: Pod) -> bool:
-    """Return whether the pod was created with ``keep``, so that ``gc`` must not remove it."""
+    """Return whether the pod was created with ``--keep``, so that ``gc`` must not remove it."""
     try:
         return (read_object(pod, RUNTIME_CONFIG) or {}).get("keep") is True
     except PodError:
@@ -87,7 +88,7 @@ def discard(pod: Pod) -> Iterator[Event]:
 
     Yields an event (kind, UUID, message) when the pod is marked as garbage, when its removal
     begins, and for each problem.  Raises PodError if the pod is running or another process has
-    locked it, HostError if a file or mount cannot be removed.
+    locked it, PodError or HostError if the removal fails.
     """
     marks: dict[str, Callable[[Pod], bool]] = {
         STATES[RUN][1]: phases.mark_exited,
@@ -136,8 +137,8 @@ def _discard(pod: Pod, period: float, point: str, timeout: float = 0) -> bool:
     """Move a pod that never ran to garbage if it has been in its phase for ``period`` seconds.
 
     Returns whether the pod was moved.  It is not moved if another process holds its lock for more
-    than ``timeout`` seconds, because that process is about to use it.  ``point`` names a point
-    where tests inject faults, "" for none.
+    than ``timeout`` seconds, because that process is about to run it.  ``point`` is the name of a
+    fault that tests inject here, or "".
     """
     if _remaining(pod, period) > 0 or not phases.lock_within(pod, pod.phase, timeout):
         return False
@@ -156,7 +157,7 @@ def _discard_prepared(pod: Pod) -> bool:
 def _remaining(pod: Pod, period: float) -> float:
     """Return the seconds that remain until the pod has been in its phase for ``period`` seconds.
 
-    The result is 0 or negative once the period has passed.
+    The result is 0 or negative if that time has passed.
     """
     if period <= 0:
         return 0
