@@ -34,11 +34,11 @@ _SHARED_MEMORY = ("bind", "rprivate", "nosuid", "noexec", "nodev")
 class AppFacts:
     """Facts about the host and the image that an app's config depends on.
 
-    The config also depends on the manifest.  ``namespaces`` maps a type (``pid``, ``network``,
-    ``ipc``, ``uts``, ``user``) to the path of the pod's namespace; without an entry, the app stays
-    in the OCI runtime's namespace of this type.  ``shared_memory`` is the host directory to mount
-    at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's name to its path on the
-    host; if the volume is a device, ``devices`` maps the name to (``b`` or ``c``, major, minor).
+    The config also depends on the pod's manifest.  ``namespaces`` maps a type (``pid``,
+    ``network``, ``ipc``, ``uts``, ``user``) to the path of the pod's namespace; without an entry,
+    the app stays in the OCI runtime's namespace of this type.  ``shared_memory`` is the host
+    directory to mount at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's name to
+    its path on the host; for a device, ``devices`` maps it to (``b`` or ``c``, major, minor).
     ``host_devices`` lists the app's devices, as ``host_devices.find_devices`` returns them.
     ``binds`` lists the files to bind-mount, such as the pod's hosts file, as pairs (host path,
     path in the app).  ``private_users`` is (first host id, number of ids) of the pod's user

@@ -5,9 +5,9 @@
     PARENT/.filling-NAME   a complete copy, whose entries are being moved to the volume
 
 The copy is made beside the volume, where no container can replace its files with links.  Then its
-entries are moved to the volume by rename(2) relative to descriptors: a container that changes the
-volume meanwhile cannot redirect a write to a file outside.  If a process is killed during the move,
-the next process that fills or settles the volume finishes the move.
+entries are moved to the volume by renameat2(2), relative to descriptors: a container that changes
+the volume meanwhile cannot redirect a write to a place outside it.  If a process is killed during
+the move, the next process that fills or settles the volume finishes the move.
 """
 
 from __future__ import annotations

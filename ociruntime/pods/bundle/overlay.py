@@ -1,7 +1,7 @@
 """Mount an app's root filesystem: an overlay on its image's tree.
 
-The directories are passed as ``/proc/self/fd/N``, because commas and colons in a path would be
-separators of mount options.
+The directories are passed as ``/proc/self/fd/N``, because commas and colons in a path would
+separate mount options or directories.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ class PodContext:
 
     ``path`` is the pod's directory, the working directory of the monitor.  ``private`` lists
     descriptors that the monitor's child processes close, ``cgroups`` the pod's cgroup directories
-    in all hierarchies.  ``namespaces`` maps the types of the namespaces that apps join (OCI names)
-    to paths.
+    in all hierarchies.  ``namespaces`` maps OCI namespace types to the paths of the namespaces that
+    the apps join.
     """
 
     can_hibernate = True  # whether the monitor may hibernate while apps run
@@ -85,7 +85,7 @@ class PodContext:
         return f"apps/{app}/runtime.log"
 
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
-        """Write the app's bundle, and replace this child process with the runtime's ``create``.
+        """Write the app's bundle, and replace this child process with the OCI runtime's ``create``.
 
         ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null.  If
         the app has a ``terminal``, the runtime sends it to the socket ``console`` in the bundle.

@@ -1,4 +1,4 @@
-"""Mount and unmount in a pod's private mount namespace.
+"""Mount and unmount filesystems in a pod's private mount namespace.
 
 The kernel removes the namespace with all its mounts when the pod's monitor exits.
 """

@@ -142,7 +142,7 @@ def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
 
 
 def _make_reachable(facts: AppFacts, app_name: str) -> None:
-    """Bind-mount the host paths in ``facts`` where the pod's root user can open them.
+    """Bind-mount the host paths in ``facts`` below a directory that the pod's root user can enter.
 
     Replaces the paths in ``facts`` with those of the bind mounts.  Raises HostError if a mount
     fails.
@@ -160,7 +160,7 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
     """Return bind mounts of the pod's hostname, resolv.conf and hosts files to /etc.
 
     Each is a pair (source, destination).  The hosts file is left out if the image has its own,
-    unless the pod has --hosts-entry or a name on a network.
+    unless the pod has --hosts-entry or is on a network with names.
     """
     from ociruntime.base.open_below_root import open_inside
     from ociruntime.pods.bundle.pod_network import has_names

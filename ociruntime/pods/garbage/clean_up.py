@@ -261,9 +261,9 @@ _PREFIXES = (".creating-", ".deleting-")
 def delete_containers(uuid: str, runtime: str) -> list[str]:
     """Delete the containers of the pod ``uuid``, each with the OCI runtime that created it.
 
-    ``runtime`` is the name or path of the runtime in the pod's configuration.  A container that was
-    created with another runtime is deleted with the runtime that has the name of its state root.
-    Returns error messages.  Raises HostError if a directory of state roots cannot be read.
+    ``runtime`` is the name or path of the runtime in the pod's configuration.  Containers of other
+    runtimes are in state roots with the names of these runtimes, by which they are looked up.
+    Returns error messages.  Raises HostError if a state root cannot be read.
     """
     problems = []
     for name in _entries(STATE_ROOT):

@@ -29,7 +29,8 @@ class Outcome:
 
     ``action`` is what was attempted, for error messages.  ``status`` is the exit status of the
     process, 128+n if signal n killed it.  If the function succeeded, ``value`` is the JSON object
-    that it returned, {} for None; otherwise ``error`` is the message of the error that it raised.
+    that it returned, {} for None; otherwise ``error`` is the message of the error that it raised,
+    "" if the process was killed.
     """
 
     __slots__ = ("action", "error", "status", "value")
