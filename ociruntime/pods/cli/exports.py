@@ -62,7 +62,7 @@ CONFIG = "image-config.json"
 
 
 def run_image_render(context: Context, arguments: Arguments) -> int:
-    """Create the directory DIR with an image's unpacked layers, ``rootfs``, and its configuration.
+    """Unpack an image to the new directory DIR: its layers to DIR/rootfs, and its configuration.
 
     With ``--rootfs-only``, unpack the layers to DIR itself, and leave out the configuration.
     """

@@ -342,8 +342,8 @@ def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
 def history_table(steps: list[dict[str, Any]], *, full: bool) -> str:
     """Return a table of the steps by which an image was built, the newest first.
 
-    ``steps`` lists the oldest first, in the form of ``history`` in the output of ``image inspect``.
-    With ``full``, commands are not truncated.
+    ``steps`` has the form of ``history`` in the output of ``image inspect``, with the oldest step
+    first.  With ``full``, commands are not truncated.
     """
     rows = [_HISTORY_TITLES]
     for step in reversed(steps):

@@ -83,7 +83,7 @@ class Printer:
         self.with_app = False
 
     def selected(self, lines: list[Line]) -> list[Line]:
-        """Return those of ``lines`` that are from the stream ``--stream``; without it, all."""
+        """Return the lines of the stream that ``--stream`` names, or all without this option."""
         return [line for line in lines if self._stream in ("", line.stream)]
 
     def print(self, lines: list[Line]) -> bool:

@@ -14,11 +14,11 @@ Mount = tuple[str, str, str, tuple[str, ...]]
 class Flavour:
     """A flavour of pods (oci, kvm or fly): how strongly apps are isolated from the host.
 
-    ``joined`` lists the types of the namespaces that the pod's apps share, ``own`` the types of
-    those that each app has for itself.  ``mounts`` lists the mounts that every app gets, as
-    tuples (destination, type, source, options).  ``confined`` is whether apps are restricted by
+    ``joined`` lists the types of the namespaces that the pod's apps share, ``own`` the types of the
+    namespaces that each app has for itself.  ``mounts`` lists the mounts that every app gets, as
+    tuples (destination, type, source, options).  ``confined`` is True if apps are restricted by
     capabilities, seccomp, masked paths, device rules and limits.  ``apps`` is the maximum number of
-    apps in a pod.  ``recursive`` is whether volumes include submounts by default.  ``ignored``
+    apps in a pod.  ``recursive`` is True if volumes include submounts by default.  ``ignored``
     lists the command-line options that have no effect.
     """
 
