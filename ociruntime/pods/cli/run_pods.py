@@ -66,7 +66,8 @@ from ociruntime.pods.store.remove_tree import discard
 def host_of(context: Context) -> Host:
     """Return the global options to store with a pod.
 
-    Raises PodError if the OCI runtime is not installed.
+    Raises PodError if the OCI runtime is not installed, HostError if the data or a settings
+    directory is not safe to use.
     """
     return Host(
         context.directory,

@@ -114,7 +114,7 @@ def discard(pod: Pod) -> Iterator[Event]:
 
 
 def _hint(state: str) -> str:
-    locked = "it is locked by another process"
+    locked = "it is locked by another process; try again"
     return {"running": "stop it first", "prepared": locked, "exited": locked}.get(state, "")
 
 

@@ -53,8 +53,9 @@ def start_app(path: str, streams: list[int]) -> int:
 def end_app(path: str) -> None:
     """Kill the processes of an app in the guest, and wait until they have exited.
 
-    ``path`` is the socket of the app's virtio port.  Does nothing if the machine has exited.
-    Raises PodError if the guest agent does not confirm within 20 seconds that they have exited.
+    ``path`` is the socket of the app's virtio port.  Does nothing if the machine has already
+    exited.  Raises PodError if the guest agent does not confirm within 20 seconds that the
+    processes have exited.
     """
     try:
         port = _connect(path, END_TIMEOUT)
@@ -82,7 +83,8 @@ def end_app(path: str) -> None:
 def power_off(path: str) -> None:
     """Tell the guest agent to power off the machine, without waiting for it.
 
-    ``path`` is the socket of the agent's virtio port.  Does nothing if the machine has exited.
+    ``path`` is the socket of the agent's virtio port.  Does nothing if the machine has already
+    exited.
     """
     try:
         port = _connect(path, 0.0)

@@ -1,9 +1,10 @@
 """Requests for pods and apps, made from a command line or from JSON.
 
 Most fields of a request are both an option of ``ocipod`` and a member of the JSON document:
-``cpu_shares`` is ``--cpu-shares``.  Sizes are in bytes, CPUs in thousandths; volumes and ports have
-the manifest's form.  The text of an option is parsed first.  Then the same check applies to the
-values of options and of JSON members; its error messages name the option or the member.
+``cpu_shares`` is ``--cpu-shares``.  Sizes are in bytes, CPU limits in thousandths of a CPU; volumes
+and ports have the manifest's form.  The text of an option is parsed first.  Then the same check
+applies to the values of options and of JSON members; its error messages name the option or the
+member.
 """
 
 # ruff: noqa: RUF009 - the functions that are called for a default return a dataclasses.field
@@ -87,8 +88,8 @@ def _capabilities(texts: list[str], where: str) -> list[str]:
 def _seccomp(text: str, where: str) -> Json:
     """Parse ``text``, a --seccomp option: ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``.
 
-    Returns ``{"mode", "errno", "set": [...]}``, without the members that ``text`` lacks.  Raises
-    UsageError for any other form.
+    Returns ``{"mode", "errno", "set": [...]}``, without ``mode`` or ``errno`` if ``text`` lacks it.
+    Raises UsageError for any other form.
     """
     form = "mode=retain|remove[,errno=EPERM],NAME,..."
     made: Json = {"set": []}
