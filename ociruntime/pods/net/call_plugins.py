@@ -91,7 +91,7 @@ def delete(program: str, call: PluginCall) -> None:
 
 
 def tags(program: str, call: PluginCall) -> list[tuple[str, int]]:
-    """Return [(tag, IP family 4 or 6)] of the packet filter rulesets of a built-in plugin.
+    """Return (tag, IP family 4 or 6) of each packet filter ruleset of a built-in plugin.
 
     A tag is the name under which the plugin adds rules to nft or iptables.  Returns [] if
     ``program`` is the path of an installed plugin, which manages its own rules.
@@ -100,10 +100,10 @@ def tags(program: str, call: PluginCall) -> list[tuple[str, int]]:
 
 
 def check(program: str, call: PluginCall) -> None:
-    """Call CHECK of a CNI plugin.
+    """Check the pod's connection to the network by calling CHECK of a CNI plugin.
 
-    ``program`` is the plugin's path, "" for a built-in one.  Raises NetworkError if an interface,
-    address or rule that ``add`` made is missing.
+    ``program`` is the plugin's path, "" for a built-in plugin.  Raises NetworkError if an
+    interface, address or rule that ``add`` made is missing.
     """
     if not program:
         _builtin(call).check(call)

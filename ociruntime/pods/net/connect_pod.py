@@ -69,10 +69,10 @@ class NetworkRequest:
 
 
 def plan(request: NetworkRequest) -> dict[str, Any]:
-    """Return the document net-info.json for ``request``, without changing anything.
+    """Decide how to connect a pod to its networks; return the content of its net-info.json.
 
-    Raises NetworkError if a network is unknown or its configuration is invalid, UsageError if the
-    pod's networks cannot forward its ports.
+    Changes nothing on the host.  Raises NetworkError if a network is unknown or its configuration
+    is invalid, UsageError if the pod's networks cannot forward its ports.
     """
     requested = net_option.parse(
         [f"{name}:{arguments}" if arguments else name for name, arguments in request.networks]
@@ -148,7 +148,7 @@ def _forward(
     """Add ``ports`` to the configuration of the network that forwards them.
 
     This is the first network that masquerades, or the last network if none does.  ``chosen``
-    contains (configuration, CNI arguments) of each of ``networks``.
+    contains (configuration, CNI arguments) for each of ``networks``.
     """
     masquerading = [i for i, (configuration, _) in enumerate(chosen) if configuration.masquerades]
     plugins = networks[masquerading[0] if masquerading else -1]["plugins"]
@@ -175,8 +175,8 @@ def set_up(request: NetworkRequest) -> dict[str, Any]:
 def carry_out(info: dict[str, Any]) -> dict[str, Any]:
     """Connect a pod to its networks, and return ``info`` with the plugins' results added.
 
-    ``info`` is the document net-info.json that ``plan`` has returned.  If this raises
-    NetworkError, the pod is connected to no network.
+    ``info`` is the result of ``plan``, the content of net-info.json.  If this raises NetworkError,
+    the pod is connected to no network.
     """
     if not info["namespace"]:
         return info
@@ -213,7 +213,7 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def give_names(info: dict[str, Any], names: Iterable[str], hosts: str) -> None:
-    """Let other pods find the pod by ``names``, on those of its networks where pods have names.
+    """Publish the pod's ``names`` on its networks with names, so that other pods find it.
 
     ``info`` is the content of the pod's net-info.json.  ``hosts`` is the path of the pod's own
     hosts file, or "" if that file is not to be written.

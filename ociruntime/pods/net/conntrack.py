@@ -1,7 +1,8 @@
 """Delete stale connection tracking entries of forwarded UDP ports.
 
-The kernel applies NAT rules only to the first packet of a flow.  While a client keeps sending UDP
-packets from the same port, they would still be forwarded to the port's previous pod.
+The kernel applies NAT rules only to the first packet of a flow.  If a client keeps sending UDP
+packets from the same source port, a stale entry would still direct them to the pod to which the
+host port was forwarded before.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ DESTINATION = {socket.AF_INET: 2, socket.AF_INET6: 4}  # CTA_IP_V4_DST, CTA_IP_V
 def forget(forwards: Collection[Forward], family: int) -> None:
     """Delete the conntrack entries of UDP flows to the host ports of ``forwards``.
 
-    ``family`` is the IP family, 4 or 6.  Does nothing if the kernel lacks ctnetlink; the entries
-    then remain until they time out.
+    ``family`` is the IP family, 4 or 6.  Does nothing if the kernel lacks ctnetlink or this process
+    lacks permission; the entries then remain until they time out.
     """
     ports = {one.host_port for one in forwards if one.protocol == "udp"}
     if not ports:
@@ -65,7 +66,7 @@ def _forget(tracking: Rtnetlink, domain: socket.AddressFamily, ports: set[int]) 
 
 
 def _destination(flow: bytes, domain: socket.AddressFamily) -> tuple[int, str]:
-    """Return (port, address) of the destination of ``flow``; (0, "") for a flow other than UDP.
+    """Return (port, address) of the destination of ``flow``, or (0, "") if the flow is not UDP.
 
     ``flow`` contains the netlink attributes of a conntrack entry's tuple (CTA_TUPLE_*).
     """

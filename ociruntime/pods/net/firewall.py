@@ -1,8 +1,8 @@
 """Apply and remove packet filter rules for a pod's interface: masquerading, port forwarding.
 
-The rules with the same tag are changed in one transaction, and removed together.  With nft, a tag
-is the name of a table.  With iptables, the names of chains are made from it; the rules that jump to
-these chains are removed with them.
+Rules with the same tag are changed in one transaction and removed together.  With nft, the tag is
+the name of their table.  With iptables, the names of their chains are derived from the tag, and the
+rules that jump to these chains are removed with them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WAIT = "10"  # seconds for iptables to wait for its lock (xtables.lock)
 
 
 def find_tool() -> str:
-    """Return the packet filter tool that is installed, "nft" or "iptables"; "" if neither is."""
+    """Return the installed packet filter tool, "nft" or "iptables", or "" if there is none."""
     if find_program("nft"):
         return NFT
     if find_program("iptables-restore") and find_program("iptables-save"):
@@ -34,7 +34,7 @@ def find_tool() -> str:
 
 
 def apply(tool: str, rules: Sequence[Rules]) -> None:
-    """Add ``rules`` to the packet filter; each replaces the existing rules with its tag.
+    """Add ``rules`` to the packet filter; they replace existing rules with the same tags.
 
     ``tool`` is "nft", "iptables", or "" if neither is installed.  Raises NetworkError if the tool
     is missing or fails.

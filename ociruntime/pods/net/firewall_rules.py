@@ -21,16 +21,16 @@ class Forward:
 class Rules:
     """Packet filter rules for a pod's interface and one IP ``family`` (4 or 6).
 
-    ``address`` is the pod's address, "" if it has none of the family.  Packets from the pod to the
-    subnet ``masquerade`` keep the pod's source address.  In packets to other addresses, the host's
-    address replaces it.  If ``masquerade`` is "", no packets are masqueraded.  ``link`` is the
-    host's interface to the pod: packets from it to 127.0.0.0/8 are dropped, because route_localnet
-    makes these addresses routable.
+    ``address`` is the pod's address, or "" if it has no address of this family.  ``masquerade`` is
+    a subnet: the pod's packets to it keep the pod's source address, and those to other addresses
+    get the host's.  If ``masquerade`` is "", no packets are masqueraded.  ``link`` is the host's
+    interface to the pod: packets from it to 127.0.0.0/8 are dropped, because route_localnet makes
+    these addresses routable.
 
-    ``bridge`` is the host's bridge of an isolated network, "" if the network is not isolated.
+    ``bridge`` is the host's bridge of an isolated network, or "" if the network is not isolated.
     Connections from other networks to the bridge are dropped, except to forwarded ports.  With
     ``internal``, connections from the bridge to other networks are dropped, too.  These rules match
-    interfaces instead of addresses, because a pod can send packets with any address.
+    interfaces instead of addresses, because a pod can send packets with any source address.
     """
 
     __slots__ = ("address", "bridge", "family", "forwards", "internal", "link", "masquerade", "tag")
@@ -60,6 +60,6 @@ def tag(uuid: str, interface: str, purpose: str) -> str:
     """Return the tag of packet filter rules for a pod's ``interface``.
 
     ``purpose`` is "nat" (masquerading and isolation) or "fwd" (port forwarding).  The tag is the
-    name of the rules' nft table; the names of the iptables chains are made from it.
+    name of the rules' nft table; the names of their iptables chains are derived from it.
     """
     return f"ocipod-{uuid}-{interface}-{purpose}"

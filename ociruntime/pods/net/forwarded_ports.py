@@ -1,6 +1,6 @@
 """Make CNI port mappings from the forwarded ports in a pod's manifest.
 
-``connect_pod.py`` passes them to a plugin as its runtimeConfig.
+``connect_pod.py`` passes the mappings to a plugin in its ``runtimeConfig``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         owners = named.get(name, [])
         # The apps share the network, so one name must mean one port.
         if any(_place(one) != _place(owners[0]) for one in owners):
-            raise PodError(f'forward port "{name}": the apps define different ports of this name')
+            raise PodError(f'forward port "{name}": the apps define different ports with this name')
         port = owners[0] if owners else _port_of_name(name)
         if not port and not publication.get("podPort"):
             raise PodError(
@@ -42,7 +42,7 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         key = (one["protocol"], one["hostIP"], one["hostPort"])
         if key in taken:
             raise PodError(
-                f"forward host port {one['hostPort']}/{one['protocol']}: the port is used twice"
+                f"forward host port {one['hostPort']}/{one['protocol']}: it is forwarded twice"
             )
         taken.add(key)
     return mappings
@@ -53,7 +53,7 @@ def _place(port: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _port_of_name(name: str) -> dict[str, Any]:
-    """Parse ``name``, such as ``80-tcp``, to ``{"port", "protocol"}``; return {} for other names.
+    """Parse a port name such as ``80-tcp`` to ``{"port", "protocol"}``; return {} for other names.
 
     A port with such a name can be forwarded even if no app defines it.
     """
@@ -71,7 +71,7 @@ def _mappings(publication: dict[str, Any], port: dict[str, Any]) -> list[dict[st
         or max(publication["hostPort"], inside) + count - 1 > HIGHEST
     ):
         raise PodError(
-            f'forward port "{publication["name"]}": no host port, or a port number above {HIGHEST}'
+            f'forward port "{publication["name"]}": the port numbers must be 1 to {HIGHEST}'
         )
     return [
         {

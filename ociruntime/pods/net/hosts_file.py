@@ -27,7 +27,7 @@ LONGEST_POD_NAME = 128
 def parse_hosts_entries(values: list[str]) -> dict[str, Any]:
     """Convert the values of --hosts-entry to settings of a hosts file.
 
-    Each value is ``IP=NAME[,NAME][,IP=NAME]``, or the only value is ``host`` (use the host's file).
+    Each value is ``IP=NAME[,NAME][,IP=NAME]``.  A single value ``host`` selects the host's file.
     Returns ``{"mode", "entries": [[IP, [NAME, ...]], ...]}``, where the mode is "host" or "".
     Names of the same address are merged.  Raises UsageError for an invalid entry.
     """
@@ -59,10 +59,11 @@ def _is_address(text: str) -> bool:
 
 
 def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str | None:
-    """Return the content of a pod's hosts file; None to use the image's or the host's file.
+    """Return the content of a pod's hosts file, or None to use the image's or the host's file.
 
-    ``options`` are the settings of --hosts-entry (``parse_hosts_entries``).  ``hostname`` is
-    added for 127.0.0.1 unless it is "".  ``image_has_one`` says whether the image has a hosts file.
+    ``options`` are the settings of --hosts-entry (``parse_hosts_entries``).  ``hostname`` is added
+    as a name of 127.0.0.1 unless it is "".  ``image_has_one`` says whether the image has a hosts
+    file.
     """
     entries = options.get("entries") or []
     if options.get("mode") == HOST or (image_has_one and not entries):
@@ -83,6 +84,10 @@ def is_host_name(text: str) -> bool:
 
 
 def is_pod_name(text: str) -> bool:
-    """Return whether a pod may be known by the name ``text``: a host name other than localhost."""
+    """Return whether ``text`` is allowed as the name of a pod on a network.
+
+    It must be a host name of at most 128 characters, and not one of the local names such as
+    localhost.
+    """
     local = (name for _, names in LOCAL_NAMES for name in names.split())
     return is_host_name(text) and len(text) <= LONGEST_POD_NAME and text.lower() not in local

@@ -13,7 +13,7 @@ from ociruntime.pods.net.plugin_parameters import PluginCall
 class Assigned:
     """An address assigned to a pod.
 
-    ``network`` is the address with its prefix length; ``gateway`` is the address of its gateway, or
+    ``network`` is the address with its prefix length; ``gateway`` is the gateway's address, or
     None.
     """
 
@@ -114,9 +114,9 @@ def release(call: PluginCall) -> None:
 
 
 def check(call: PluginCall) -> None:
-    """Check, by calling CHECK of the IPAM plugin, that the pod's addresses are still assigned.
+    """Check that the pod's addresses are still assigned, by calling CHECK of the IPAM plugin.
 
-    Raises NetworkError if an address is not.
+    Raises NetworkError if they are not.
     """
     program = _program(call)
     if program is None:
@@ -126,7 +126,7 @@ def check(call: PluginCall) -> None:
 
 
 def _program(call: PluginCall) -> str | None:
-    """Return the path of the IPAM plugin, or None for the built-in plugin.
+    """Return the path of the IPAM plugin, or None for the built-in plugin ``host-local``.
 
     Raises NetworkError if the plugin is not found.
     """

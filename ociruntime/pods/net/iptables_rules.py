@@ -13,10 +13,11 @@ LOCAL = "-m addrtype --dst-type LOCAL"
 
 
 def chains(tag: str) -> tuple[str, str]:
-    """Return the names of the chains of ``tag``: (for incoming packets, for outgoing packets).
+    """Return the names of the iptables chains for the rules with ``tag``.
 
-    They have at most 28 characters, iptables' limit.  So they contain only the first 8 digits of
-    the pod's UUID, which are unique among pods with networks.
+    The result is (chain for incoming packets, chain for outgoing packets).  The names have at most
+    28 characters, the limit of iptables, so they contain only the first 8 digits of the pod's UUID.
+    These are unique among pods with networks.
     """
     rest = tag.removeprefix("ocipod-")
     short = f"OCIPOD-{rest[:DIGITS]}{rest[_UUID:]}"
@@ -70,8 +71,8 @@ def _translations(rules: Rules, incoming: str, leaving: str) -> list[str]:
 def _passing(rules: Rules, chain: str) -> list[str]:
     """Return lines of ``iptables-restore`` input that isolate the bridge ``rules.bridge``.
 
-    Packets from other networks to the bridge are dropped, and with ``rules.internal`` also those
-    from the bridge to other networks.
+    Connections from other networks to the bridge are dropped, except to forwarded ports.  With
+    ``rules.internal``, connections from the bridge to other networks are dropped, too.
     """
     other = f"-A {chain} ! -i {rules.bridge} -o {rules.bridge}"
     known = "-m conntrack --ctstate RELATED,ESTABLISHED -j RETURN"

@@ -169,7 +169,7 @@ def remove(links: Rtnetlink, name: str) -> bool:
 def join_bridge(links: Rtnetlink, index: int, bridge: int, hairpin: bool) -> None:
     """Add the interface ``index`` to the bridge with the index ``bridge``.
 
-    With ``hairpin``, the bridge may send a packet back through the interface from which it came.
+    With ``hairpin``, the bridge may send a packet back through the interface on which it arrived.
     Raises OSError if the kernel refuses a request.
     """
     body = pack(LINK, 0, 0, index, 0, 0) + attribute(IFLA_MASTER, pack("=I", bridge))
@@ -185,7 +185,8 @@ def join_bridge(links: Rtnetlink, index: int, bridge: int, hairpin: bool) -> Non
 def bridge_facts(links: Rtnetlink, name: str) -> tuple[str, str, int]:
     """Return (kind, alias, number of bridge ports) of the interface ``name``.
 
-    Returns ("", "", 0) if it does not exist.
+    The kind is the kernel's name of the link type, such as "bridge" or "veth".  Returns ("", "", 0)
+    if the interface does not exist.
     """
     bridge = links.link(name)
     if bridge is None:
@@ -245,10 +246,10 @@ def add_route(
 
 
 def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
-    """Remove the route to ``network`` that the kernel added with the address of an interface.
+    """Remove the route that the kernel added with the address ``network`` of an interface.
 
-    ``index`` is the interface's index.  Does nothing if there is no such route.  Raises OSError if
-    the kernel refuses the request.
+    This is the route to the address's subnet; ``index`` is the interface's index.  Does nothing if
+    there is no such route.  Raises OSError if the kernel refuses the request.
     """
     body = pack(ROUTE, network.family, network.prefix, 0, 0, RT_TABLE_MAIN, 0, SCOPE_NOWHERE, 0, 0)
     body += attribute(RTA_DST, network.first.packed) + attribute(RTA_OIF, pack("=I", index))

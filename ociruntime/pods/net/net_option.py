@@ -12,11 +12,11 @@ HINT = "default, default-restricted, none, host, all or names: NAME[:KEY=VALUE;K
 
 
 def parse(values: list[str], where: str = "--net") -> list[tuple[str, str]]:
-    """Parse values of --net, each ``NAME[:K=V;K2=V2],...``, to pairs (name, CNI arguments).
+    """Parse the values of --net to pairs (network name, CNI arguments).
 
-    Returns [("default", "")] if ``values`` is empty.  Raises UsageError, whose message begins with
-    ``where``, for a duplicate name, for ``none`` or ``host`` combined with other networks, or for
-    invalid arguments.
+    Each value is ``NAME[:K=V;K2=V2],...``.  Returns [("default", "")] if ``values`` is empty.
+    Raises UsageError, whose message begins with ``where``, for a duplicate name, for ``none`` or
+    ``host`` combined with other networks, or for invalid arguments.
     """
     networks: dict[str, str] = {}
     for word in (part for text in values for part in text.split(",")):
@@ -41,7 +41,7 @@ def parse(values: list[str], where: str = "--net") -> list[tuple[str, str]]:
 
 
 def refuse_ports(networks: list[tuple[str, str]]) -> None:
-    """Raise UsageError if ``networks`` is "none" or "host", which cannot forward ports."""
+    """Raise UsageError if ``networks`` include "none" or "host", which cannot forward ports."""
     for name, _ in networks:
         if name in (NONE, HOST):
             raise UsageError(
@@ -52,13 +52,14 @@ def refuse_ports(networks: list[tuple[str, str]]) -> None:
 def select(
     networks: list[tuple[str, str]], known: list[Configuration]
 ) -> list[tuple[Configuration, str]]:
-    """Return pairs (configuration, CNI arguments) for ``networks``, in the order of ``known``.
+    """Return (configuration, CNI arguments) for each of ``networks``, in the order of ``known``.
 
-    ``known`` are the network configurations of the host.
+    ``networks`` are pairs (name, CNI arguments), ``known`` are the network configurations of the
+    host.  The name ``all`` selects all of these; with ``none`` or ``host``, the result is [].
 
-    Adds ``default-restricted``, so that host and pod can reach each other, unless ``networks``
-    include ``default`` or a network whose pods find each other by name.  Raises NetworkError for an
-    unknown name.
+    The result also includes ``default-restricted``, through which host and pod reach each other,
+    unless ``default`` or a network whose pods find each other by name is selected.  Raises
+    NetworkError for an unknown name.
     """
     chosen = dict(networks)
     if NONE in chosen or HOST in chosen:

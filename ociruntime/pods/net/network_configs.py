@@ -86,9 +86,9 @@ BUILT_IN = (
 def net_directories(user: str, local: str, system: str, data: str) -> list[str]:
     """Return the directories ``net.d`` of network configurations, highest precedence first.
 
-    The arguments are the directories that contain ``net.d``, "" for none: those with the settings
-    of the user, of the administrator and of the distribution, and the data directory, in which
-    ``ocictl network create`` writes its configurations.
+    Each argument is the parent directory of a ``net.d``, or "" if there is none.  The settings of
+    the user, the administrator and the distribution are in ``user``, ``local`` and ``system``;
+    ``data`` is the data directory, where ``ocictl network create`` writes its configurations.
     """
     return [f"{parent}/net.d" for parent in (user, local, system, data) if parent]
 
@@ -101,9 +101,9 @@ def plugin_directories(net_directories: list[str]) -> tuple[str, ...]:
 def load(net_directories: list[str]) -> list[Configuration]:
     """Return the networks configured in ``net_directories``, then the built-in networks.
 
-    They are sorted by file name.  If networks have the same name, the network in the first
-    directory is used.  Raises NetworkError, whose message contains the path, if a file is invalid,
-    or if two files of the same directory define networks of the same name.
+    The configured networks are sorted by file name.  Of several networks with the same name, the
+    one in the first directory is used.  Raises NetworkError, whose message contains the path, if a
+    file is invalid, or if two files of the same directory define networks of the same name.
     """
     files: dict[str, str] = {}
     for directory in net_directories:

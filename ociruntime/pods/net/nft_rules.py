@@ -62,8 +62,8 @@ def _translation(rules: Rules, ip: str, forward: Forward) -> str:
 def _passing(rules: Rules) -> list[str]:
     """Return nft rules that isolate the bridge ``rules.bridge``.
 
-    Packets from other networks to the bridge are dropped, and with ``rules.internal`` also those
-    from the bridge to other networks.
+    Connections from other networks to the bridge are dropped, except to forwarded ports.  With
+    ``rules.internal``, connections from the bridge to other networks are dropped, too.
     """
     known = "ct state { established, related } accept"
     other = f'iifname != "{rules.bridge}" oifname "{rules.bridge}"'
@@ -75,7 +75,7 @@ def _passing(rules: Rules) -> list[str]:
 
 
 def _hairpin(rules: Rules, ip: str, forward: Forward) -> str:
-    """Return an nft rule that masquerades packets to ``forward`` from the pod or from 127.0.0.1.
+    """Return an nft rule that masquerades packets from the pod or 127.0.0.1 to a forwarded port.
 
     Without masquerading, the replies would not return through the host.
     """

@@ -77,7 +77,7 @@ class PluginCall:
         }
 
     def argument(self, name: str) -> str:
-        """Return the value of ``name`` in ``arguments`` (``K=V;K2=V2``), "" if it is missing."""
+        """Return the value of ``name`` in ``arguments`` (``K=V;K2=V2``), or "" if it is missing."""
         for word in self.arguments.split(";"):
             key, _, value = word.partition("=")
             if key == name:
@@ -153,7 +153,7 @@ def _is_word(value: object) -> bool:
 
 
 def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """Convert ``result``, from a built-in plugin, to the CNI version ``version``."""
+    """Convert the ``result`` of a built-in plugin to the CNI version ``version``."""
     made = {"cniVersion": version, **{k: v for k, v in result.items() if k != "cniVersion"}}
     if version in WITH_FAMILY:
         made["ips"] = [

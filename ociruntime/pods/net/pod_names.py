@@ -102,7 +102,7 @@ def _without_dead(state: str, pods: Pods, own: str) -> Pods:
 
 
 def _read(state: str) -> Pods:
-    """Return the table of pods; {} if its file is missing, or damaged by a power failure."""
+    """Return the table of pods, or {} if its file is missing or was damaged by a power failure."""
     try:
         pods = json_files.read(f"{state}/{TABLE}").get("pods")
     except (HostError, PodError):

@@ -1,10 +1,9 @@
-"""Network records of pods, which show whose addresses and ports can be reused.
+"""Network records of pods, which show whether a pod's addresses and ports can be reused.
 
 ``STATE/.pods/UUID`` exists from before a pod's first address is assigned until all its addresses
-are released.
-It contains the boot id and the network namespace: a pod whose namespace no longer exists is dead,
-even if its cleanup never ran.  It also lists the host ports forwarded to the pod, because a port
-can be forwarded to one pod only.
+are released.  It contains the boot id and the network namespace: a pod whose namespace no longer
+exists is dead, even if its cleanup never ran.  It also lists the host ports forwarded to the pod,
+because a port can be forwarded to one pod only.
 """
 
 from __future__ import annotations
@@ -49,9 +48,11 @@ def write_record(
     """Write the network record of the pod ``uuid`` below the directory ``state``.
 
     ``path`` is the path of the pod's network namespace, ``identity`` its [device, inode], ``ports``
-    are the CNI port mappings forwarded to the pod.  Raises HostError if the record cannot be
-    written, NetworkError if one of the ports is forwarded to another live pod, or if another pod's
-    UUID begins with the same 8 digits, which are part of the names of interfaces and rules.
+    are the CNI port mappings forwarded to the pod.
+
+    Raises HostError if the record cannot be written.  Raises NetworkError if one of the ports is
+    already forwarded to another live pod, or if the UUID of another pod with a record begins with
+    the same 8 digits, which are part of the names of interfaces and rules.
     """
     import fcntl
 
@@ -83,7 +84,10 @@ def has_record(state: str, uuid: str) -> bool:
 
 
 def namesake(state: str, uuid: str) -> str:
-    """Return the UUID of a pod with a network record and the same first 8 digits; "" if none."""
+    """Return the UUID of another pod whose UUID begins with the same 8 digits, or "" if none does.
+
+    Only pods with a network record are considered.
+    """
     try:
         names = os.listdir(f"{state}/{DIRECTORY}")
     except FileNotFoundError:
@@ -138,7 +142,7 @@ def forget(state: str, uuid: str) -> None:
 def dead_pods(state: str, uuids: set[str]) -> set[str]:
     """Return the UUIDs in ``uuids`` whose pods have exited, even if their cleanup never ran.
 
-    A pod with an invalid network record counts as running.
+    A pod without a network record counts as exited, a pod with an invalid record as running.
     """
     dead: set[str] = set()
     namespaces: set[tuple[int, int]] | None = None

@@ -49,10 +49,10 @@ def parse_dns(
 
 
 def check_servers(where: str, servers: list[str]) -> None:
-    """Check the values of --dns: addresses of name servers, or only ``host`` or ``none``.
+    """Check the values of --dns: addresses of name servers, or a single ``host`` or ``none``.
 
-    ``host`` stands for the host's resolv.conf, ``none`` for the image's.  Raises BadRequest if a
-    value is invalid; its message begins with ``where``, the option or the JSON path.
+    ``host`` stands for the host's resolv.conf, ``none`` for the image's.  Raises BadRequest, whose
+    message begins with ``where``, the option or JSON path, if a value is invalid.
     """
     for word in servers:
         if word in (HOST, NONE):
@@ -69,13 +69,13 @@ def check_servers(where: str, servers: list[str]) -> None:
 def resolv_conf(
     options: Mapping[str, Any], networks: Mapping[str, Any], host: Mapping[str, Any]
 ) -> str | None:
-    """Return the content of a pod's resolv.conf; None if the pod does not get a generated file.
+    """Return the content of a pod's resolv.conf, or None if no file is generated for the pod.
 
     ``options`` are the settings of the --dns options (``parse_dns``), ``networks`` is the object
-    ``dns`` of the CNI results, and ``host`` are the host's settings (``host_dns``).  The settings
-    come from the first of these that is not empty.  The name servers come from the first of these
-    that has any.  If the result is None, the pod uses the host's file if the mode is "host",
-    otherwise the image's file.
+    ``dns`` of the CNI results, and ``host`` are the host's settings (``host_dns``).  The first of
+    these that is not empty is used; if it has no name servers, these come from the next one that
+    has any.  If the result is None, the pod uses the host's file if the mode is "host", otherwise
+    the image's file.
     """
     if options.get("mode"):
         return None
@@ -111,7 +111,7 @@ def _is_loopback(server: str) -> bool:
 
 
 def parse_resolv_conf(text: str) -> dict[str, Any]:
-    """Parse ``text``, a resolv.conf; return its settings as an object ``dns`` of CNI.
+    """Parse ``text``, the content of a resolv.conf, to an object ``dns`` of CNI.
 
     Of several ``search`` lines, the last one is used.
     """

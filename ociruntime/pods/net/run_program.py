@@ -115,8 +115,8 @@ def _collect(
 def _take(fd: int, into: bytearray, path: str, everything: bool) -> bool:
     """Read output of the program ``path`` from ``fd``, and append it to ``into``.
 
-    With ``everything``, read until no more is available.  Returns False at the end of the output.
-    Raises NetworkError if the output exceeds the limit.
+    With ``everything``, read until no more output is available.  Returns False at the end of the
+    output.  Raises NetworkError if the output exceeds the limit.
     """
     while True:
         try:

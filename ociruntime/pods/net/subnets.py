@@ -86,7 +86,8 @@ def used_by_host() -> list[Used]:
 def free_subnet(taken: Iterable[Network]) -> Network:
     """Return an IPv4 /24 subnet that does not overlap any of ``taken``.
 
-    Raises NetworkError if all candidates are taken.
+    The candidates are the subnets from 10.89.0.0 to 10.99.255.255.  Raises NetworkError if all of
+    them are taken.
     """
     first, count = POOL
     avoided = [one for one in taken if one.family == AF_INET]

@@ -52,9 +52,10 @@ def create_lock(path: str) -> None:
 def write_all(state: str, files: Mapping[str, str], newest: Newest) -> None:
     """Update the hosts files of pods: ``files`` maps each pod's UUID to the path of its file.
 
-    ``newest(uuid)`` returns the lines to write to a pod's file, or None to skip the file; it only
-    reads files below ``state``.  Returns after 2 seconds at the latest; helper processes that have
-    not finished by then continue.  Raises HostError if no helper can be started.
+    ``newest(uuid)`` returns the lines to write to a pod's file, or None to skip the file.  It must
+    read only files below ``state``, because a helper process may call it in another mount
+    namespace.  Returns after 2 seconds at the latest; helper processes that have not finished by
+    then continue.  Raises HostError if no helper can be started.
     """
     pending = dict(enumerate(files.items()))
     if not pending:
@@ -134,7 +135,8 @@ def _collect(read: int, pending: dict[int, tuple[str, str]], deadline: float) ->
 def _start_helpers(state: str, batches: Sequence[Batch], newest: Newest, report: int) -> None:
     """Fork a helper process for each batch of files, then exit, which orphans the helpers.
 
-    The helpers write the index of each finished file to the pipe ``report``.
+    Called in a forked child.  The helpers write the index of each finished file to the pipe
+    ``report``.
     """
     try:
         report = _detach(report)
@@ -243,12 +245,12 @@ def _write_newest(path: str, uuid: str, newest: Newest) -> None:
 
 
 def update(path: str, block: bytes) -> None:
-    """Replace ocipod's lines in the hosts file ``path`` by ``block``.
+    """Replace ocipod's lines in the hosts file ``path`` with ``block``.
 
     The file is written in place, not replaced by a rename, because it is bind-mounted in the app.
     A concurrent reader may see the beginning of the new text followed by the end of the old one, or
-    by NUL bytes up to the old size.
-    Raises OSError if the file cannot be opened or written.
+    by NUL bytes up to the old size.  Does nothing if the file is not a regular file or is larger
+    than 256 KiB.  Raises OSError if it cannot be opened or written.
     """
     fd = os.open(path, _FLAGS)
     try:

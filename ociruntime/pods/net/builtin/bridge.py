@@ -1,10 +1,10 @@
 """The plugin ``bridge``: connects each pod to a bridge on the host with a veth pair.
 
-The plugin removes a bridge that it has created when the last pod leaves the bridge.
+When the last pod leaves a bridge that the plugin has created, the plugin removes the bridge.
 
-CNI's plugin of the same name lacks two settings.  With ``isolated``, other networks reach only the
-forwarded ports of the bridge's pods.  If ``internal`` is set as well, these pods reach no other
-network.
+It has two settings that CNI's plugin of the same name lacks.  With ``isolated``, other networks can
+reach only the forwarded ports of the bridge's pods.  With ``internal`` as well, these pods cannot
+reach other networks either.
 """
 
 from __future__ import annotations
@@ -87,10 +87,11 @@ def add(call: PluginCall) -> dict[str, Any]:
 
 
 def _complete(call: PluginCall, addresses: Addresses) -> None:
-    """Make the bridge the gateway of the pod, if the configuration requests it.
+    """Complete ``addresses`` so that the bridge becomes the pod's gateway, if this is configured.
 
-    ``isGateway`` and ``isDefaultGateway`` set the missing gateways in ``addresses``;
-    ``isDefaultGateway`` also adds the default route.
+    With ``isGateway`` or ``isDefaultGateway`` in the configuration, each address without a gateway
+    gets the first host address of its subnet as the gateway.  With ``isDefaultGateway``, the
+    default route is added if it is missing.
     """
     settings = call.configuration
     if not (settings.get("isGateway") or settings.get("isDefaultGateway")):
@@ -146,7 +147,8 @@ def _in_subnet(address: Address, network: Network) -> Network:
 def delete(call: PluginCall) -> None:
     """Undo ``add``: remove the pod's veth pair, and release its addresses.
 
-    Attempts both steps even if the first fails, and then raises a NetworkError with all messages.
+    Attempts both steps, even if the first fails.  Raises NetworkError with all error messages if a
+    step fails.
     """
     veth_pair.undo(
         [
@@ -174,12 +176,15 @@ def _unplug(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return [(tag, IP family 4 or 6)] of the packet filter rulesets that ``add`` can make."""
+    """Return (tag, IP family 4 or 6) of each packet filter ruleset that ``add`` can create."""
     return veth_pair.tags(call)
 
 
 def check(call: PluginCall) -> None:
-    """Check that the pod is connected to the bridge.  Raises NetworkError if it is not."""
+    """Check that the pod has its addresses and its veth pair, and that the bridge has ports.
+
+    Raises NetworkError if one of these is missing.
+    """
     ipam.check(call)
     veth_pair.check(call)
     links = Rtnetlink()
@@ -206,7 +211,7 @@ def _name(call: PluginCall) -> str:
 
 
 def _lock(call: PluginCall) -> int:
-    """Wait for the lock of all bridges, take it, and return the descriptor that holds it.
+    """Wait for and take the lock shared by all bridges; return the descriptor that holds it.
 
     Without the lock, another process could remove a new bridge before the pod is connected to it.
     """

@@ -1,11 +1,11 @@
 """The IPAM plugin ``host-local``, which stores each assigned address in a file.
 
-The files have the format of CNI's plugin of the same name, so that either plugin can continue with
+The files have the same format as those of CNI's ``host-local``, so either plugin can continue with
 the other's files:
 
-    DIRECTORY/NETWORK/ADDRESS               the container's id and interface
-    DIRECTORY/NETWORK/lock                  locked while an address is chosen
-    DIRECTORY/NETWORK/last_reserved_ip.N the last address assigned from the set of ranges number N
+    DIRECTORY/NETWORK/ADDRESS             the container's id and interface
+    DIRECTORY/NETWORK/lock                locked while an address is chosen
+    DIRECTORY/NETWORK/last_reserved_ip.N  the last address assigned from range set number N
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Range:
 
 
 def ranges_of(ipam: dict[str, Any], network: str) -> list[list[Range]]:
-    """Return the sets of address ranges in ``ipam``, a member of the configuration of ``network``.
+    """Return the sets of address ranges in ``ipam``, the IPAM configuration of ``network``.
 
     A pod gets one address from each set.  Raises NetworkError if ``ipam`` is invalid.
     """
@@ -63,7 +63,7 @@ def ranges_of(ipam: dict[str, Any], network: str) -> list[list[Range]]:
 
 
 def _path(ipam: dict[str, Any], name: str, network: str) -> str:
-    """Return the path in the member ``name`` of ``ipam``, "" if the member is missing.
+    """Return the path in the member ``name`` of ``ipam``, or "" if the member is missing.
 
     Raises NetworkError if it is not an absolute path.
     """
@@ -207,8 +207,8 @@ def _free(
 ) -> tuple[Range, Address] | None:
     """Return (range, address) of the next free address after the last one that was assigned.
 
-    ``ranges`` is the set of ranges with the number ``number``.  Returns None if the set has no free
-    address.
+    ``ranges`` is the range set number ``number``; after its end, the search continues at its start.
+    Returns None if the set has no free address.
     """
     last = _last(directory, number)
     begin = next((i for i, one in enumerate(ranges) if last is not None and last in one), None)
@@ -282,10 +282,10 @@ def _last(directory: str, number: int) -> Address | None:
 
 
 def _dead(call: PluginCall, directory: str, leases: dict[str, tuple[str, str]]) -> set[str]:
-    """Return the UUIDs of the pods in ``leases`` that have exited without releasing an address.
+    """Return the UUIDs of the pods in ``leases`` that have exited but not released their addresses.
 
-    Returns set() if ``directory`` is not in ocipod's state directory: other programs may have
-    leases there, and whether their containers are running is unknown.
+    Returns an empty set if ``directory`` is not in ocipod's state directory: other programs may
+    have leases there, and it is not known whether their containers are running.
     """
     if directory != f"{call.state_directory}/{call.network}":
         return set()
@@ -318,12 +318,12 @@ def _requested(call: PluginCall) -> list[Address]:
     texts = [call.argument("IP")] if call.argument("IP") else []
     ips = (call.configuration.get("runtimeConfig") or {}).get("ips") or []
     if not isinstance(ips, list):
-        raise NetworkError(f'network "{call.network}": "ips" must be a list of addresses')
+        raise NetworkError(f'network "{call.network}": "runtimeConfig.ips" must be a list')
     texts += ips
     try:
         return [parse_address(str(text).partition("/")[0]) for text in texts]
     except ValueError as error:
-        raise NetworkError(f'network "{call.network}": requested address: {error}') from None
+        raise NetworkError(f'network "{call.network}": assign an address: {error}') from None
 
 
 def _dns(ipam: dict[str, Any], network: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The plugin ``portmap``, which forwards host ports to a pod, including ports of 127.0.0.1."""
+"""The plugin ``portmap``, which forwards host ports, including those of 127.0.0.1, to a pod."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def add(call: PluginCall) -> dict[str, Any]:
     """Add packet filter rules to ``call.rules`` that forward host ports to the pod.
 
     Returns the CNI result of the previous plugin in the chain.  Raises NetworkError if there is no
-    previous plugin, or if a port mapping is invalid or does not fit the pod's addresses.
+    previous plugin, a port mapping is invalid, or the pod has no address of the IP family of a
+    mapping's host address.
     """
     if not call.previous:
         raise NetworkError(
@@ -49,10 +50,10 @@ def _family(forward: Forward) -> int:
 
 
 def _refuse_unreachable(call: PluginCall, forwards: tuple[Forward, ...]) -> None:
-    """Raise NetworkError if one of ``forwards`` is limited to an address of the host.
+    """Raise NetworkError if one of ``forwards`` applies only to a certain address of the host.
 
-    Called for an IP family in which the pod has no address: a host address of this family could not
-    be forwarded to the pod.
+    Called for an IP family in which the pod has no address, so that ports of host addresses of this
+    family cannot be forwarded to it.
     """
     for forward in forwards:
         if forward.host_ip:
@@ -87,8 +88,8 @@ def _link_to(address: str) -> str:
 def delete(call: PluginCall) -> None:
     """Delete the conntrack entries of the pod's forwarded UDP ports; the caller removes the rules.
 
-    Does nothing for a pod without a network record.  Such a pod was not connected, because its
-    ports are forwarded to another pod, whose entries must stay.
+    Does nothing for a pod without a network record: it was never connected, and the entries for its
+    ports may belong to another pod.
     """
     if not pod_records.has_record(call.state_directory, call.container):
         return
@@ -98,13 +99,16 @@ def delete(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return [(tag, IP family 4 or 6)] of the packet filter rulesets that ``add`` can make."""
+    """Return (tag, IP family 4 or 6) of each packet filter ruleset that ``add`` can create."""
     name = tag(call.container, call.interface, PURPOSE)
     return [(name, one) for one in firewall.families(call.previous)] if _mappings(call) else []
 
 
 def check(call: PluginCall) -> None:
-    """Check that the pod's port forwarding rules exist.  Raises NetworkError if not."""
+    """Check that the pod's port forwarding rules exist; raise NetworkError if they are missing.
+
+    For a pod with IPv4 and IPv6 addresses, checks only the rules for IPv4.
+    """
     if _mappings(call):
         name = tag(call.container, call.interface, PURPOSE)
         if not firewall.present(call.firewall, name, firewall.families(call.previous)[0]):

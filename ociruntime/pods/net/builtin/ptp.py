@@ -1,7 +1,7 @@
 """The plugin ``ptp``: a veth pair between host and pod, and routes between them.
 
-The host end of each pair has the gateway's address, as a /32 (IPv6: /128); the pod reaches even its
-own subnet through the gateway.
+The host end of each pair has the gateway's address with the prefix length 32 (IPv6: 128).  The pod
+reaches even its own subnet through the gateway.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def _configure_here(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 def delete(call: PluginCall) -> None:
     """Undo ``add``: remove the pod's veth pair, and release its addresses.
 
-    Attempts both steps even if the first fails, and then raises a NetworkError with all messages.
+    Attempts both steps, even if the first fails.  Raises NetworkError with all error messages if a
+    step fails.
     """
     veth_pair.undo(
         [
@@ -95,11 +96,14 @@ def delete(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return [(tag, IP family 4 or 6)] of the packet filter rulesets that ``add`` can make."""
+    """Return (tag, IP family 4 or 6) of each packet filter ruleset that ``add`` can create."""
     return veth_pair.tags(call)
 
 
 def check(call: PluginCall) -> None:
-    """Check that the pod has its addresses and its veth pair.  Raises NetworkError if not."""
+    """Check that the pod has its addresses, and that the host end of its veth pair is up.
+
+    Raises NetworkError otherwise.
+    """
     ipam.check(call)
     veth_pair.check(call)

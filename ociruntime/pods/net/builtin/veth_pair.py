@@ -113,7 +113,7 @@ def add_routes(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 
 
 def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> dict[str, Any]:
-    """Return the CNI result of ADD; ``ends`` lists the interfaces on the host, then the pod's."""
+    """Return the CNI result of ADD; ``ends`` lists the host's interfaces, then that of the pod."""
     from ociruntime.pods.net.plugin_parameters import in_version
 
     devices: list[dict[str, Any]] = [
@@ -170,7 +170,7 @@ def check(call: PluginCall) -> None:
 def undo(steps: list[Callable[[], None]]) -> None:
     """Call each function in ``steps``, even if an earlier one fails.
 
-    If any function has failed, then raises a NetworkError with all error messages.
+    If any of them fails, raises a NetworkError with all error messages at the end.
     """
     problems = []
     for step in steps:
@@ -187,7 +187,7 @@ AF_INET = 2
 
 
 def add_rules(call: PluginCall, networks: list[Network], bridge: str = "") -> None:
-    """Add rules to ``call.rules`` that masquerade the pod's packets and isolate its network.
+    """Add to ``call.rules`` the masquerading and isolation rules that the configuration requests.
 
     ``networks`` are the pod's addresses, ``bridge`` is the host's bridge of an isolated network.
     Isolation covers both IP families even if the pod has only IPv4 addresses, because a pod can use
@@ -225,7 +225,7 @@ def _needs_rules(call: PluginCall) -> bool:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return [(tag, IP family 4 or 6)] of the rulesets that ``add_rules`` may have added."""
+    """Return (tag, IP family 4 or 6) of each ruleset that ``add_rules`` may have added."""
     if not _needs_rules(call):
         return []
     name = tag(call.container, call.interface, PURPOSE)
