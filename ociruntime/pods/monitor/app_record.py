@@ -1,4 +1,4 @@
-"""The record of an app: its state, a JSON object, stored in the file state.json."""
+"""The record of an app: a JSON object with the app's state, stored in the file state.json."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RETRY_INTERVAL = 1.0  # seconds until a failed write is retried
 
 
 def new_record() -> Record:
-    """Return the content of state.json for an app that was never started."""
+    """Return the content of state.json for an app that has never been started."""
     return {
         "state": "prepared",
         "created": json_files.now(),
@@ -63,10 +63,10 @@ def record_exit(record: Record, wait_status: int, oom_killed: bool) -> None:
 
 
 class RecordFile:
-    """Writes an app's record to the file state.json, and its exit code to the file status.
+    """The files in which the monitor stores an app's record (state.json) and exit code (status).
 
-    A failed write, for example because the disk is full, does not stop the app.  The write is
-    retried.
+    A failed write, for example because the disk is full, does not stop the app: ``save_or_retry``
+    and ``save_exit`` retry it.
     """
 
     __slots__ = ("_code", "_directory", "_loop", "_record", "_timer")
@@ -81,7 +81,7 @@ class RecordFile:
     def save(self) -> None:
         """Write the app's record to state.json before an action, such as the start of the app.
 
-        Raises HostError if a write fails; in that case, the caller must not perform the action.
+        Raises HostError if the write fails; in that case, the caller must not perform the action.
         """
         if self._code:
             json_files.replace_text(f"{self._directory}/status", self._code)
@@ -92,9 +92,9 @@ class RecordFile:
         self.give_up()
 
     def save_start(self) -> None:
-        """Write the record before a start of the app, and remove the exit code of the last run.
+        """Write the record before the app is started, and remove the exit code of its last run.
 
-        Raises HostError if a write fails.
+        Raises HostError if the write fails.
         """
         self._code = b""
         remove_file(f"{self._directory}/status")

@@ -34,11 +34,11 @@ NOT_STARTED = "not started"  # the reason of an app that was stopped before its 
 
 
 class AppRun:
-    """An app of a pod, in the pod's monitor: its container, streams, log and record (state.json).
+    """An app in its pod's monitor: its container, streams, log and record (state.json).
 
     Requests to start, stop and remove the app are carried out one at a time, in the order of
-    arrival.  ``busy`` is True from the start of the app until its container is deleted, and during
-    its removal.
+    arrival.  ``busy`` is True from the start of the app until its container is deleted, and while
+    the app is being removed.
     """
 
     __slots__ = (
@@ -61,9 +61,9 @@ class AppRun:
     def __init__(self, context: PodContext, entry: App, snapshot: App | None = None) -> None:
         """Create an app that is not started yet; ``entry`` is its entry in the pod's manifest.
 
-        After the monitor's hibernation, ``snapshot`` is the app's state, as returned by the method
-        ``snapshot``; if the app was running then, it still is.  Raises HostError if the app's
-        record or log cannot be written.
+        When the monitor resumes after hibernation, ``snapshot`` is the state that the method
+        ``snapshot`` returned before; an app that was running then is still running.  Raises
+        HostError if the app's record or log cannot be written.
         """
         self.context = context
         self.name: str = entry["name"]
@@ -106,7 +106,7 @@ class AppRun:
 
     @property
     def is_active(self) -> bool:
-        """Return whether the app is running, or its container is not deleted yet."""
+        """Return whether the app is running or being removed, or its container still exists."""
         return self.busy
 
     def start(self, done: Done) -> None:
@@ -117,10 +117,11 @@ class AppRun:
         self._enqueue(lambda: self._start(done))
 
     def stop(self, by: str, seconds: float, done: Callable[[], None]) -> None:
-        """Stop the app, after all earlier requests for it, and call ``done`` once it has exited.
+        """Stop the app, after all earlier requests for it.
 
-        ``seconds`` is the time between the stop signal and SIGKILL.  ``by`` is "stop", "halt" or
-        "pod stop", and is stored in the app's record.
+        Calls ``done`` once the app has exited and its container is deleted.  ``seconds`` is the
+        time between the stop signal and SIGKILL.  ``by`` is "stop", "halt" or "pod stop", and is
+        stored in the app's record.
         """
         if self._cancelled and not self._queue:
             self.halt(by, seconds, done)  # already stopping: the new timeout may be shorter
@@ -343,10 +344,11 @@ class AppRun:
         self._run_queue()
 
     def halt(self, by: str, seconds: float, done: Callable[[], None]) -> None:
-        """Stop the app at once, before its queued requests; call ``done`` once it has exited.
+        """Stop the app at once, before its queued requests.
 
-        ``seconds`` is the time between the stop signal and SIGKILL; with 0, only SIGKILL is sent.
-        ``by`` ("stop", "halt" or "pod stop") is stored in the app's record.
+        Calls ``done`` once the app has exited and its container is deleted.  ``seconds`` is the
+        time between the stop signal and SIGKILL; with 0, only SIGKILL is sent.  ``by`` ("stop",
+        "halt" or "pod stop") is stored in the app's record.
         """
         if not self.busy:
             done()
@@ -372,7 +374,11 @@ class AppRun:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether the app has no queued request, failed record write or buffered input."""
+        """Return whether this app allows the monitor to hibernate.
+
+        It does if it is not starting or stopping, and has no queued request, failed record write or
+        buffered input.
+        """
         if self._queue or self._cancelled or self._file.is_late or not self._is_settled():
             return False
         return not self.busy or (self.streams is not None and self.streams.is_quiet)
@@ -380,8 +386,8 @@ class AppRun:
     def snapshot(self) -> App:
         """Return the app's state for the monitor's hibernation, a JSON object.
 
-        Its members are "entry" and "record"; for a running app also "pid", "streams" and "log" (a
-        descriptor).  Call it only while ``is_quiet``.
+        Its members are "entry" and "record", and for a running app also "pid", "streams" and "log"
+        (a descriptor).  Call it only while ``is_quiet``.
         """
         options = {"streams": self.kinds, "stopSignal": str(self._stop_signal)}
         entry = {"name": self.name, "app": options}
@@ -424,7 +430,7 @@ class AppRun:
         self._run_queue()
 
     def kill(self) -> None:
-        """Send SIGKILL to the app's init; deleting the container kills all of its processes."""
+        """Send SIGKILL to the app's init; deleting the container kills its other processes."""
         self._cancelled = True
         if self.pid:
             self._send(SIGKILL)

@@ -31,7 +31,7 @@ class AppStreams:
 
     ``app_ends`` are the descriptors that become the app's stdin, stdout and stderr, -1 for
     /dev/null.  Output is passed to each function in ``sinks``, as (stream's name, bytes).  Each
-    function in ``on_room`` is called when more input can be buffered again.
+    function in ``on_room`` is called when the input buffer has room again.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class AppStreams:
         self._readers[reader] = name
 
     def read(self) -> None:
-        """Start to read the app's output.
+        """Start reading the app's output.
 
         Call this once the runtime's ``create`` has succeeded, because ``create`` writes its error
         messages to the same stdout and stderr.
@@ -94,7 +94,7 @@ class AppStreams:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether the app's container was created and no input for the app is buffered."""
+        """Return whether the app's container has been created and no input for it is buffered."""
         return self._app_ends_closed and not self._pending
 
     def snapshot(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class AppStreams:
         return {"readers": readers, "input": self._input, "terminal": self._terminal}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take over the descriptors in ``snapshot``, which the method ``snapshot`` returned."""
+        """Take over the descriptors in ``snapshot``, a result of the method ``snapshot``."""
         self._app_ends_closed = True
         self._readers = dict(snapshot["readers"])
         self._input, self._terminal = snapshot["input"], snapshot["terminal"]
@@ -133,7 +133,7 @@ class AppStreams:
 
     @property
     def terminal(self) -> int:
-        """The descriptor of the master of the app's terminal; -1 if it has none."""
+        """The descriptor of the master of the app's terminal, or -1 if the app has no terminal."""
         return self._terminal
 
     @property
@@ -247,7 +247,7 @@ class AppStreams:
 
 
 class ConsoleListener:
-    """A socket on which a runtime sends the master of a terminal (``--console-socket``)."""
+    """A socket on which a runtime sends the master of an app's terminal (``--console-socket``)."""
 
     __slots__ = ("_path", "_socket")
 

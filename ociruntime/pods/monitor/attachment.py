@@ -28,7 +28,7 @@ def endpoints(app: AppRun) -> list[str]:
 
 
 def _future_streams(app: AppRun) -> list[str]:
-    """Return the names of the streams that the app will have once it is started."""
+    """Return the names of the streams that a client can attach to once the app is started."""
     if app.terminal:
         return list(STREAMS)
     outputs = [name for name in ("stdout", "stderr") if app.kinds.get(name) != "null"]
@@ -36,7 +36,7 @@ def _future_streams(app: AppRun) -> list[str]:
 
 
 def _size_of(request: dict[str, Any]) -> tuple[int, int] | None:
-    """Return the terminal size in ``request`` as (rows, columns); None if missing or invalid."""
+    """Return the terminal size in ``request`` as (rows, columns), or None if missing or invalid."""
     match request.get("size"):
         case [int(rows), int(columns)] if 0 < rows < 10000 and 0 < columns < 10000:
             return rows, columns
@@ -47,8 +47,8 @@ class Attachment:
     """A client that is attached to an app, until the client disconnects or the app exits.
 
     If the request has the member ``wait`` and the app is not running, the client is attached at the
-    app's next start, before the app can write anything.  ``size`` in the request, (rows, columns),
-    becomes the size of the app's terminal.
+    app's next start, before the app can write anything.  The request's member ``size``, [rows,
+    columns], sets the size of the app's terminal.
     """
 
     __slots__ = ("_app", "_attached", "_connection", "_size", "_streams")
@@ -57,7 +57,7 @@ class Attachment:
         """Attach the client and answer its request.
 
         The member ``streams`` of ``request`` lists the streams to attach to; the default is all.
-        Raises PodError if the app is not running or does not have one of the streams.
+        Raises PodError if the app is not running, or if it lacks one of these streams.
         """
         state = app.record["state"]
         where = f'app "{app.name}" of pod {app.context.runtime.uuid}'

@@ -18,9 +18,10 @@ Request = dict[str, Any]
 
 
 class Requests:
-    """Carries out requests to the monitor of a pod.
+    """The requests that the monitor of a pod accepts.
 
-    A request is a JSON object with the member ``op`` and the parameters of that operation.
+    A request is a JSON object with the member ``op``, the name of an operation, and the parameters
+    of that operation.
     """
 
     __slots__ = ("_monitor", "_operations")
@@ -41,7 +42,7 @@ class Requests:
     def handle(self, connection: Connection, request: Request) -> None:
         """Carry out ``request`` and answer it on ``connection``, now or once it is complete.
 
-        Raises RuntimeFailure for a request that is refused at once.
+        Raises RuntimeFailure if the request is refused at once.
         """
         operation = self._operations.get(str(request.get("op")))
         if operation is None:
@@ -92,7 +93,9 @@ class Requests:
         self._must_be_mutable()
         name = str(request.get("app"))
         if name in self._monitor.apps:
-            raise PodError(f'add app "{name}" to {self._name}: it already has an app of this name')
+            raise PodError(
+                f'add app "{name}" to {self._name}: the pod already has an app of this name'
+            )
         for entry in apps_of(read_manifest()):
             if entry["name"] == name:
                 self._monitor.add_app(entry)

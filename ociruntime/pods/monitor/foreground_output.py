@@ -24,7 +24,7 @@ class LocalTerminal:
     __slots__ = ("_input", "_loop", "_output", "_streams", "_terminal")
 
     def __init__(self, loop: Loop) -> None:
-        """Reopen standard input, a terminal, in non-blocking mode.
+        """Reopen standard input, which must be a terminal, in non-blocking mode.
 
         Raises OSError if it is not a terminal or cannot be reopened.
         """
@@ -37,7 +37,7 @@ class LocalTerminal:
         self._input = os.open("/proc/self/fd/0", flags)
 
     def connect(self, streams: AppStreams) -> None:
-        """Set raw mode, and begin to copy the terminal's input and size to the app's terminal.
+        """Set raw mode, and start copying the terminal's input and size to the app's terminal.
 
         ``streams`` are the app's streams.
         """
@@ -73,8 +73,8 @@ class LocalTerminal:
     def signal(self, number: int) -> None:
         """Handle SIGWINCH or SIGCONT; ignore any other signal ``number``.
 
-        Both signals copy the terminal's size to the app's terminal; SIGCONT also sets raw mode
-        again.
+        On both signals, the terminal's size is copied to the app's terminal.  On SIGCONT, raw mode
+        is set again, too.
         """
         if self._streams is None:
             return
@@ -101,10 +101,11 @@ BUFFER_LIMIT = 1 << 20  # bytes to buffer for a slow reader before output is dro
 
 
 class ForegroundCopy:
-    """Writes the output of a pod's apps to ``fd``, with a prefix before each line.
+    """A copy of the output of a pod's apps to ``fd``, with a prefix before each line.
 
-    Never blocks.  If an app writes while the last line of another app is unfinished, a line feed is
-    inserted.
+    A slow reader of a pipe, terminal or socket does not block the apps: output is buffered, and
+    dropped if too much is buffered.  If an app writes while the last line of another app is
+    unfinished, a line feed is inserted.
     """
 
     __slots__ = (
@@ -180,7 +181,7 @@ class ForegroundCopy:
         return self._open_line, self._dropped
 
     def restore(self, snapshot: tuple[str, int]) -> None:
-        """Set the state of this object to ``snapshot``, which the method ``snapshot`` returned."""
+        """Set the state of this object to ``snapshot``, a result of the method ``snapshot``."""
         self._open_line, self._dropped = snapshot
 
     def close(self) -> None:
@@ -191,7 +192,7 @@ class ForegroundCopy:
 
 
 def _without_blocking(fd: int) -> tuple[int, bool]:
-    """Return (non-blocking descriptor of the same file as ``fd``, whether it is a new descriptor).
+    """Return a non-blocking descriptor of the file of ``fd``, and whether it is a new descriptor.
 
     A pipe or terminal is reopened: O_NONBLOCK on ``fd`` itself would affect other processes that
     share the open file.  For any other file, returns ``fd`` itself, which may block.

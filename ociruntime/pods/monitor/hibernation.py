@@ -1,9 +1,9 @@
 """Hibernation: an idle monitor becomes a small C program until the next event.
 
 The monitor writes its snapshot to a memory file and executes ``csrc/hibernation`` (the stub), which
-keeps its pid, children and descriptors.  At the first event, the stub executes the interpreter
-again, which restores the snapshot.  Signals stay blocked from before the first execve(2) until
-after the second, so that no signal is lost or kills the process.
+keeps the monitor's pid, children and descriptors.  At the first event, the stub executes the
+interpreter again, which restores the snapshot.  Signals stay blocked from before the first
+execve(2) until after the second, so that no signal is lost or kills the process.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def first_timeout() -> float:
 def next_timeout(before: float, slept: float) -> float:
     """Return how many seconds a monitor must be without an event before it hibernates again.
 
-    ``before`` is the last such timeout, ``slept`` the duration of the last hibernation in seconds.
+    ``before`` is the previous timeout, ``slept`` the duration of the last hibernation, both in
+    seconds.
     """
     if variable_for_tests(VARIABLE):
         return before
@@ -55,10 +56,11 @@ def hibernate(
 ) -> None:
     """Replace this process with the hibernation stub, a small C program.
 
-    Returns at once if an event is pending.  At the next event, the stub executes ``command``, a
-    Python file and its arguments, with the option ``--resume-fd N``, a descriptor from which to
-    load ``snapshot``.  ``descriptors``, to which the snapshot refers, stay open.  ``title`` is the
-    stub's name in ``ps``.  If this raises HostError or OSError, the monitor continues.
+    Returns only if an event is pending.  At the next event, the stub executes ``command``, a Python
+    file and its arguments, with the option ``--resume-fd N``, a descriptor from which to load
+    ``snapshot``.  ``descriptors``, to which the snapshot refers, stay open.  ``title`` is the
+    stub's name in ``ps``.  Raises HostError or OSError if this fails; the monitor can then
+    continue.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
@@ -108,10 +110,10 @@ def _execute_stub(
 
 
 def _resume_command(command: list[str]) -> list[str]:
-    """Return [path, *argv] of the program that the stub executes to run ``command``.
+    """Return the program that the stub executes to run ``command``, as [path, *argv].
 
-    The stub is ``csrc/hibernation/stub.c``.  The program is the launcher of ``ocipod``; if that is
-    not installed, the Python interpreter with the same interpreter options as this process.
+    This is the launcher of ``ocipod``.  If that is not installed, it is the Python interpreter with
+    the same interpreter options as this process.  The stub is ``csrc/hibernation/stub.c``.
     """
     if launcher := own_launcher("ocipod"):
         return [launcher, launcher, *command[1:]]
@@ -120,10 +122,10 @@ def _resume_command(command: list[str]) -> list[str]:
 
 
 def load_snapshot(memory: int) -> Snapshot:
-    """Read the monitor's snapshot after hibernation from the descriptor ``memory``, and close it.
+    """Read the snapshot of a hibernating monitor from the descriptor ``memory``, and close it.
 
-    The result has the member "slept", the duration of the hibernation in seconds.  Signals are
-    still blocked afterwards.  Raises HostError if it cannot be read, PodError if it is damaged.
+    The result has the member "slept", the duration of the hibernation in seconds.  Signals remain
+    blocked.  Raises HostError if the snapshot cannot be read, PodError if it is damaged.
     """
     try:
         os.lseek(memory, 0, 0)
@@ -155,8 +157,8 @@ if TYPE_CHECKING:
 def hibernate_when_idle(monitor: Monitor, timeout: float = 0) -> None:
     """Make ``monitor`` hibernate after ``timeout`` seconds without an event.
 
-    0 means the default timeout.  The monitor of a kvm pod, and a monitor that is connected to a
-    terminal, never hibernate.
+    If ``timeout`` is 0, the default is used.  The monitor of a kvm pod, and a monitor that is
+    connected to a terminal, never hibernate.
     """
     # A virtual machine needs much more memory than its monitor, and the state of the child process
     # that runs it (its result is still to be read) is not worth serialising.
@@ -200,7 +202,7 @@ def is_quiet(monitor: Monitor) -> bool:
 
 
 def take_snapshot(monitor: Monitor) -> Snapshot:
-    """Return the part of an idle monitor's state that is not in the pod's files; a JSON object.
+    """Return, as a JSON object, the part of an idle monitor's state that is not in the pod's files.
 
     A later version of ocipod may restore the snapshot, so the meaning of its members must not
     change.
@@ -248,7 +250,7 @@ def _command(monitor: Monitor) -> list[str]:
 
 
 def restore(monitor: Monitor, snapshot: Snapshot) -> None:
-    """Restore the state of ``monitor``, which resumes after hibernation.
+    """Restore the state of ``monitor`` after hibernation.
 
     ``snapshot`` is the result of ``take_snapshot``.  Raises RuntimeFailure if the state cannot be
     restored.

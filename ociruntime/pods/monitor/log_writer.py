@@ -52,8 +52,8 @@ class AppLog:
     def write(self, stream: str, data: bytes) -> None:
         """Append ``data``, output of the app on ``stream``, to the log.
 
-        Never raises an exception, so that a full disk does not stop the app; counts the bytes in
-        ``lost`` instead.
+        If a write fails, counts the bytes in ``lost`` instead of raising an exception, so that a
+        full disk does not stop the app.
         """
         lines = format_lines(json_files.now(), stream, data)
         if self._size and self._size + len(lines) > self._limit:
@@ -95,7 +95,7 @@ class AppLog:
 
     @property
     def descriptor(self) -> int:
-        """The descriptor of the log file, to which output is written without buffering."""
+        """The descriptor of the log file; output is written to it without buffering."""
         return self._fd
 
     def close(self) -> None:

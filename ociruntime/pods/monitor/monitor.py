@@ -1,4 +1,4 @@
-"""The main object of a pod's monitor: it runs the pod from start to cleanup."""
+"""The main object of a pod's monitor, which runs the pod from start to cleanup."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Monitor:
-    """Runs the pod whose directory is the working directory, until the pod has ended.
+    """The monitor of the pod whose directory is the working directory.
 
     ``report_start`` is called once: with "" when the pod is ready, or with the error message if the
     pod could not be started.
@@ -183,9 +183,9 @@ class Monitor:
     def add_app(self, entry: dict[str, Any], snapshot: dict[str, Any] | None = None) -> AppRun:
         """Add an app to the pod, without starting it, and return it.
 
-        ``entry`` is the app's entry in the pod's manifest.  After the monitor's hibernation,
-        ``snapshot`` is the app's state before it, and the app may be running.  Raises HostError if
-        the app's record or log cannot be written.
+        ``entry`` is the app's entry in the pod's manifest.  When the monitor resumes after
+        hibernation, ``snapshot`` is the app's state from before; such an app may be running.
+        Raises HostError if the app's record or log cannot be written.
         """
         app = AppRun(self.context, entry, snapshot)
         app.on_end = self._app_ended
@@ -419,7 +419,7 @@ def _namespace_kinds(config: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _init_only(config: dict[str, Any]) -> tuple[str, ...]:
-    """Return the OCI types of the pod's namespaces that contain its init, but not its apps.
+    """Return the OCI types of the namespaces that the pod's init does not share with its apps.
 
     ``config`` is the pod's runtime-config.
     """

@@ -67,8 +67,8 @@ class PodProcesses:
         """Start the pod's lock holder, and its init in new namespaces.
 
         ``kinds`` are the OCI types of the namespaces.  ``id_map`` is the content of uid_map and
-        gid_map, "" if ``kinds`` does not contain "user".  Raises HostError if a system call fails,
-        PodError if the init exits before it is ready.
+        gid_map, or "" if ``kinds`` does not contain "user".  Raises HostError if a system call
+        fails, PodError if the init exits before it is ready.
         """
         try:
             self._start(kinds, hostname, id_map)
@@ -106,7 +106,7 @@ class PodProcesses:
         return {**pids, "control": self._control, "alive": self._alive, "pidfd": self._pidfd}
 
     def restore(self, snapshot: dict[str, int]) -> None:
-        """Take over the processes in ``snapshot``, which were started before hibernation."""
+        """Take over the processes in ``snapshot``, which were started before the hibernation."""
         self.pid, self._lock_holder = snapshot["pid"], snapshot["lock_holder"]
         self._control, self._alive = snapshot["control"], snapshot["alive"]
         self._pidfd = snapshot["pidfd"]
@@ -142,10 +142,10 @@ class PodProcesses:
     def _read_pid(self, report: int) -> int:
         """Return the init's pid, which the lock holder writes to the pipe ``report``.
 
-        Raises PodError if the lock holder exits before it has written the pid.  This method
-        watches the lock holder, because the pipe does not reach end of file while the init, which
-        is waiting for the monitor, also holds the write end.  Raises HostError if a system call of
-        the init fails: the init may report this before the pid arrives.
+        Also watches whether the lock holder exits.  The end of file on the pipe does not show this,
+        because the init, which is waiting for the monitor, holds the write end, too.  Raises
+        PodError if the lock holder exits before it has written the pid.  Raises HostError if a
+        system call of the init fails: the init may report this before the pid arrives.
         """
         line = b""
         holder = os.pidfd_open(self._lock_holder)
@@ -203,11 +203,11 @@ class PodProcesses:
         self._loop.expect(self._lock_holder, self._lock_holder_ended)
 
     def namespaces(self, kinds: tuple[str, ...]) -> dict[str, str]:
-        """Return {OCI type: path in /proc} of the init's namespaces of the types ``kinds``."""
+        """Return {OCI type: path in /proc} of the init's namespaces of the given ``kinds``."""
         return {kind: f"/proc/{self.pid}/ns/{NAMES.get(kind, kind)}" for kind in kinds}
 
     def started(self) -> int:
-        """Return the init's start time, in clock ticks since boot."""
+        """Return the time when the init was started, in clock ticks since boot."""
         return start_time(self.pid)
 
     @property
@@ -252,7 +252,10 @@ def _nothing() -> None:
 
 
 def _failed_call(report: bytes) -> HostError:
-    """Return the error for the init's report of a failed system call: a line "CALL ERRNO"."""
+    """Return the error for ``report``, in which the init reports a failed system call.
+
+    It is a line "CALL ERRNO".
+    """
     call, _, number = report.decode().strip().rpartition(" ")
     return HostError(f"start the pod's init: {call}", _os_error(int(number)))
 

@@ -44,8 +44,10 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
 
     The pod must be in the phase run, and locked by this process.  Afterwards the monitor holds the
     pod's lock, and ``pod`` is closed.  The monitor writes its stderr to the file monitor.log, and
-    calls ``warn`` with warnings.  Raises PodError if the pod does not become ready, HostError if
-    fork(2) fails, or if waiting fails: in the latter case, the monitor stops the pod.
+    calls ``warn`` with warnings.
+
+    Raises PodError if the pod does not become ready.  Raises HostError if fork(2) fails, or if
+    waiting fails; in the second case, the monitor stops the pod.
     """
     try:
         report, report_end = os.pipe2(os.O_CLOEXEC)
@@ -138,8 +140,8 @@ def _run_in_background(pod: Pod, warn: HandleMessage, report_end: int) -> NoRetu
 def _start_reporter(fd: int) -> HandleMessage:
     """Return a function that reports to the pipe ``fd`` whether a pod has started.
 
-    The function's argument is an error message, or "" if the pod is ready, which it writes as a
-    newline.  Only the first call has an effect.
+    Its argument is an error message, or "" if the pod is ready.  It writes the message, or for "" a
+    newline, and closes the pipe.  Only the first call has an effect.
     """
     open_descriptors = [fd]
 

@@ -259,7 +259,7 @@ def test_operations_that_are_refused(
 
 def test_an_app_is_added_once(monitor: Monitor) -> None:
     assert handle(monitor, "add", app="b").answers == [{}]
-    with pytest.raises(PodError, match=r'add app "b" to pod uuid: it already .* an app .* this'):
+    with pytest.raises(PodError, match=r'add app "b" to pod uuid: the pod already .* this name'):
         handle(monitor, "add", app="b")
     assert json.loads(Path("apps/b/state.json").read_text())["state"] == "prepared"
     with pytest.raises(PodError, match=r'pod uuid has no app "x" \(its apps: b\)'):
