@@ -43,7 +43,7 @@ class Command:
 
 
 def become_command(pod: Pod, app: str, command: Command, log: str = "") -> NoReturn:
-    """Replace this process by the OCI runtime, which executes ``command`` in the app.
+    """Replace this process with the OCI runtime, which executes ``command`` in the app.
 
     The runtime logs its own errors to the file ``log``, if that is not "".  Raises PodError if the
     app is not running, UsageError for an invalid user.
@@ -53,7 +53,7 @@ def become_command(pod: Pod, app: str, command: Command, log: str = "") -> NoRet
 
 
 def start_command(pod: Pod, app: str, command: Command) -> None:
-    """Start ``command`` in ``app`` in the background, its streams connected to a null device.
+    """Start ``command`` in ``app`` in the background, with its streams connected to /dev/null.
 
     Raises PodError if the app is not running or the command cannot be executed, UsageError for an
     invalid user.
@@ -110,7 +110,7 @@ def _exec_arguments(runtime: RuntimeCalls, pod: Pod, app: str, command: Command)
 def _root_of(pod: Pod, app: str) -> str:
     """Return ``/proc/PID/root``, the path of the root directory of a running app.
 
-    If the app exits, another process may get the PID.  That is harmless: the exec of the runtime
+    If the app exits, another process may get the PID.  That is harmless: the runtime's ``exec``
     then fails.
     """
     return f"/proc/{app_record(pod, app).get('pid') or 0}/root"
@@ -119,10 +119,10 @@ def _root_of(pod: Pod, app: str) -> str:
 def process_with(own: Mapping[str, Any], command: Command, root: str = "") -> dict[str, Any]:
     """Return the OCI ``process`` object for ``command``, based on ``own``, the app's ``process``.
 
-    The options of the runtime's exec are not used, because runtimes differ: with --env, runc adds
-    to the app's variables, crun replaces them.  The user of ``command`` is looked up in ``root``,
-    the app's root directory.  Raises UsageError for an invalid user, PodError if the user is not
-    found.
+    The runtime gets this object instead of options of its ``exec``, because runtimes differ in
+    these: with --env, runc adds to the app's variables, but crun replaces them.  The user of
+    ``command`` is looked up in ``root``, the app's root directory.  Raises UsageError for an
+    invalid user, PodError if the user is not found.
     """
     process = {**own, "args": list(command.argv), "terminal": command.tty}
     variables = list(own.get("env") or ())
@@ -140,7 +140,7 @@ def process_with(own: Mapping[str, Any], command: Command, root: str = "") -> di
 
 
 def _accounts(root: str, own: Mapping[str, Any], user: str) -> tuple[Account, Account]:
-    """Return (account of the app's process, account of ``user``).
+    """Return (account of the app's process, account of ``user``), both looked up in ``root``.
 
     ``own`` is the OCI ``user`` object of the app's process, ``user`` is ``USER[:GROUP]``.  Raises
     UsageError for an invalid ``user``, PodError if it is not found, HostError if it cannot be
@@ -163,7 +163,7 @@ _OF_ACCOUNT = {"HOME": "home", "USER": "name", "LOGNAME": "name", "SHELL": "shel
 def _for_account(variables: list[str], old: Account, new: Account) -> list[str]:
     """Return ``variables`` with HOME, USER, LOGNAME and SHELL of ``new`` instead of ``old``.
 
-    A variable whose value is not that of ``old`` was set on purpose, and is unchanged.
+    A variable with a value other than that of ``old`` was set on purpose, and is not changed.
     """
     result = []
     for word in variables:

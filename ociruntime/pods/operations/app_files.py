@@ -256,9 +256,9 @@ def _resolved(
 def file_facts(root: AppRoot, path: str, *, follow: bool = False) -> dict[str, Any]:
     """Return ``{"name", "kind", "size"}`` of the file at ``path`` in an app.
 
-    The kind is file, directory, link or special, the size is in bytes.  The name is "" for a path
-    such as ``/`` or ``a/.``.  With ``follow``, a symbolic link is followed.  Raises PodError if the
-    file is not found.
+    The kind is "file", "directory", "link" or "special".  The size is in bytes.  The name is "" for
+    a path such as ``/`` or ``a/.``.  With ``follow``, a symbolic link is followed.  Raises PodError
+    if the file is not found.
     """
     with _resolved(root, path, "inspect", follow=follow) as file:
         return {
@@ -300,9 +300,9 @@ def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> li
     """Unpack the tar archive ``source`` to the directory ``path`` in an app.
 
     If ``name`` is not "", it replaces the first component of each name in the archive.  Existing
-    files are replaced; files in the archive are added to existing directories.  Returns warnings
-    for the user.  Raises PodError if the archive is invalid, a file cannot be written, or the pod
-    has a user namespace.
+    files are replaced; existing directories are kept, and files are added to them.  Returns
+    warnings for the user.  Raises PodError if the archive is invalid, a file cannot be written, or
+    the pod has a user namespace.
     """
     if root.shift:
         raise PodError(
@@ -323,11 +323,12 @@ def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> li
 
 
 class _FileUnpacker(LayerUnpacker):
-    """Unpacks a tar archive that is not an image layer into an app's root filesystem.
+    """An unpacker of a tar archive, other than an image layer, to an app's root filesystem.
 
     Names ``.wh.*`` have no special meaning, and the attributes of the root directory are not
     changed.  A program in the app may move directories meanwhile.  As in LayerUnpacker, symbolic
-    links are not followed out of the root filesystem, so files can only end up elsewhere inside it.
+    links are not followed out of the root filesystem, so the worst case is that files end up
+    elsewhere inside it.
     """
 
     def __init__(
@@ -371,9 +372,9 @@ class _FileUnpacker(LayerUnpacker):
 def changes(pod: Pod, app: str, limits: Limits) -> Iterator[tuple[str, str]]:
     """Yield (kind, path) of each file that an app has changed in its root filesystem.
 
-    The files are sorted.  The kinds are docker's: A (added), C (changed) and D (deleted).  Raises
-    PodError if the root filesystem is not an overlay, ImageError if the number or depth of files
-    exceeds ``limits``.
+    The files are sorted.  The kinds are docker's: "A" (added), "C" (changed) and "D" (deleted).
+    Raises PodError if the root filesystem is not an overlay, ImageError if the number or depth of
+    files exceeds ``limits``.
     """
     settings = read_runtime_config(pod)
     known = read_object(pod, f"apps/{app}/image.json")
@@ -405,9 +406,9 @@ def _changes(upper: str, tree: int, budget: Budget) -> Iterator[tuple[str, str]]
 
 
 def _is_below(tree: int, path: str) -> bool:
-    """Return whether an image's tree has a file at ``path``, without following symbolic links.
+    """Return whether the directory tree of an image has a file at ``path``.
 
-    ``tree`` is a descriptor of its root directory.
+    ``tree`` is a descriptor of the tree's root directory.  Symbolic links are not followed.
     """
     fd = os.dup(tree)
     *parents, name = path.split("/")
@@ -492,7 +493,7 @@ def _guard(lock: int, us: int, init: int, ended: int, app: str) -> None:
     if ended in ready and os.read(ended, 1):
         return  # the context has ended
     if init in ready and us not in ready and ended not in ready:
-        message = f'ocipod: copy files of app "{app}": the app has ended (try again)\n'
+        message = f'ocipod: copy files of app "{app}": the app has just exited (try again)\n'
         os.write(2, message.encode())
         signal.pidfd_send_signal(us, signal.SIGKILL)
     # A killed process closes its pipe before the kernel unmounts: wait for its pidfd.
@@ -541,7 +542,8 @@ def _mount_point(source: int, root: int, path: str, limits: Limits | None) -> in
     """Open the mount point ``path`` below ``root`` for ``source``, and return a descriptor.
 
     With ``limits``, a missing mount point is created if ``source`` is a directory.  Returns -1 if
-    there is no mount point, or if only one of mount point and ``source`` is a directory.
+    there is no mount point, or if either the mount point or ``source`` is a directory, but not
+    both.
     """
     is_directory = stat.S_ISDIR(os.fstat(source).st_mode)
     try:

@@ -23,7 +23,7 @@ TERMINAL = {"tty": STREAMS, "tty-in": ("stdin",), "tty-out": ("stdout",)}
 def parse_mode(text: str) -> list[str]:
     """Parse ``text``, the value of --mode, and return the names of the streams to attach to.
 
-    Returns [], which means all streams of the app, for ``auto``.  Raises UsageError for an unknown
+    Returns [] for ``auto``, which means all streams of the app.  Raises UsageError for an unknown
     value.
     """
     if text in ("", "auto"):
@@ -40,12 +40,12 @@ def parse_mode(text: str) -> list[str]:
 
 
 def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = False) -> int:
-    """Attach this process's standard streams to an app until it exits or the user detaches.
+    """Attach this process's standard streams to an app until the app exits or the user detaches.
 
     Returns the app's exit code, or 0 if the user detached.  ``streams`` are the names of the app's
-    streams, [] for all.  ``keys`` is the sequence of bytes that detaches.  With ``wait``, if the
-    app is not running, attaches to it at its next start.  Raises PodError if the monitor refuses
-    the request, HostError if the connection fails.
+    streams, or [] for all.  ``keys`` is the sequence of bytes with which the user detaches.  With
+    ``wait``, if the app is not running, attaches to it at its next start.  Raises PodError if the
+    monitor refuses the request, HostError if the connection fails.
     """
     sock = connect(pod)
     terminal: Terminal | None = None

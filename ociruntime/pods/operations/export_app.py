@@ -71,8 +71,8 @@ class BlobsAndNew(Blobs):
 def lock_stopped_pod(pod: Pod, action: str) -> Iterator[None]:
     """Context manager: lock a prepared or exited pod, so that no process removes or starts it.
 
-    Raises PodError, whose message begins with ``action``, if the pod is in another state; HostError
-    if it cannot be locked.
+    Raises PodError, whose message begins with ``action``, if the pod is in another state.  Raises
+    HostError if it cannot be locked.
     """
     if pod.refresh() not in _AT_REST:
         raise _not_ended(pod, action)
@@ -107,10 +107,12 @@ def exported(
     """Return an image made of the app's image and the files that the app has changed.
 
     Blobs that the image store lacks are added to ``blobs``, as temporary files in ``directory``.
-    With ``squash``, the image has a single layer.  Of ``limits``, only the number of bytes applies.
-    The caller must be in the context ``lock_stopped_pod``.  Raises PodError if the app's files
-    cannot be read, ImageError if its image is missing or a limit is exceeded, HostError if a file
-    cannot be read or written.
+    With ``squash``, the image has a single layer.  The export is subject to the maximum size in
+    ``limits``, but not to the other limits.  The caller must be in the context
+    ``lock_stopped_pod``.
+
+    Raises PodError if the app's files cannot be read, ImageError if its image is missing or a limit
+    is exceeded, HostError if a file cannot be read or written.
     """
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)
@@ -171,8 +173,8 @@ def _stored(layer: Layer) -> StoredLayer:
 def _unused(home: str) -> list[str]:
     """Return the files of ``_MOUNTED_FILES`` that are empty in the app's upper directory.
 
-    ``home`` is the app's directory.  An empty file is only the mount point of a file that the pod
-    provides.
+    ``home`` is the app's directory.  Such an empty file is only the mount point of a file that the
+    pod provides.
     """
     return [name for name in _MOUNTED_FILES if _is_empty_file(f"{home}/upper/{name}")]
 
@@ -205,7 +207,7 @@ class _Hashing:
 
 
 def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
-    """Call ``write`` with a file-like object; gzip what it writes there to ``file``.
+    """Call ``write`` with a file-like object, and write the data that it gets to ``file`` as gzip.
 
     Returns the layer with the digests of the compressed and of the uncompressed data.
     """
@@ -228,9 +230,9 @@ def _merged(
     """Write a tar archive of an app's root filesystem, an overlay, to ``target``.
 
     ``pod`` is a descriptor of the pod's directory, ``home`` the app's directory below it, ``tree``
-    the unpacked image.  ``users`` is the member ``private_users`` of runtime-config, None without a
-    user namespace.  A child process mounts the overlay in a new mount namespace and reads its
-    files.  Raises PodError if the child fails.
+    the unpacked image.  ``users`` is the member ``private_users`` of runtime-config, or None if the
+    pod has no user namespace.  A child process mounts the overlay in a new mount namespace and
+    reads its files.  Raises PodError if the child fails.
     """
     read, write = os.pipe2(os.O_CLOEXEC)
     error_read, error_write = os.pipe2(os.O_CLOEXEC)
@@ -285,8 +287,8 @@ def _image(
 ) -> Image:
     """Build an image of ``layers`` with the configuration of the app's image.
 
-    ``known`` is the content of the app's image.json, ``what`` is the text UUID/APP for the image's
-    history.  Adds the configuration and the manifest to ``blobs``.
+    ``known`` is the content of the app's image.json.  ``what``, the text ``UUID/APP``, is recorded
+    in the image's history.  Adds the configuration and the manifest to ``blobs``.
     """
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     config = dict(known.get("config") or {})

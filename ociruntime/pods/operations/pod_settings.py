@@ -64,8 +64,8 @@ def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str
 def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]:
     """Return the members of a pod's runtime-config that are set when the pod is run.
 
-    To check only the request, pass "" as ``uuid``.  Raises UsageError for an invalid or unsupported
-    option, or for options that contradict each other.
+    ``uuid`` is part of the default hostname; to check only the request, pass "".  Raises UsageError
+    for an invalid or unsupported option, or for options that contradict each other.
     """
     from ociruntime.pods.net import hosts_file, net_option, resolv_conf
 
@@ -106,7 +106,7 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
 def _check_namespaces(request: PodRequest) -> None:
     """Raise UsageError if ``request`` changes a namespace that the pod shares with the host.
 
-    For example, --hostname contradicts --uts=parent.
+    For example, --hostname and --uts=parent contradict each other.
     """
     if request.private_users and "parent" in (request.pid, request.uts):
         name = "pid" if request.pid == "parent" else "uts"

@@ -42,7 +42,7 @@ class Request:
     """A request to create a pod, with the caller's global options and callbacks.
 
     ``runs`` is True if the pod will be run at once.  ``warn`` is called with warnings for the user,
-    ``progress`` with the progress of downloads.
+    ``progress`` is called with the progress of downloads.
     """
 
     host: Host
@@ -122,7 +122,7 @@ def _warn_of_ignored(request: Request, kind: Flavour) -> None:
 
 
 def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Image]]:
-    """Return (draft of the pod's manifest, {name of app: its image})."""
+    """Return (draft of the pod's manifest, {app's name: image}); fetch images that are missing."""
     pod = request.pod
     if pod.pod_manifest:
         from ociruntime.pods.manifest.user_manifest import read_input
@@ -245,7 +245,7 @@ def _image_settings(host: Host) -> Settings:
 
 
 def render(host: Host, image: Image) -> tuple[str, str]:
-    """Unpack the image to the tree store, unless the store has it already.
+    """Unpack ``image`` to the tree store, unless the store has it already.
 
     Returns (id of the unpacked tree, path of its root directory).  Raises ImageError if the image
     cannot be unpacked, HostError if a file cannot be written.
@@ -258,7 +258,7 @@ def render(host: Host, image: Image) -> tuple[str, str]:
 
 
 class CopyBudget:
-    """Applies the limits of a single image to all files copied from images into a pod.
+    """The limits of a single image, applied to all files that are copied from images to a pod.
 
     Before copying a file, call the object with the file's stat result: it raises ImageError if the
     file would exceed a limit, HostError if the limits cannot be read.
@@ -291,12 +291,11 @@ def add_files(
 ) -> None:
     """Create the directory ``apps/NAME`` for an app, in the pod's directory ``path``.
 
-    ``entry`` is the app's entry in the pod's manifest, ``tree`` is (id of the image's
-    unpacked tree, path of its root directory).  If an overlay cannot be mounted, sets
-    ``settings["overlay"]`` to False and copies the image's files.
-    With ``docker_environment``, the app's environment has only the defaults that docker sets.
-    Raises PodError for invalid settings, ImageError if a limit is exceeded, HostError if a file
-    cannot be created.
+    ``entry`` is the app's entry in the pod's manifest, ``tree`` is (id of the image's unpacked
+    tree, path of its root directory).  If an overlay cannot be mounted, sets
+    ``settings["overlay"]`` to False and copies the image's files.  With ``docker_environment``, the
+    app's environment has only the defaults that docker sets.  Raises PodError for invalid settings,
+    ImageError if a limit is exceeded, HostError if a file cannot be created.
     """
     from ociruntime.pods.bundle.overlay import mount_error
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts

@@ -118,7 +118,7 @@ def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None
 
 
 def save_uuid(path: str, pod: Pod) -> None:
-    """Write the pod's UUID to ``path``, the file of --uuid-file-save, unless it is "".
+    """Write the pod's UUID to ``path``, the file of --uuid-file-save; do nothing if ``path`` is "".
 
     Raises HostError if the file cannot be written.
     """
@@ -135,8 +135,8 @@ def save_uuid(path: str, pod: Pod) -> None:
 def _stored(directory: str) -> Iterator[Store]:
     """Context manager: open the image store, and prevent ``image gc`` from removing images.
 
-    In the context, the caller writes a manifest that refers to images.  Afterwards, these images
-    count as used.
+    The caller must write the manifest that refers to the images before the context ends; from then
+    on, they count as used.
     """
     from ociruntime.images.store.store import Store
     from ociruntime.pods.store.lock import prepare_lock
@@ -207,7 +207,7 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
 
 
 def _withdraw(pod: Pod, name: str) -> None:
-    """Let the monitor forget the app ``name``, which it may have added before `app add` failed."""
+    """Make the monitor forget the app ``name``, which it may have added before `app add` failed."""
     try:
         ask(pod, {"op": "rm", "app": name, "seconds": 0}, WITHDRAW_TIMEOUT)
     except RuntimeFailure:
@@ -246,9 +246,9 @@ def _make_files(
 ) -> None:
     """Create an app's files and volumes in the pod's directory.
 
-    ``entry`` is the app's entry in the manifest of ``draft``, ``app_and_image`` are its request and
-    its image, ``settings`` is the pod's runtime-config.  Raises RuntimeFailure or OSError if a file
-    cannot be created.
+    ``entry`` is the app's entry in the manifest of ``draft``, ``app_and_image`` is (request for the
+    app, its image), ``settings`` is the pod's runtime-config.  Raises RuntimeFailure or OSError if
+    a file cannot be created.
     """
     app, image = app_and_image
     tree = render(request.host, image)
@@ -269,7 +269,8 @@ def _make_files(
 def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, Any]]:
     """Add the volumes of the app's --mnt-volume options to ``manifest``; return their mounts.
 
-    Raises UsageError if a host directory is missing, or the pod has another volume of that name.
+    Raises UsageError if a host directory is missing, or if the pod has a different volume with the
+    same name.
     """
     where = app.where("mnt_volume")
     mounts = []

@@ -1,7 +1,7 @@
-"""Stop a pod: send the request ``halt`` to its monitor, and wait.
+"""Stop a pod: send the request ``halt`` to its monitor, and wait until the pod has exited.
 
-On this request, the monitor sends the stop signal, waits, and kills the apps
-(``pods/monitor/app_run.py``).
+On this request, the monitor sends the stop signal to the apps, waits, and kills those that are
+still running (``pods/monitor/app_run.py``).
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _BEFORE = ("embryo", "preparing", "aborted prepare", "prepared")
 def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
     """Stop a running pod; return False if it has exited already.
 
-    ``seconds`` is the time between the stop signal and SIGKILL; with ``force``, the apps are killed
-    at once.  With ``wait``, wait until the pod has exited.  Raises PodError if the pod has not run
-    yet or cannot be stopped, HostError if its monitor cannot be reached.
+    ``seconds`` is the time between the stop signal and SIGKILL.  With ``force``, the apps are
+    killed at once; if the monitor does not answer, it is killed, too.  With ``wait``, wait until
+    the pod has exited.  Raises PodError if the pod has not run yet or cannot be stopped, HostError
+    if its monitor cannot be reached.
     """
     if pod.state in _BEFORE:
         raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
@@ -58,7 +59,7 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
 def _run_of(pod: Pod) -> object:
     """Return a value that identifies the pod's current run, or None if its monitor is not ready.
 
-    It is the (pid, start time) of the monitor.
+    The value is (pid, start time) of the monitor.
     """
     monitor = read_object(pod, "monitor.json") or {}
     return monitor.get("pid") and (monitor.get("pid"), monitor.get("start_time"))
@@ -67,8 +68,8 @@ def _run_of(pod: Pod) -> object:
 def _kill(pod: Pod) -> bool:
     """Kill the pod's monitor; the pod's other processes then exit as well.
 
-    Returns False if its pid is not known or it cannot be killed.  Raises PodError if the file
-    monitor.json is damaged.
+    Returns False if the monitor's pid is not known or the monitor cannot be killed.  Raises
+    PodError if the file monitor.json is damaged.
     """
     monitor = read_object(pod, "monitor.json")
     if not monitor:
