@@ -122,7 +122,7 @@ def _warn_of_ignored(request: Request, kind: Flavour) -> None:
 
 
 def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Image]]:
-    """Return (draft of the pod's manifest, {app's name: image}); fetch images that are missing."""
+    """Return (draft of the pod's manifest, {app's name: image}); fetch images if necessary."""
     pod = request.pod
     if pod.pod_manifest:
         from ociruntime.pods.manifest.user_manifest import read_input

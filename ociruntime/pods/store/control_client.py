@@ -1,4 +1,7 @@
-"""Send requests to a pod's monitor, where ``pods/monitor/control_requests.py`` handles them."""
+"""The client's side of a pod's control socket: send requests to the pod's monitor.
+
+``pods/monitor/control_requests.py`` handles the requests.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ _GONE = (errno.ENOENT, errno.ECONNRESET, errno.ECONNREFUSED, errno.EPIPE)
 def connect(pod: Pod, seconds: float | None = None) -> socket.socket:
     """Return a socket connected to the control socket of the pod's monitor.
 
-    Each operation on the socket times out after ``seconds``; None means never.  Raises PodError if
-    the pod is not running or not ready yet, HostError if the connection fails.
+    Each operation on the socket times out after ``seconds``, or never if that is None.  Raises
+    PodError if the pod is not running or not ready yet, HostError if the connection fails.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     sock.settimeout(seconds)
@@ -37,10 +40,11 @@ def connect(pod: Pod, seconds: float | None = None) -> socket.socket:
 def ask(pod: Pod, request: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
     """Send the JSON object ``request`` to the pod's monitor and return its reply.
 
-    ``request`` has a member ``op`` and the parameters of that operation.  Each operation on the
-    socket times out after ``seconds``; None means never.  Raises PodError if the pod is not running
-    or not ready yet, or with the monitor's error message if the request fails; HostError if the
-    connection fails.
+    ``request`` has a member ``op``, the name of an operation, and the parameters of that operation.
+    Each operation on the socket times out after ``seconds``, or never if that is None.
+
+    Raises PodError if the pod is not running or not ready yet.  Raises PodError with the monitor's
+    error message if the request fails.  Raises HostError if the connection fails.
     """
     sock = connect(pod, seconds)
     try:

@@ -82,7 +82,7 @@ def _lock(fd: int, operation: int) -> None:
 
 
 def prepare_lock(directory: str, exclusive: bool) -> FileLock:
-    """Return a FileLock for the unpacked images in the data ``directory``, not yet locked.
+    """Return the lock of the unpacked images in the data ``directory``, without taking it.
 
     Processes that unpack images for a pod take a shared lock, processes that remove unpacked images
     an exclusive lock.  Raises HostError if the directory ``locks`` cannot be created.

@@ -32,7 +32,10 @@ class Line:
 
 
 class Assembler:
-    """Joins the entries of an app's log to lines of output; an entry can be a part of a line."""
+    """The lines of output in an app's log, joined from its entries.
+
+    An entry can be a part of a line.
+    """
 
     __slots__ = ("_app", "_open")
 
@@ -41,9 +44,10 @@ class Assembler:
         self._open: dict[str, tuple[Line, bytearray]] = {}
 
     def add(self, entries: Iterable[bytes]) -> Iterator[Line]:
-        """Yield the lines of output that the log ``entries`` complete.
+        """Yield the lines of output that are complete once the log ``entries`` are added.
 
-        An entry is a line of the log file.  Invalid entries are skipped.
+        An entry is a line of the log file.  Invalid entries are skipped.  A line that reaches
+        LONGEST_LINE is yielded in parts.
         """
         for entry in entries:
             parts = entry.split(b" ", 3)
@@ -73,7 +77,7 @@ class Assembler:
 
 
 class LogReader:
-    """Reads an app's log files, the rotated ones first; each call of ``read`` yields new lines."""
+    """A reader of an app's log files, the rotated ones first; each ``read`` yields new lines."""
 
     __slots__ = ("_directory", "_fd", "_half", "_name", "assembler")
 

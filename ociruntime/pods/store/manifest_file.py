@@ -1,4 +1,4 @@
-"""Read and write the JSON files in a pod's directory; the lock of the pod's manifest.
+"""Read and write the JSON files in a pod's directory, and lock the pod's manifest.
 
 Each file holds one JSON object and is replaced as a whole.  ``pod`` is the manifest;
 ``runtime-config`` contains the settings that the pod runs with, and is private (mode 0600).
@@ -41,7 +41,7 @@ def write_manifest(pod: Pod, manifest: dict[str, Any]) -> None:
 
 
 def read_runtime_config(pod: Pod) -> dict[str, Any]:
-    """Return the pod's runtime-config: the settings that it runs with, a JSON object.
+    """Return the pod's runtime-config, a JSON object with the settings that the pod runs with.
 
     Raises PodError if the file is damaged or not written yet, HostError if it cannot be read.
     """
@@ -54,7 +54,7 @@ def read_runtime_config(pod: Pod) -> dict[str, Any]:
 
 
 def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
-    """Replace the pod's runtime-config, the settings that it runs with, by ``config``.
+    """Replace the pod's runtime-config with ``config``, the settings that the pod runs with.
 
     Raises HostError if it cannot be written.
     """
@@ -62,11 +62,11 @@ def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
 
 
 def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
-    """Return the JSON object in the pod's file ``name``; None if the file does not exist.
+    """Return the JSON object in the pod's file ``name``, or None if the file does not exist.
 
     An empty file counts as missing, because a power failure can empty a file that was not synced.
-    The files ``pod`` and ``runtime-config`` are synced, so they must not be empty.  Raises PodError
-    for invalid content, HostError if the file cannot be read.
+    The files ``pod`` and ``runtime-config`` are synced, so it is an error if they are empty.
+    Raises PodError for invalid content, HostError if the file cannot be read.
     """
     try:
         text = pod.read(name)

@@ -76,9 +76,9 @@ def open_in(directory: str, phase: str, uuid: str) -> Pod | None:
 
 
 def find(directory: str, uuid: str) -> Pod | None:
-    """Open the pod with the full ``uuid`` and determine its state; None if it does not exist.
+    """Open the pod with the full ``uuid``, in any phase, or return None if it does not exist.
 
-    Raises HostError if the pod cannot be opened.
+    Determines the pod's state.  Raises HostError if the pod cannot be opened.
     """
     for phase in PHASES:
         pod = open_in(directory, phase, uuid)
@@ -96,10 +96,10 @@ def find(directory: str, uuid: str) -> Pod | None:
 
 
 def adopt(directory: str, uuid: str, lock_fd: int) -> Pod:
-    """Return the running pod ``uuid``, whose lock this process holds by the descriptor ``lock_fd``.
+    """Return the running pod ``uuid``, whose lock this process has inherited.
 
-    ``lock_fd``, a descriptor of the pod's directory, was inherited from the process that locked the
-    pod.
+    ``lock_fd`` is a descriptor of the pod's directory, inherited from the process that locked the
+    pod; it holds the lock.
     """
     os.set_inheritable(lock_fd, False)
     pod = Pod(directory, uuid, RUN, lock_fd)
@@ -205,10 +205,11 @@ def _existing_paths(directory: str, phases: Collection[str], uuid: str) -> list[
 
 
 def list_pods(directory: str, states: Collection[str] | None = None) -> tuple[list[Pod], list[str]]:
-    """Return (opened pods in ``states``, sorted by UUID; error messages).
+    """Return (list of the pods in ``states``, list of error messages).
 
-    If ``states`` is None, returns pods in all states.  The messages are about pods that cannot be
-    opened and files that are not pods.  Raises HostError if a directory cannot be listed.
+    The pods are open and sorted by UUID; the caller closes them.  If ``states`` is None, returns
+    pods in all states.  The messages are about pods that cannot be opened and files that are not
+    pods.  Raises HostError if a directory cannot be listed.
     """
     pods: list[Pod] = []
     problems: list[str] = []
@@ -223,8 +224,8 @@ def list_pods(directory: str, states: Collection[str] | None = None) -> tuple[li
 def new_pod(directory: str) -> Pod:
     """Create an empty pod in the phase prepare, locked by this process.
 
-    Raises HostError if it cannot be created, PodError if gc removes it before this process can lock
-    it.
+    Raises HostError if it cannot be created, PodError if gc repeatedly removes it before this
+    process can lock it.
     """
     for _ in range(_TRIES):
         pod = _embryo(directory)
@@ -299,9 +300,9 @@ def to_prepared(pod: Pod) -> None:
 def to_run(pod: Pod) -> None:
     """Move the pod to the phase run, and hold its lock.
 
-    The pod must be in the phase prepare and locked by this process, or in the phase prepared.
-    Raises PodError, within a second, if the pod is in another phase or another process has locked
-    it; HostError if it cannot be locked or moved.
+    The pod must be in the phase prepare and locked by this process, or in the phase prepared.  In
+    the latter case, waits up to a second for the lock.  Raises PodError if the pod is in another
+    phase or another process has locked it, HostError if it cannot be locked or moved.
     """
     if pod.lock >= 0:
         sync_files(pod)
@@ -331,7 +332,7 @@ def to_run(pod: Pod) -> None:
 def require_prepared(pod: Pod) -> None:
     """Raise PodError, with the pod's state in the message, unless the pod is in the phase prepared.
 
-    Raises HostError if its state cannot be determined.
+    Raises HostError if the state cannot be determined.
     """
     if pod.refresh() != STATES[PREPARED][0]:
         raise _not_prepared(pod)
@@ -413,7 +414,8 @@ def make_pod(directory: str, fill: Callable[[Pod], None]) -> Pod:
 
     The pod is in the phase prepare.  If ``fill`` raises an exception, the pod is removed and the
     exception is raised again; an OSError becomes a HostError.  Raises HostError if the pod's
-    directory cannot be created, PodError if gc removes it before this process can lock it.
+    directory cannot be created, PodError if gc repeatedly removes it before this process can lock
+    it.
     """
     pod = new_pod(directory)
     try:

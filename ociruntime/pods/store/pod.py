@@ -11,13 +11,13 @@ directory is locked exclusively:
     exited-garbage  exited deleting     exited garbage    has run; kept for a grace period
     garbage         deleting            garbage           has never run; can be removed at once
 
-Pods only move forward, by a rename that replaces nothing.  So a reader that looks through the
-phases in this order finds every pod, even one that moves meanwhile.  A sandbox that has exited can
-be locked and run again within its phase.
+Pods only move forward, by a rename that replaces nothing.  So a process that searches the phases in
+this order finds every pod, even one that moves meanwhile.  A sandbox that has exited can be locked
+and run again within its phase.
 
 In the phases embryo and prepared, the state does not depend on the lock, and observers must not
-test it.  The test takes the lock for a moment, in which gc would skip the pod, and its creator or
-``run-prepared`` would have to wait.
+test whether the pod is locked.  The test takes the lock for a moment, in which gc would skip the
+pod, and its creator or ``run-prepared`` would have to wait.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def rename(directory: str, uuid: str, before: str, after: str, *, lasting: bool)
     """Move the pod from the phase ``before`` to ``after``; return False if it is not in ``before``.
 
     With ``lasting``, the move survives a power failure.  Raises HostError if the rename fails,
-    PodError if a pod with the same UUID exists in the phase ``after``.
+    PodError if the phase ``after`` has a pod with the same UUID.
     """
     from ociruntime._system_calls import ffi, lib
 

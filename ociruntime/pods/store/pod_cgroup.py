@@ -41,10 +41,11 @@ def directories(mounts: list[str], name: str) -> list[str]:
 
 
 def limit(name: str, divided: list[Write], unified: list[Write]) -> None:
-    """Set resource limits of the pod's cgroup ``name``; create it in the hierarchies with limits.
+    """Set resource limits of the pod's cgroup ``name``, which is created if it is missing.
 
-    Limits are pairs (file name, text to write): ``divided`` for cgroup v1, ``unified`` for v2.
-    Raises HostError if a cgroup cannot be created or a file cannot be written.
+    Limits are pairs (file name, text to write): ``divided`` for cgroup v1, ``unified`` for v2.  In
+    each hierarchy, those of the available controllers are set.  Raises HostError if a cgroup cannot
+    be created or a file cannot be written.
     """
     for mount, controllers in _controllers().items():
         if controllers is not None:

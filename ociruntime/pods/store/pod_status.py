@@ -32,7 +32,7 @@ def describe(pod: Pod) -> dict[str, Any]:
     """Return the JSON object that ``ocipod status --format=json`` prints for the pod.
 
     Members whose values are not known are omitted.  Raises PodError if a file of the pod is
-    damaged, HostError if it cannot be read.
+    damaged, HostError if a file cannot be read.
     """
     try:
         return _describe(pod)
@@ -81,7 +81,7 @@ def is_ready(pod: Pod) -> bool:
 def exit_code(pod: Pod) -> int | None:
     """Return the pod's exit code, or None if it has not exited or its monitor was killed.
 
-    Raises PodError if the pod's file ``exit`` is damaged, HostError if it cannot be read.
+    Raises PodError if the pod's file ``exit`` is damaged, HostError if the file cannot be read.
     """
     code = (read_object(pod, "exit") or {}).get("code")
     return code if isinstance(code, int) else None
@@ -148,7 +148,7 @@ def _networks(info: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def seconds(stamp: object) -> int | None:
-    """Convert ``stamp``, an RFC 3339 timestamp, to seconds since 1970; None if it is invalid."""
+    """Convert ``stamp``, an RFC 3339 timestamp, to seconds since 1970, or None if it is invalid."""
     if not isinstance(stamp, str):
         return None
     from datetime import datetime
@@ -160,9 +160,9 @@ def seconds(stamp: object) -> int | None:
 
 
 def try_describe(pod: Pod, problems: list[str]) -> dict[str, Any] | None:
-    """Return the pod's status as a JSON object; None if the pod was removed or cannot be described.
+    """Return the pod's status as a JSON object, or None if this fails or the pod was removed.
 
-    If it cannot be described, append the error message to ``problems``.
+    If it fails, append the error message to ``problems``.
     """
     try:
         description = describe(pod)
@@ -240,7 +240,8 @@ _POLL_INTERVAL = 0.05  # seconds
 def wait_for_end(pod: Pod, timeout: float) -> bool:
     """Wait up to ``timeout`` seconds until the pod has exited; return whether it has.
 
-    Raises HostError if the pod's state cannot be determined.
+    A pod that was removed or whose creation was aborted counts as exited.  Raises HostError if the
+    pod's state cannot be determined.
     """
     deadline = time.monotonic() + timeout
     while pod.refresh() not in SETTLED:
