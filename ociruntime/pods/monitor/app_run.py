@@ -129,10 +129,10 @@ class AppRun:
             self._enqueue(lambda: self.halt(by, seconds, done))
 
     def remove(self, seconds: float, done: Done) -> None:
-        """Stop the app and unmount its root filesystem; the files in its directory remain.
+        """Stop the app and unmount its root filesystem, after all earlier requests for the app.
 
-        ``seconds`` is the time between the stop signal and SIGKILL.  Calls ``done(None)``, or
-        ``done(error)`` if unmounting fails.
+        The files in the app's directory remain.  ``seconds`` is the time between the stop signal
+        and SIGKILL.  Calls ``done(None)``, or ``done(error)`` if unmounting fails.
         """
         self._enqueue(lambda: self._remove(seconds, done))
 
@@ -430,7 +430,10 @@ class AppRun:
         self._run_queue()
 
     def kill(self) -> None:
-        """Send SIGKILL to the app's init; deleting the container kills its other processes."""
+        """Send SIGKILL to the app's init.
+
+        The app's other processes are killed when its container is deleted.
+        """
         self._cancelled = True
         if self.pid:
             self._send(SIGKILL)

@@ -101,7 +101,7 @@ BUFFER_LIMIT = 1 << 20  # bytes to buffer for a slow reader before output is dro
 
 
 class ForegroundCopy:
-    """A copy of the output of a pod's apps to ``fd``, with a prefix before each line.
+    """A writer that copies the output of a pod's apps to ``fd``, with a prefix before each line.
 
     A slow reader of a pipe, terminal or socket does not block the apps: output is buffered, and
     dropped if too much is buffered.  If an app writes while the last line of another app is

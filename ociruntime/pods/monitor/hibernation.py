@@ -57,10 +57,10 @@ def hibernate(
     """Replace this process with the hibernation stub, a small C program.
 
     Returns only if an event is pending.  At the next event, the stub executes ``command``, a Python
-    file and its arguments, with the option ``--resume-fd N``, a descriptor from which to load
-    ``snapshot``.  ``descriptors``, to which the snapshot refers, stay open.  ``title`` is the
-    stub's name in ``ps``.  Raises HostError or OSError if this fails; the monitor can then
-    continue.
+    file and its arguments, with the option ``--resume-fd N``; N is a descriptor from which
+    ``snapshot`` can be loaded.  ``descriptors``, to which the snapshot refers, stay open.
+    ``title`` is the stub's name in ``ps``.  Raises HostError or OSError if this fails; the monitor
+    can then continue.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
@@ -157,8 +157,8 @@ if TYPE_CHECKING:
 def hibernate_when_idle(monitor: Monitor, timeout: float = 0) -> None:
     """Make ``monitor`` hibernate after ``timeout`` seconds without an event.
 
-    If ``timeout`` is 0, the default is used.  The monitor of a kvm pod, and a monitor that is
-    connected to a terminal, never hibernate.
+    If ``timeout`` is 0, the default is used.  The monitors of kvm pods never hibernate, nor do
+    monitors that are connected to a terminal.
     """
     # A virtual machine needs much more memory than its monitor, and the state of the child process
     # that runs it (its result is still to be read) is not worth serialising.

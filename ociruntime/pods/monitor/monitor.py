@@ -126,7 +126,7 @@ class Monitor:
             self._fail(unhandled(f"run pod {self.uuid}", error))
 
     def warn(self, text: str) -> None:
-        """Show the warning ``text`` to the user; ignore OSError, such as that of a full disk."""
+        """Show the warning ``text`` to the user; ignore an OSError, such as a full disk."""
         try:
             self._warn(text)
         except OSError:

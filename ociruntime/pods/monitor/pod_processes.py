@@ -252,10 +252,7 @@ def _nothing() -> None:
 
 
 def _failed_call(report: bytes) -> HostError:
-    """Return the error for ``report``, in which the init reports a failed system call.
-
-    It is a line "CALL ERRNO".
-    """
+    """Return the error for ``report``, the init's line "CALL ERRNO" about a failed system call."""
     call, _, number = report.decode().strip().rpartition(" ")
     return HostError(f"start the pod's init: {call}", _os_error(int(number)))
 

@@ -67,8 +67,8 @@ def validate(program: str, call: PluginCall) -> None:
 def add(program: str, call: PluginCall) -> dict[str, Any]:
     """Connect the pod to the network by calling ADD of a CNI plugin; return the CNI result.
 
-    ``program`` is the plugin's path, "" for a built-in plugin.  Raises NetworkError if the plugin
-    fails.
+    ``program`` is the plugin's path, or "" for a built-in plugin.  Raises NetworkError if the
+    plugin fails.
     """
     if not program:
         result: dict[str, Any] = _builtin(call).add(call)
@@ -81,8 +81,8 @@ def add(program: str, call: PluginCall) -> dict[str, Any]:
 def delete(program: str, call: PluginCall) -> None:
     """Undo ``add`` by calling DEL of a CNI plugin, even if ``add`` has failed halfway.
 
-    ``program`` is the plugin's path, "" for a built-in plugin.  Raises NetworkError if the plugin
-    fails.
+    ``program`` is the plugin's path, or "" for a built-in plugin.  Raises NetworkError if the
+    plugin fails.
     """
     if not program:
         _builtin(call).delete(call)
@@ -102,7 +102,7 @@ def tags(program: str, call: PluginCall) -> list[tuple[str, int]]:
 def check(program: str, call: PluginCall) -> None:
     """Check the pod's connection to the network by calling CHECK of a CNI plugin.
 
-    ``program`` is the plugin's path, "" for a built-in plugin.  Raises NetworkError if an
+    ``program`` is the plugin's path, or "" for a built-in plugin.  Raises NetworkError if an
     interface, address or rule that ``add`` made is missing.
     """
     if not program:

@@ -147,7 +147,7 @@ def _forward(
 ) -> None:
     """Add ``ports`` to the configuration of the network that forwards them.
 
-    This is the first network that masquerades, or the last network if none does.  ``chosen``
+    That network is the first one that masquerades, or the last one if none does.  ``chosen``
     contains (configuration, CNI arguments) for each of ``networks``.
     """
     masquerading = [i for i, (configuration, _) in enumerate(chosen) if configuration.masquerades]
@@ -213,10 +213,11 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def give_names(info: dict[str, Any], names: Iterable[str], hosts: str) -> None:
-    """Publish the pod's ``names`` on its networks with names, so that other pods find it.
+    """Publish the pod's ``names``, so that other pods on the same networks can find it.
 
-    ``info`` is the content of the pod's net-info.json.  ``hosts`` is the path of the pod's own
-    hosts file, or "" if that file is not to be written.
+    Applies only to networks whose pods find each other by name.  ``info`` is the content of the
+    pod's net-info.json.  ``hosts`` is the path of the pod's own hosts file, or "" if that file is
+    not to be written.
     """
     networks = {
         network["name"]: [address for address in (network["ip4"], network["ip6"]) if address]
@@ -316,7 +317,7 @@ def _call(
 
 
 def tear_down(info: dict[str, Any]) -> list[str]:
-    """Disconnect a pod from its networks, in reverse order; return error messages.
+    """Disconnect a pod from its networks, in reverse order; return the error messages.
 
     ``info`` is the content of the pod's net-info.json.  Never raises an exception.  An interface,
     address or rule that no longer exists is not an error.
@@ -383,7 +384,7 @@ def _text(failure: RuntimeFailure | OSError) -> str:
 
 
 def check(info: dict[str, Any]) -> list[str]:
-    """Call CHECK of all plugins of a pod's networks; return their error messages.
+    """Call CHECK of all plugins of a pod's networks; return the error messages.
 
     ``info`` is the content of the pod's net-info.json.
     """

@@ -62,7 +62,7 @@ def _forget(tracking: Rtnetlink, domain: socket.AddressFamily, ports: set[int]) 
         try:
             tracking.request(DELETE, head + flow_key)
         except FileNotFoundError:
-            pass  # the entry has timed out meanwhile
+            pass  # the entry has timed out in the meantime
 
 
 def _destination(flow: bytes, domain: socket.AddressFamily) -> tuple[int, str]:

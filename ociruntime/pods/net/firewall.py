@@ -1,4 +1,4 @@
-"""Apply and remove packet filter rules for a pod's interface: masquerading, port forwarding.
+"""Apply and remove the packet filter rules of pods: masquerading, isolation, port forwarding.
 
 Rules with the same tag are changed in one transaction and removed together.  With nft, the tag is
 the name of their table.  With iptables, the names of their chains are derived from the tag, and the

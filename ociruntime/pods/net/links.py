@@ -95,8 +95,9 @@ def find(links: Rtnetlink, name: str) -> Link:
 def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int) -> Link:
     """Create a veth pair with the ends ``name`` on the host and ``inside`` in ``namespace``.
 
-    ``namespace`` is a descriptor.  Both ends ignore router advertisements.  Returns the host's end.
-    Raises OSError if the kernel refuses a request, NetworkError if a sysctl cannot be set.
+    ``namespace`` is a descriptor of the pod's network namespace.  Both ends ignore router
+    advertisements.  Returns the host's end.  Raises OSError if the kernel refuses a request,
+    NetworkError if a sysctl cannot be set.
     """
     size = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     peer = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(inside))
@@ -246,10 +247,10 @@ def add_route(
 
 
 def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
-    """Remove the route that the kernel added with the address ``network`` of an interface.
+    """Remove the route to a subnet that the kernel added together with the address ``network``.
 
-    This is the route to the address's subnet; ``index`` is the interface's index.  Does nothing if
-    there is no such route.  Raises OSError if the kernel refuses the request.
+    ``index`` is the index of the interface that has this address.  Does nothing if there is no such
+    route.  Raises OSError if the kernel refuses the request.
     """
     body = pack(ROUTE, network.family, network.prefix, 0, 0, RT_TABLE_MAIN, 0, SCOPE_NOWHERE, 0, 0)
     body += attribute(RTA_DST, network.first.packed) + attribute(RTA_OIF, pack("=I", index))

@@ -34,9 +34,10 @@ _OWN_MEMBERS = (
 
 
 class Configuration:
-    """The configuration of a network; ``file`` is its path, "" for a built-in network.
+    """The configuration of a network; ``file`` is its path, or "" for a built-in network.
 
-    ``plugins`` are the configurations of its CNI plugins, ``own`` is its member ``ociruntime``.
+    ``plugins`` are the configurations of the network's CNI plugins, ``own`` is the member
+    ``ociruntime`` of the configuration.
     """
 
     __slots__ = ("file", "name", "own", "plugins", "version")
@@ -86,9 +87,10 @@ BUILT_IN = (
 def net_directories(user: str, local: str, system: str, data: str) -> list[str]:
     """Return the directories ``net.d`` of network configurations, highest precedence first.
 
-    Each argument is the parent directory of a ``net.d``, or "" if there is none.  The settings of
-    the user, the administrator and the distribution are in ``user``, ``local`` and ``system``;
-    ``data`` is the data directory, where ``ocictl network create`` writes its configurations.
+    Each argument is the parent directory of a ``net.d``, or "" if there is none.  ``user``,
+    ``local`` and ``system`` contain the settings of the user, the administrator and the
+    distribution; ``data`` is the data directory, where ``ocictl network create`` writes its
+    configurations.
     """
     return [f"{parent}/net.d" for parent in (user, local, system, data) if parent]
 

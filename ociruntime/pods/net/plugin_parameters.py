@@ -13,8 +13,8 @@ from ociruntime.pods.net.firewall_rules import Rules
 class PluginCall:
     """The parameters of a call to a CNI plugin, installed or built in.
 
-    ``container`` is the pod's UUID.  ``namespace`` is the path of its network namespace, "" if the
-    namespace no longer exists.
+    ``container`` is the pod's UUID.  ``namespace`` is the path of its network namespace, or "" if
+    the namespace no longer exists.
     """
 
     __slots__ = (
@@ -60,7 +60,7 @@ class PluginCall:
 
     @property
     def previous(self) -> dict[str, Any]:
-        """The result of the previous plugin in the chain; {} for the first plugin."""
+        """The result of the previous plugin in the chain, or {} for the first plugin."""
         result = self.configuration.get("prevResult")
         return result if isinstance(result, dict) else {}
 
@@ -176,7 +176,7 @@ def addresses(result: dict[str, Any]) -> tuple[str, str]:
 
 
 def dns(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the non-empty members of ``dns`` in a CNI result; {} if there are none."""
+    """Return the non-empty members of ``dns`` in a CNI result, or {} if there are none."""
     settings = result.get("dns") or {}
     members = {}
     for name in ("nameservers", "search", "options"):

@@ -118,7 +118,10 @@ def _collide(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _read(path: str) -> dict[str, Any] | None:
-    """Return the network record in the file ``path``; None if it is missing, {} if invalid."""
+    """Return the network record in the file ``path``.
+
+    Returns None if the file is missing, {} if it is invalid.
+    """
     try:
         with open(path, "rb") as file:
             record = load(file.read())

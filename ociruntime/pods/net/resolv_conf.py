@@ -23,8 +23,8 @@ def parse_dns(
     """Convert the values of --dns, --dns-search, --dns-opt and --dns-domain to DNS settings.
 
     Returns ``{"mode", "nameservers", "search", "options", "domain"}``; the mode is "host", "none"
-    or "".  The caller has checked ``servers`` with ``check_servers``.  Raises UsageError if options
-    contradict each other or a value is invalid.
+    or "".  The caller must have checked ``servers`` with ``check_servers``.  Raises UsageError if
+    options contradict each other or a value is invalid.
     """
     mode = ""
     if servers and servers[0] in (HOST, NONE):

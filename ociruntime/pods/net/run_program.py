@@ -28,7 +28,7 @@ def run_program(
 
     Returns (exit code, stdout, stderr); the exit code is -N if signal N killed the program.  Raises
     NetworkError if the program cannot be executed, prints more than 1 MiB, or has not exited after
-    ``timeout`` seconds.  In the last two cases, it kills the program's process group.
+    ``timeout`` seconds.  In the last two cases, the program's process group is killed.
     """
     try:
         return _run(argv, data, timeout, environment)

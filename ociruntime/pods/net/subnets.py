@@ -37,7 +37,7 @@ def subnets_of(configuration: Configuration) -> list[Network]:
 
 
 def ranges_of(configuration: Configuration) -> list[tuple[Network, str]]:
-    """Return pairs (subnet, gateway) of the address ranges of a network.
+    """Return (subnet, gateway) for each address range of a network.
 
     Invalid ranges are ignored.
     """

@@ -4,14 +4,14 @@ A pod's hosts file is bind-mounted as its apps' ``/etc/hosts``.  The apps can do
 can do to a file: fill it, lock it, make it immutable.  So it is opened without waiting and without
 following links, and read up to a limit.  It is written in place, because a rename would not change
 the bind-mounted inode.  Text outside our own block is kept.  A file that cannot be written is
-skipped: an app that prevents it harms only itself.
+skipped: an app that makes its hosts file unwritable harms only itself.
 
 An app can also hold the kernel's inode lock for ever, with a write(2) from memory whose page fault
 it never answers (userfaultfd(2)).  A process that writes the file then waits in the kernel and
 cannot be killed.  So helper processes write the files.  They are orphans that hold nothing but
 ``FILE.lock``, which is beside the file and out of the app's reach, so that at most one helper waits
-for each file.  Other helpers skip a locked file: the holder of the lock checks, after it has
-released the lock, whether the lines have changed, and then writes them.
+for each file.  Other helpers skip a locked file: after the holder of the lock has released it, it
+checks whether the lines have changed, and if so, writes them.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def _close(*fds: int) -> None:
 def _collect(read: int, pending: dict[int, tuple[str, str]], deadline: float) -> None:
     """Remove from ``pending`` the files that helper processes report as finished.
 
-    ``read`` is the pipe of their reports.  Returns when the last helper has exited, or at
-    ``deadline``.
+    ``read`` is the read end of the pipe to which they report.  Returns when the last helper has
+    exited, or at ``deadline``.
     """
     poll = select.poll()
     poll.register(read, select.POLLIN)

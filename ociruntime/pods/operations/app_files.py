@@ -6,14 +6,15 @@ resolved with the app's root directory as root, component by component, with des
 is read or written (`docker cp` could be led outside: CVE-2018-15664).  Nothing is loaded or
 executed from the app's files (CVE-2019-14271).
 
-In a running app, a path leads to the same file as for its program, through volumes and other
+In a running app, a path leads to the same file as for the app's program, through volumes and other
 mounts.  In a stopped app, only its root filesystem and its volumes are mounted.
 
 A process that copies the files of an app keeps the app's overlay mounted.  If the app were started
-again meanwhile, its upper directory would be part of two overlays, whose behaviour the kernel
+again during the copy, its upper directory would be part of two overlays, whose behaviour the kernel
 leaves undefined.  So a copy holds a shared lock on the app's directory, and the app's next start
 waits for the lock (``mount_rootfs``).  Because the app's program, or the client that reads the
 copy, can make a copy last for ever, a copy from a running app ends when the app exits.
+
 A child process, the guard, holds the lock, too.  When a process is killed, the kernel closes its
 files, which releases the lock, before it unmounts what the process had mounted.  The guard keeps
 the lock until the process is gone.
@@ -85,7 +86,7 @@ class AppRoot:
 
 @contextmanager
 def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
-    """Context manager: yield the open root directory of an app, to copy files.
+    """Context manager: yield the root directory of an app, opened for copying files.
 
     For a stopped app, this process enters a new mount namespace and mounts the root directory
     there; the app cannot be started until the context ends.  If a running app exits before the
@@ -279,7 +280,7 @@ def copy_out(root: AppRoot, path: str, target: BinaryIO, *, follow: bool = False
     with _resolved(root, path, "copy", follow=follow) as file:
         budget = Budget(root.limits, _any_room)
         if stat.S_ISDIR(file.status.st_mode):
-            # Open it here: the app could replace a component of a path by a link meanwhile.
+            # Open it here: the app could replace a component of a path with a link at any moment.
             fd = os.open(file.name or b".", _DIRECTORY, dir_fd=file.fd)
             try:
                 here = f"/proc/self/fd/{fd}"
@@ -323,12 +324,12 @@ def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> li
 
 
 class _FileUnpacker(LayerUnpacker):
-    """An unpacker of a tar archive, other than an image layer, to an app's root filesystem.
+    """An unpacker of ordinary tar archives, not image layers, into an app's root filesystem.
 
     Names ``.wh.*`` have no special meaning, and the attributes of the root directory are not
-    changed.  A program in the app may move directories meanwhile.  As in LayerUnpacker, symbolic
-    links are not followed out of the root filesystem, so the worst case is that files end up
-    elsewhere inside it.
+    changed.  A program in the app may move directories at the same time.  As in LayerUnpacker,
+    symbolic links are not followed out of the root filesystem, so the worst case is that files end
+    up elsewhere inside it.
     """
 
     def __init__(
@@ -355,7 +356,8 @@ class _FileUnpacker(LayerUnpacker):
         """Remove the file ``name`` in the directory ``fd``, so that it can be created anew.
 
         Raises ImageError if it is a directory.  Removing a directory could delete files on a
-        filesystem mounted there, or files elsewhere if a program replaces the directory meanwhile.
+        filesystem mounted there, or files elsewhere if a program replaces the directory at the same
+        time.
         """
         try:
             os.unlink(name, dir_fd=fd)
@@ -427,7 +429,7 @@ def _is_below(tree: int, path: str) -> bool:
 
 @contextmanager
 def lock_files(pod: Pod, app: str) -> Iterator[int]:
-    """Context manager: lock the directory of ``app``, so that it cannot be started meanwhile.
+    """Context manager: lock the directory of ``app``, so that it cannot be started in the context.
 
     Yields the descriptor that holds the lock.  Raises PodError if the app is still starting,
     HostError if the directory cannot be opened.

@@ -207,7 +207,7 @@ class _Hashing:
 
 
 def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
-    """Call ``write`` with a file-like object, and write the data that it gets to ``file`` as gzip.
+    """Call ``write`` with a file-like object whose data is gzipped and written to ``file``.
 
     Returns the layer with the digests of the compressed and of the uncompressed data.
     """

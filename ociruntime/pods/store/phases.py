@@ -177,7 +177,7 @@ def each_pod(
 ) -> Iterator[Pod]:
     """Open each pod in ``phases``, determine its state, and yield it; the caller closes it.
 
-    Pods that are removed or moved to another phase meanwhile are skipped.  Appends a message to
+    Skips pods that another process removes or moves to another phase.  Appends a message to
     ``problems`` for each pod that cannot be opened and for each file that is not a pod.  Raises
     HostError if a directory cannot be listed.
     """
@@ -284,7 +284,7 @@ def new_uuid() -> str:
 def to_prepared(pod: Pod) -> None:
     """Sync the pod's files to disk, move it to the phase prepared, and release its lock.
 
-    Raises HostError if a step fails, PodError if the pod was removed meanwhile.
+    Raises HostError if a step fails, PodError if another process has removed the pod.
     """
     from ociruntime._system_calls import lib
 
@@ -293,7 +293,7 @@ def to_prepared(pod: Pod) -> None:
         raise HostError(f"sync the files of pod {pod.uuid}", OSError(-result, os.strerror(-result)))
     # Move before unlocking: an unlocked pod in the phase prepare counts as aborted.
     if not pod.move(PREPARED):
-        raise PodError(f"move pod {pod.uuid} to the phase prepared: it was removed meanwhile")
+        raise PodError(f"move pod {pod.uuid} to the phase prepared: another process has removed it")
     pod.release()
 
 
@@ -310,7 +310,7 @@ def to_run(pod: Pod) -> None:
         # ended.  The move from prepared, below, must be: otherwise the pod could appear prepared
         # although it has run.
         if not pod.move(RUN, lasting=False):
-            raise PodError(f"move pod {pod.uuid} to the phase run: it was removed meanwhile")
+            raise PodError(f"move pod {pod.uuid} to the phase run: another process has removed it")
         return
     require_prepared(pod)
     if not lock_within(pod, PREPARED):

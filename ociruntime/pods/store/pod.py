@@ -12,8 +12,8 @@ directory is locked exclusively:
     garbage         deleting            garbage           has never run; can be removed at once
 
 Pods only move forward, by a rename that replaces nothing.  So a process that searches the phases in
-this order finds every pod, even one that moves meanwhile.  A sandbox that has exited can be locked
-and run again within its phase.
+this order finds every pod, even one that moves during the search.  A sandbox that has exited can be
+locked and run again within its phase.
 
 In the phases embryo and prepared, the state does not depend on the lock, and observers must not
 test whether the pod is locked.  The test takes the lock for a moment, in which gc would skip the

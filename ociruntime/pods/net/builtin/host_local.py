@@ -27,7 +27,7 @@ AF_INET = 2
 
 
 class Range:
-    """The assignable addresses of ``subnet``: ``start`` to ``end``, but not ``gateway``."""
+    """The assignable addresses of ``subnet``, from ``start`` to ``end`` and without ``gateway``."""
 
     __slots__ = ("end", "gateway", "start", "subnet")
 
