@@ -188,7 +188,7 @@ def _stopped_root(pod: Pod, app: str, settings: dict[str, Any], limits: Limits) 
                 overlay.mount_overlay(tree, home, target)
         fd = os.open(f"{home}/bundle/rootfs", _PATH_ONLY)
     except OSError as error:
-        raise HostError(f'mount the root of the stopped app "{app}"', error) from None
+        raise HostError(f'mount the root filesystem of stopped app "{app}"', error) from None
     try:
         mount_volumes(pod, app, settings, fd, limits)
     except BaseException:
@@ -582,7 +582,7 @@ def _make_read_only(source: int, root: int, path: str) -> None:
     try:
         # A program may replace a directory above the mount point: remount nothing but the volume.
         if not os.path.samestat(os.fstat(made), os.fstat(source)):
-            raise HostError(action, OSError(116, "the mount point was moved meanwhile"))
+            raise HostError(action, OSError(116, "the mount point has been moved"))
         mount("", f"/proc/self/fd/{made}", "", _MS_REMOUNT | _MS_BIND | _MS_RDONLY)
     finally:
         os.close(made)

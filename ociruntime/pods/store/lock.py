@@ -27,9 +27,10 @@ def open_directory(name: str | bytes, within: int | None = None) -> int:
 
 
 def try_lock(fd: int, *, exclusive: bool) -> bool:
-    """Lock the file ``fd`` with flock(2), without waiting; return whether it is locked now.
+    """Lock the file with the descriptor ``fd``, without waiting; return whether it is locked now.
 
-    Returns False if another process holds a conflicting lock.  Raises HostError if flock(2) fails.
+    Uses flock(2).  Returns False if another process holds a conflicting lock.  Raises HostError if
+    flock(2) fails.
     """
     kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     try:

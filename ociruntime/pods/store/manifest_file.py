@@ -35,7 +35,7 @@ def read_manifest(pod: Pod) -> dict[str, Any]:
 def write_manifest(pod: Pod, manifest: dict[str, Any]) -> None:
     """Replace the pod's manifest; raise HostError if it cannot be written.
 
-    The caller must hold ``manifest_lock``.
+    The caller must hold ``manifest_lock``, unless it is still creating the pod.
     """
     write_object(pod, MANIFEST, manifest)
 

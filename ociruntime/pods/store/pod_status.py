@@ -70,7 +70,7 @@ def is_mutable(manifest: dict[str, Any]) -> bool:
 
 
 def is_ready(pod: Pod) -> bool:
-    """Return whether the pod is running and its monitor has reported it ready."""
+    """Return whether the pod is running and its monitor has reported that the pod is ready."""
     try:
         os.lstat(f"/proc/self/fd/{pod.fd}/ready")
     except OSError:
@@ -204,7 +204,7 @@ def choose_app(pod: Pod, name: str) -> str:
 
 
 def app_record(pod: Pod, name: str) -> dict[str, Any]:
-    """Return the content of an app's state.json, with its member ``state`` brought up to date.
+    """Return the content of an app's state.json, with the app's current state as its ``state``.
 
     If the pod's monitor was killed, the app counts as exited, without an exit code.  The caller
     must have called ``pod.refresh()`` just before.  Raises PodError if the file is damaged,
