@@ -9,8 +9,8 @@ A container's cgroup is created in this order::
     cgroup.apply(resources)                          limits, memory last
     cgroup.disable_oom_killer(resources)             once the init is ready
 
-Later commands load the record with ``from_record``.  All methods also work on such an object, even
-if the creation was interrupted by a crash: a missing directory counts as removed.
+Later commands recreate the object from the record with ``from_record``.  Its methods work even if a
+crash has interrupted the creation: a missing directory counts as removed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _NO_RESOURCES: dict[str, Any] = {}
 
 
 class Cgroup:
-    """A container's cgroup: it has the same ``path`` in every hierarchy.
+    """A container's cgroup, which has the same ``path`` in every hierarchy.
 
-    ``placements`` describes its directory in each hierarchy.
+    ``placements`` describes the cgroup's directory in each hierarchy.
     """
 
     __slots__ = (
@@ -76,30 +76,30 @@ class Cgroup:
     def record(self) -> dict[str, Any]:
         """Return the cgroup as a JSON object for the state directory.
 
-        Call it before :meth:`create`: the record lists the directories that existed before the
-        container, which `delete` keeps.  If :attr:`adopted` is true, call it again after
-        :meth:`create`, which has checked that the existing directory was unused.
+        Call it before :meth:`create`: the record says which directories existed before the
+        container, and `delete` keeps those.  If :attr:`adopted` is true after :meth:`create`, call
+        it again: only then may `delete` kill the processes in the existing directory.
         """
         return {"path": self.path, "placements": [each.record() for each in self.placements]}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the cgroup that :meth:`record` has converted to JSON."""
+        """Recreate the cgroup from the JSON object that :meth:`record` has returned."""
         path = record["path"]
         return cls(path, [Placement.from_record(each, path) for each in record["placements"]])
 
     @property
     def adopted(self) -> bool:
-        """True if the container's cgroup directory existed before :meth:`create`.
+        """True if :meth:`create` has adopted an existing, unused directory in any hierarchy.
 
-        As long as only the record made before :meth:`create` exists, `delete` does not kill the
-        processes in such a directory: they may belong to another program.
+        A record made before :meth:`create` does not know that.  With such a record, `delete` does
+        not kill the processes in the directory: they may belong to another program.
         """
         return any(each.adopted for each in self.placements)
 
     @property
     def unit(self) -> str:
-        """The name of the cgroup's systemd unit (systemd_group.py), "" without one."""
+        """The name of the cgroup's systemd unit (systemd_group.py); "" if it has none."""
         return ""
 
     @property
@@ -170,9 +170,10 @@ class Cgroup:
         """Create the cgroup, enable its controllers, set v1 cpusets and install the device rules.
 
         :meth:`apply` writes the other limits later.  ``rootless``: skip hierarchies to which this
-        user may not write, unless a resource needs them.  Raises ConfigError, before anything is
-        created, if the resources are invalid or an existing cgroup is in use or frozen.  After any
-        other failure, removes the directories that it has created, and raises HostError.
+        user may not write, unless a resource needs them.  Raises ConfigError if the resources are
+        invalid or need a missing controller, or if an existing cgroup is in use or frozen;
+        HostError for any other failure.  After an error, removes the directories that this call has
+        created.
         """
         resources = resources or _NO_RESOURCES
         settings = self.settings(resources, where)
@@ -250,7 +251,7 @@ class Cgroup:
         return entrances
 
     def entry_failure(self, pid: int, index: int, error: OSError) -> HostError:
-        """Return a HostError which says that process ``pid`` could not enter a v1 cgroup.
+        """Return the HostError for a process ``pid`` that could not enter a v1 cgroup.
 
         ``error`` is the cause, ``index`` the cgroup's position in the result of
         :meth:`open_v1_entrances`.
@@ -267,10 +268,10 @@ class Cgroup:
         """Move process ``pid``, with all its threads, into the cgroup in every hierarchy.
 
         ``born_in_v2``: the process was cloned into the v2 directory.  ``only_v2``: skip the v1
-        hierarchies.  ``beside``: the pid of a process in the container.  If the container has
-        created child cgroups, its own v2 cgroup accepts no process (the kernel's rule "no internal
-        processes"); ``pid`` then enters the v2 cgroup of ``beside``.  Raises HostError if the
-        process cannot be moved.
+        hierarchies.  ``beside``: the pid of a process in the container, or 0.  If the container has
+        enabled controllers for child cgroups of its own, its v2 cgroup accepts no process (the
+        kernel's rule "no internal processes"); ``pid`` then enters the v2 cgroup of ``beside``.
+        Raises HostError if the process cannot be moved.
         """
         for each in self.placements:
             if (born_in_v2 and each.hierarchy.version == 2) or (
@@ -287,8 +288,7 @@ class Cgroup:
                 raise control_files.failure(action, error, _attach_hint(error)) from None
 
     def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:
-        """Write the limits of a new container to its control files, memory last.
-
+        """Write the limits of a new container to its control files.
         Skips settings that :meth:`create` has already written, and the setting of the OOM killer,
         which :meth:`disable_oom_killer` writes.  Raises ConfigError for a limit that the host's
         cgroups cannot express, HostError if a limit cannot be written.
@@ -305,9 +305,9 @@ class Cgroup:
     def disable_oom_killer(self, resources: Mapping[str, Any] | None) -> None:
         """Disable the OOM killer in the v1 cgroup if ``resources`` says so.
 
-        Call it last: without the OOM killer, a process waits for memory instead of being killed, so
-        that an init that does not fit into the memory limit would never report anything.  Raises
-        ConfigError if the kernel does not support this, HostError if the setting cannot be written.
+        Call it last: without the OOM killer, an init that needs more memory than the limit would
+        hang instead of being killed, and `create` would wait for it forever.  Raises ConfigError if
+        the kernel does not support this, HostError if the setting cannot be written.
         """
         if not (resources and (resources.get("memory") or {}).get("disableOOMKiller")):
             return
@@ -316,7 +316,7 @@ class Cgroup:
         control_files.apply(late, self.directories())
 
     def set_unit_properties(self, settings: Sequence[Setting]) -> None:
-        """Set the systemd unit's properties that match ``settings``; a no-op without systemd."""
+        """Set the systemd unit's properties for ``settings``; do nothing if there is no unit."""
 
     def processes(self) -> list[int]:
         """Return the pids in the container's cgroup and its descendants, in ascending order."""
@@ -327,9 +327,10 @@ class Cgroup:
     def kill(self) -> None:
         """Send SIGKILL to every process in the cgroup, without waiting for them to exit.
 
-        On v2, writes once to cgroup.kill.  On v1, searches all hierarchies, because a process may
-        have been moved out of the cgroup in one of them.  Raises HostError if the processes cannot
-        be listed, killed or thawed.
+        On v2, writes to cgroup.kill.  On v1, searches all hierarchies, because a process may have
+        been moved out of the cgroup in one of them; meanwhile, the cgroup is frozen so that no
+        process can fork.  Raises HostError if the processes cannot be listed, frozen, killed or
+        thawed.
         """
         from ociruntime.runtime.cgroups import cgroup_processes, freezer
 
@@ -359,7 +360,7 @@ class Cgroup:
         return self._freezer() is not None
 
     def frozen(self) -> bool:
-        """Return whether the container is paused or being paused; False without a freezer."""
+        """Return whether the container is paused or being paused; False if it has no freezer."""
         from ociruntime.runtime.cgroups import freezer
 
         placement = self._freezer()
@@ -370,7 +371,8 @@ class Cgroup:
     def freeze(self) -> None:
         """Freeze all processes of the container and wait until they are frozen.
 
-        If that takes more than 10 s, thaws them again and raises HostError.
+        If that takes more than 10 s, thaws them again and raises HostError.  Also raises HostError
+        if the container has no freezer cgroup of its own.
         """
         from ociruntime.runtime.cgroups import freezer
 
@@ -381,7 +383,7 @@ class Cgroup:
         freezer.freeze(placement.directory, placement.hierarchy.version)
 
     def thaw(self) -> None:
-        """Thaw all processes of the container; do nothing without a freezer.
+        """Thaw all processes of the container; do nothing if it has no freezer.
 
         Raises HostError if the processes cannot be thawed.
         """
@@ -392,10 +394,10 @@ class Cgroup:
             freezer.thaw(placement.directory, placement.hierarchy.version)
 
     def let_die(self) -> None:
-        """Thaw the container's processes on v1, so that SIGKILL takes effect.
+        """Thaw the container's processes if its freezer is v1, so that SIGKILL takes effect.
 
-        On v2, SIGKILL also ends frozen processes.  Raises HostError if the processes cannot be
-        thawed.
+        On v2, does nothing: there, SIGKILL also ends frozen processes.  Raises HostError if the
+        processes cannot be thawed.
         """
         from ociruntime.runtime.cgroups import freezer
 
@@ -406,8 +408,8 @@ class Cgroup:
     def frozen_above(self, *, undying: bool = False) -> str:
         """Return the directory of a frozen cgroup above the container's; "" if there is none.
 
-        ``undying``: consider only v1 cgroups, because a killed process can exit from a frozen v2
-        cgroup.
+        ``undying``: consider only v1 cgroups.  A killed process cannot exit while its v1 cgroup is
+        frozen; on v2, it can.
         """
         from ociruntime.runtime.cgroups import freezer
 
@@ -420,14 +422,15 @@ class Cgroup:
         """Remove the directories that :meth:`create` has created, and all cgroups below them.
 
         ``kill``: call :meth:`kill` if the first attempt fails.  If processes remain after 10 s,
-        raises a HostError that names them; the call can then be repeated.
+        raises a HostError that names them.  It can be called again after an error.
         """
         remove_all(self.placements, self.kill if kill else None)
 
     def hand_over(self, uid: int, gid: int = -1) -> None:
-        """Delegate the v2 cgroup to the user ``uid`` with chown(2); do nothing on a host with v1.
+        """Delegate the v2 cgroup to the user ``uid`` by changing its owner.
 
-        ``gid`` -1 keeps the group.  Raises HostError if an owner cannot be changed.
+        Does nothing on a host with v1 hierarchies.  ``gid`` is the new group; -1 keeps the present
+        one.  Raises HostError if an owner cannot be changed.
         """
         if all(each.hierarchy.version == 2 for each in self.placements):
             for each in self.placements:
@@ -454,7 +457,7 @@ class Cgroup:
         return _with_controller(own, "freezer") or _with_version_2(own)
 
     def directories(self) -> dict[str, str]:
-        """Return {controller: the container's cgroup directory}; the key "" stands for v2."""
+        """Return {controller: the container's cgroup directory}, with the v2 directory for ""."""
         directories = {}
         for each in self.placements:
             for controller in each.hierarchy.controllers:
@@ -518,8 +521,8 @@ def _with_version_2(placements: list[Placement]) -> Placement | None:
 def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
     """Move ``pid`` into the v2 cgroup of process ``beside``.
 
-    ``directory`` and ``path`` are the directory and the path of the container's cgroup.  Returns
-    False if the cgroup of ``beside`` is not below it, or the process could not be moved.
+    ``directory`` is the directory of the container's cgroup, ``path`` its cgroup path.  Returns
+    False if the cgroup of ``beside`` is not below the container's, or ``pid`` cannot be moved.
     """
     try:
         # Not splitlines(): the container chooses the names of its child cgroups, which may contain
@@ -559,10 +562,10 @@ _FILES = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
 
 
 def hand_over(directory: str, uid: int, gid: int, listing: str = DELEGATE) -> None:
-    """Change the owner of a v2 cgroup's directory and of its files that can be delegated.
+    """Change the owner of a v2 cgroup's directory and of the control files that go with it.
 
-    ``listing`` is the file in which the kernel lists the names of these control files.  Listed
-    files that this cgroup lacks are skipped.  Raises HostError if an owner cannot be changed.
+    The kernel lists the names of the files to delegate in the file ``listing``; those that this
+    cgroup lacks are skipped.  Raises HostError if an owner cannot be changed.
     """
     try:
         names = tuple(read(listing).split())

@@ -22,9 +22,9 @@ _SHOWN_PIDS = 10
 class Placement:
     """The container's cgroup directory in one hierarchy.
 
-    ``directories`` lists the directories from below the mount point down to the container's own.
-    The first ``existing`` of them are older than the container; only the others are ever removed.
-    ``adopted`` means that even the container's own directory existed, and was unused.
+    ``directories`` are the paths of the cgroup's ancestors and of the cgroup itself, top first.
+    ``existing`` is the number of them that existed before the container; only the others are ever
+    removed.  ``adopted``: the container's own directory existed as well, and was unused.
     """
 
     __slots__ = ("adopted", "directories", "existing", "hierarchy")
@@ -50,24 +50,24 @@ class Placement:
 
     @classmethod
     def from_record(cls, record: dict[str, Any], path: str) -> Self:
-        """Return the placement that :meth:`record` has converted to JSON.
+        """Recreate the placement from the JSON object that :meth:`record` has returned.
 
-        ``path`` is the cgroup's path.
+        ``path`` is the cgroup's path in the hierarchy.
         """
         hierarchy = Hierarchy.from_record(record)
         return cls(hierarchy, path, record["existing"], record["adopted"])
 
     def is_ours(self) -> bool:
-        """True if all processes in the cgroup belong to the container.
+        """Return whether all processes in the cgroup belong to the container.
 
         They do if the directory was created for the container, or existed but was unused.
         """
         return self.adopted or self.survey() < len(self.directories)
 
     def survey(self) -> int:
-        """Return how many of ``directories`` exist.
+        """Return how many of ``directories`` existed before the container.
 
-        The directories are counted at the first call; later calls return the same number.
+        The first call counts the directories that exist; later calls return the same number.
         """
         if self.existing == _UNKNOWN:
             self.existing = self._count()
@@ -82,10 +82,10 @@ class Placement:
     def make(self, where: str) -> None:
         """Create the missing directories; ``where`` is the JSON path for errors.
 
-        If another process creates a directory in the meantime, the directory counts as existing.
-        If `delete` of another container removes a common parent in the meantime, the parent is
-        created again.  Raises ConfigError if the container's own cgroup is in use or frozen,
-        HostError if a directory cannot be created.
+        A directory that another process creates at the same time counts as existing.  A shared
+        parent that the `delete` of another container removes at the same time is created again.
+        Raises ConfigError if the container's own cgroup exists and is in use or frozen, HostError
+        if a directory cannot be created.
         """
         self.survey()
         for _ in range(_CREATION_ATTEMPTS):
@@ -149,11 +149,11 @@ class Placement:
             raise failure(f'inspect cgroup "{directory}"', error) from None
 
     def inherit_cpuset(self) -> None:
-        """Copy cpuset.cpus and cpuset.mems from the parent to each directory of a v1 cpuset.
+        """Set cpuset.cpus and cpuset.mems of the new v1 cpusets to the values of their parents.
 
         A new v1 cpuset is empty, and no process can enter it until both files are set.  In
-        directories older than the container, only empty files are set.  Raises HostError if a file
-        cannot be read or written.
+        directories that are older than the container, only empty files are set.  Raises HostError
+        if a file cannot be read or written.
         """
         self.survey()
         top = self.hierarchy.mountpoint
@@ -172,8 +172,7 @@ class Placement:
             ) from None
 
     def enable_controllers(self) -> dict[str, HostError]:
-        """Enable all controllers for the v2 cgroup, in cgroup.subtree_control of each ancestor.
-
+        """Enable all controllers for the v2 cgroup, in its ancestors' cgroup.subtree_control.
         Returns {controller: error} for the controllers that could not be enabled; the caller
         decides which of them the container needs.  Raises HostError if a file cannot be read.
         """
@@ -204,7 +203,7 @@ class Placement:
         return refused
 
     def is_invalid(self) -> bool:
-        """Return whether the v2 cgroup cannot take processes because an ancestor is threaded."""
+        """Return whether the v2 cgroup can hold no processes because an ancestor is threaded."""
         try:
             return read(f"{self.directory}/cgroup.type").strip() == "domain invalid"
         except OSError:
@@ -244,7 +243,7 @@ def _enabling_hint(error: OSError) -> str:
 def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
     hint = ""
     if error.errno == errno.EAGAIN:
-        hint = "a parent's cgroup.max.descendants or cgroup.max.depth is reached"
+        hint = "a parent cgroup's limit is reached: cgroup.max.descendants or cgroup.max.depth"
     elif error.errno == errno.ENOSPC:
         hint = "the kernel cannot create more cgroups in this hierarchy"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -256,10 +255,10 @@ def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
 def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None = None) -> None:
     """Remove the cgroups created for a container in every hierarchy, and all cgroups below them.
 
-    Calls ``evict``, which kills the processes, once if the first attempt fails.  A dead process
-    leaves its cgroup a moment after its parent has reaped it, so rmdir(2) is retried after EBUSY
-    for up to 10 s.  Then raises a HostError that names the remaining processes.  A parent directory
-    that another container has started to use is kept.
+    If the first attempt fails, calls ``evict`` once, which should kill the processes.  A dead
+    process leaves its cgroup a moment after its parent has reaped it, so rmdir(2) is retried after
+    EBUSY for up to 10 s.  If processes still remain, raises a HostError that names them.  Keeps a
+    parent directory that another container has started to use.
     """
     remaining = [placement.directory for placement in placements if placement.made()]
     remaining = [directory for directory in remaining if not _remove_own(directory)]

@@ -37,8 +37,8 @@ def pids(directory: str) -> list[int]:
     """Return the pids in one cgroup, without its child cgroups; [] if the cgroup was removed.
 
     The kernel lists a process outside our PID namespace as 0; such entries are dropped.  For a
-    threaded v2 cgroup the result contains thread ids; pidfd_open(2) and kill(2) resolve those to
-    the process.  Raises HostError if the kernel's list cannot be read.
+    threaded v2 cgroup, the result contains thread ids, which pidfd_open(2) and kill(2) accept for
+    the whole process.  Raises HostError if the kernel's list cannot be read.
     """
     for file in ("cgroup.procs", "cgroup.threads"):
         try:
@@ -65,7 +65,8 @@ def processes(directories: Sequence[str]) -> list[int]:
 def kill_unified(directory: str) -> bool:
     """Kill all processes in a v2 cgroup and below it with cgroup.kill.
 
-    Returns False before Linux 5.14, which has no cgroup.kill.
+    Returns False if the cgroup has no cgroup.kill (before Linux 5.14) or is threaded.  Raises
+    HostError if the file cannot be written for another reason.
     """
     try:
         write(f"{directory}/cgroup.kill", "1")
@@ -79,7 +80,10 @@ def kill_unified(directory: str) -> bool:
 
 
 def kill_each(directories: Sequence[str]) -> None:
-    """Send SIGKILL to every process in these cgroups; repeat until no new process appears."""
+    """Send SIGKILL to every process in and below these cgroups, until no new process appears.
+
+    Raises HostError if the processes cannot be listed or killed.
+    """
     signalled: set[int] = set()
     for _ in range(_ROUNDS):
         new_pids = [pid for pid in processes(directories) if pid not in signalled]

@@ -51,11 +51,11 @@ def is_directory(path: str) -> bool:
 def apply(settings: Sequence[Setting], directories: Mapping[str, str]) -> None:
     """Write cgroup settings to control files, in order.
 
-    ``directories`` maps a controller to the cgroup's directory.  If the kernel refuses one of
-    several interdependent settings with EINVAL, this setting is written again after the others, as
-    long as each round succeeds in writing at least one.  Raises ConfigError if the kernel lacks
-    the file of a setting or a memory limit is below the current usage, HostError if a setting
-    cannot be written for another reason.
+    ``directories`` maps a controller to the cgroup's directory.  Within a group of coupled
+    settings, one that the kernel refuses with EINVAL is tried again after the others, until a round
+    writes none of those that are left.  Raises ConfigError if the kernel lacks the file of a
+    setting or a memory limit is below the current usage, HostError if a setting cannot be written
+    for another reason.
     """
     waiting = list(settings)
     while waiting:
@@ -199,8 +199,8 @@ _HINTS: tuple[tuple[str, tuple[int, ...], str | Callable[[str], str]], ...] = (
 def in_user_namespace() -> bool:
     """Return whether this process is in a user namespace other than the host's initial one.
 
-    Compares the namespace's inode number, because a nested namespace may have the same uid_map as
-    the initial one.  Raises HostError if the number cannot be read.
+    The namespace's inode number tells, not its uid_map: a nested namespace may have the same
+    uid_map as the initial one.  Raises HostError if the number cannot be read.
     """
     path = "/proc/self/ns/user"
     try:
@@ -212,8 +212,8 @@ def in_user_namespace() -> bool:
 def may_set_device_rules() -> bool:
     """Return whether this process is root of the initial user namespace.
 
-    Only such a process may set device rules.  For every other user, ``delegation.py`` has already
-    checked that the rules can be left out.
+    Only such a process may set device rules.  For every other process, ``delegation.py`` has
+    already checked that the rules can be left out.
     """
     return posix.geteuid() == 0 and not in_user_namespace()
 
@@ -224,7 +224,7 @@ def gone(error: OSError) -> bool:
 
 
 def failure(action: str, error: OSError, hint: str = "") -> HostError:
-    """Return a HostError for the failed ``action``, with a remedy for EROFS, EACCES and EPERM."""
+    """Return a HostError for the failed ``action``; add a hint for EROFS, EACCES and EPERM."""
     if not hint and error.errno == errno.EROFS:
         hint = "the cgroup filesystem is mounted read-only"
     elif not hint and error.errno in (errno.EACCES, errno.EPERM):
@@ -238,7 +238,7 @@ UNLIMITED = 0xFFFFFFFFFFFFFFFF  # runc's value for "max"
 def text(directory: str, file: str) -> str:
     """Return a control file's content; "" if it cannot be read.
 
-    For example, the file no longer exists after the container's exit.
+    An example of such a file is one whose cgroup was removed after the container's exit.
     """
     try:
         return read(f"{directory}/{file}")
@@ -247,7 +247,7 @@ def text(directory: str, file: str) -> str:
 
 
 def number(directory: str, file: str) -> int:
-    """Return the number in a control file: UNLIMITED for ``max``, 0 if the file has no number."""
+    """Return the number in a control file: UNLIMITED for ``max``, 0 if there is no number."""
     word = text(directory, file).strip()
     if word == "max":
         return UNLIMITED
@@ -267,14 +267,15 @@ def keyed(directory: str, file: str) -> dict[str, int]:
 
 
 def without_zeros(values: dict[str, int]) -> dict[str, int]:
-    """Return ``values`` without the counters that are 0, which runc omits, too."""
+    """Return ``values`` without the counters that are 0: runc omits those as well."""
     return {name: value for name, value in values.items() if value}
 
 
 def page_sizes(directory: str, ending: str) -> list[str]:
     """Return the huge page sizes of the host, such as ``2MB``, from a cgroup's hugetlb files.
 
-    Considers only sizes for which ``hugetlb.SIZE.ENDING`` exists.
+    A size counts if the cgroup has a file with the name ``hugetlb.``, the size, a dot and
+    ``ending``.
     """
     try:
         names = posix.listdir(directory)

@@ -1,10 +1,10 @@
 """Cgroups of rootless containers: delegated to the user, or none at all (``NoCgroup``).
 
-Root in a user namespace has the same restrictions as an unprivileged user. The owner of a v2 cgroup
-delegates it by changing the owner of its directory and of its ``cgroup.procs`` (cgroups(7),
-delegation).  A process can be moved only within a delegated subtree, so the common ancestor of the
-old and the new cgroup must be delegated, too.  Without a delegated cgroup, the container stays in
-its creator's cgroup; a container with limits is then refused.
+Root in a user namespace has the same restrictions as an unprivileged user.  Root of the host
+delegates a v2 cgroup to a user by giving them its directory and its ``cgroup.procs`` (cgroups(7),
+delegation).  The user can move a process only within a delegated subtree, so the common ancestor of
+the old and the new cgroup must be delegated as well.  Without a delegated cgroup, the container
+stays in its creator's cgroup; a container with limits is then refused.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def keep_within_reach(
     """Remove from ``cgroup`` the hierarchies in which this user may not create cgroups.
 
     In those hierarchies the container stays in the caller's cgroup, and its cgroup mount shows the
-    caller's cgroup.  ``chosen``: whether config.json sets the cgroup path.  If it does not, the
-    container's v2 cgroup becomes a sibling or a child of the caller's cgroup.  ``membership`` is
-    the text of the caller's /proc/PID/cgroup.  Raises ConfigError if ``resources`` need a
-    controller that is not available.
+    caller's cgroup.  ``chosen``: whether config.json sets the cgroup path.  If it does not, and the
+    host has only v2, the cgroup is placed next to the caller's cgroup or in it.  ``membership`` is
+    the text of the caller's /proc/PID/cgroup; "" stands for this process's.  Raises ConfigError if
+    ``resources`` need a controller that is not available, or deny access to a single device.
     """
     own = dict(visible_directories(layout, membership or control_files.read("/proc/self/cgroup")))
     needed = {each.controller: each.where for each in cgroup.settings(resources)}
@@ -83,11 +83,11 @@ def _refuse_limits(hierarchy: Hierarchy, needed: Mapping[str, str], obstacle: st
 
 
 def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placement, str]:
-    """Return a v2 cgroup near the caller's that the user may use, and its path.
+    """Return (placement, cgroup path) of a v2 cgroup near the caller's that the user may use.
 
     Tries a sibling of the caller's cgroup ``own_directory`` first, then a child: a cgroup that
-    contains processes, such as the caller's, cannot delegate controllers to its children.  Returns
-    ``placement`` and ``path`` if neither is usable.
+    contains processes, such as the caller's, cannot enable controllers for its children.  Returns
+    ``placement`` and ``path`` themselves if neither is usable.
     """
     top = placement.hierarchy.mountpoint.rstrip("/")
     beside = own_directory.rpartition("/")[0] if own_directory != top else own_directory
@@ -100,7 +100,10 @@ def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placem
 
 
 def _obstacle(placement: Placement, own_directory: str) -> str:
-    """Return the reason why this user cannot use the cgroup ``placement``; "" if they can."""
+    """Return the reason why this user cannot use the cgroup ``placement``; "" if they can.
+
+    ``own_directory`` is the caller's cgroup, from which the processes would be moved.
+    """
     directories = [placement.hierarchy.mountpoint.rstrip("/"), *placement.directories]
     deepest = [each for each in directories if control_files.is_directory(each)][-1]
     if deepest == placement.directory:
@@ -130,9 +133,9 @@ def _common(directories: list[str], own_directory: str) -> str:
 def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.json has them
     """Raise ConfigError if a device rule denies a single device.
 
-    Only root of the host can enforce such a rule.  All other device rules can be ignored for an
-    unprivileged user: file permissions already restrict the container to the devices that the user
-    can access.
+    Only root of the host can enforce such a rule.  The other device rules can be ignored in the
+    container of an unprivileged user: file permissions already restrict it to the devices that the
+    user can access.
     """
     for index, rule in enumerate(rules):
         everything = rule.get("type") in (None, "a") and not (
@@ -162,7 +165,7 @@ class NoCgroup(Cgroup):
 
     @classmethod
     def plan_none(cls, layout: Layout, config: Config) -> Self:
-        """Return the NoCgroup of a container.  Raises ConfigError if the config has limits."""
+        """Return the NoCgroup of a container; raise ConfigError if its configuration has limits."""
         resources: Mapping[str, Any] = (config.get("linux") or {}).get("resources") or {}
         for section, value in resources.items():
             if section == "devices":
@@ -187,8 +190,8 @@ def _check_devices(rules: list[dict[str, Any]] | None, config: Config) -> None:
     """Raise ConfigError for a device rule that would change what the container can access.
 
     Engines send device rules for every container.  A container without CAP_MKNOD can open only the
-    devices that config.json puts into its /dev, so only a rule that denies one of these has an
-    effect.
+    devices that config.json puts into its /dev, so only a rule that denies one of these would have
+    an effect.
     """
     process: Any = config.get("process") or {}
     capabilities = process.get("capabilities") or {}

@@ -1,15 +1,15 @@
 """The device policy (which devices a container may use or create), and its translation to v1.
 
-The order of the rules (config-linux.md, allowed device list):
+The rules apply in this order (config-linux.md, allowed device list); a later one overrides an
+earlier one:
 
 1. Nothing is allowed.  The policy always begins that way, even if config.json has no rules:
-   without it, a list of ``allow`` rules would restrict nothing.
-2. The devices that the specification promises to every container, and mknod(2) of any device
-   (which gives no access to it), are allowed.
-3. The rules of config.json follow in their order; a later rule overrides an earlier one.  A rule
-   for all devices starts over: ``deny`` restores 1 and 2, so that the "deny all" with which
-   engines begin does not forbid /dev/null; ``allow`` allows everything.  A later ``deny`` of a
-   particular device overrides 2.
+   otherwise a list of ``allow`` rules would restrict nothing.
+2. The devices that the specification promises to every container are allowed, and so is mknod(2)
+   of any device, because a device node alone gives no access to the device.
+3. The rules of config.json follow.  A rule for all devices starts over: ``allow`` allows
+   everything, and ``deny`` goes back to 1 and 2.  Thus /dev/null remains usable after the "deny
+   all" at the beginning of an engine's rules.  A ``deny`` of a particular device overrides 2.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _access(letters: str, where: str) -> int:
         else:
             raise ConfigError(
                 where,
-                f'"{letters}" is not a device access',
+                f'"{letters}" is not a valid device access',
                 "use the letters r (read), w (write) and m (mknod)",
             )
     return mask or EVERY_ACCESS
@@ -159,10 +159,10 @@ def _number(value: int | None, largest: int, where: str) -> int:
 def lines_v1(device_policy: DevicePolicy) -> list[tuple[str, str, str]]:
     """Convert a policy to a list of cgroup v1 commands: (control file, line, the rule's JSON path).
 
-    The kernel keeps a default verdict and an unordered set of exceptions; the first command clears
-    them.  So the rules are evaluated here, and only the resulting exceptions are written.  v1
-    cannot remove a part of a wider exception: a wider exception from a built-in rule is dropped as
-    a whole, any other raises ConfigError.
+    On v1, the kernel keeps a default verdict and an unordered set of exceptions to it.  The first
+    command sets the default and clears the exceptions; each of the others adds an exception.  An
+    exception cannot be narrowed: if a rule overrides only a part of it, the exception is dropped if
+    it comes from a built-in rule, else ConfigError is raised.
     """
     by_device: dict[Devices, DeviceRule] = {}
     for rule in device_policy.rules:

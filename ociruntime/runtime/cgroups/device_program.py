@@ -1,7 +1,7 @@
 """Compile a device policy to an eBPF program for cgroup v2, and attach it.
 
 Sources: include/uapi/linux/bpf.h (BPF_PROG_TYPE_CGROUP_DEVICE, struct bpf_cgroup_dev_ctx), bpf(2).
-Loaded only on hosts with cgroup v2.
+This module is imported only on hosts with cgroup v2.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def assemble(device_policy: DevicePolicy) -> bytes:
     """Compile a device policy to an eBPF program (an array of struct bpf_insn).
 
     The program returns 1 to allow an access, 0 to deny it.  It tests the rules in reverse order,
-    because the last match wins.  r3 holds the access bits that no rule has decided yet: a ``deny``
-    that matches any of them returns 0, an ``allow`` clears its bits and returns 1 once none are
-    left.
+    because the last match wins.  Its register r3 holds the access bits that no rule has decided
+    yet.  A ``deny`` rule that matches any of them returns 0.  An ``allow`` rule clears its bits,
+    and returns 1 if none are left.
     """
     code = [
         _instruction(LOAD_WORD, _KIND, _CONTEXT, 0),
@@ -91,11 +91,11 @@ def _rule(rule: DeviceRule) -> list[bytes]:
 def install(program: bytes, directory: str) -> None:
     """Make ``program`` the only eBPF device program attached to the cgroup ``directory``.
 
-    Programs attached to its ancestors remain in force.  An `update` attaches the new program before
-    it detaches the old one, so that a program is always attached.  Raises HostError if the kernel
-    refuses to load or attach the program.  In a user namespace, the kernel refuses with EPERM to
-    load any program; that is not an error, because the container's creator cannot grant access to
-    devices there.
+    Programs attached to its ancestors remain in force.  The old programs are detached only after
+    the new one is attached, so that the cgroup is never without one.  Raises HostError if the
+    kernel refuses to load or attach the program.  EPERM is ignored for any process but root of the
+    initial user namespace: the kernel lets no other process load a program, and the container of
+    such a process gains no access to devices.
     """
     cgroup = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     try:

@@ -13,7 +13,10 @@ _FREEZE_TIMEOUT = 10.0  # seconds
 
 
 def frozen(directory: str, version: int) -> bool:
-    """Return whether a cgroup is frozen or being frozen; False if the cgroup does not exist."""
+    """Return whether a cgroup is frozen or being frozen; False if the cgroup does not exist.
+
+    Raises HostError if the state of the freezer cannot be read.
+    """
     try:
         if version == 1:
             return _state_v1(directory) != "THAWED"
@@ -27,7 +30,8 @@ def frozen(directory: str, version: int) -> bool:
 def freeze(directory: str, version: int) -> None:
     """Freeze every process in a cgroup, and wait until all are frozen.
 
-    If that takes more than 10 s, thaws the processes again and raises HostError.
+    Raises HostError if the cgroup cannot be frozen; if freezing takes more than 10 s, thaws the
+    processes first.
     """
     file, on, off = _command(version)
     try:
@@ -58,8 +62,8 @@ def thaw(directory: str, version: int) -> None:
 def thaw_tree(directory: str) -> None:
     """Thaw a v1 cgroup and all cgroups below it, so that killed processes can exit.
 
-    The container may have frozen a cgroup of its own.  Raises HostError if a cgroup cannot be
-    listed or thawed.
+    The container may have created and frozen one of the cgroups below.  Raises HostError if a
+    cgroup cannot be listed or thawed.
     """
     for each in tree(directory):
         thaw(each, 1)
@@ -81,7 +85,7 @@ def frozen_above(directory: str, version: int) -> str:
 
 
 def event(directory: str, name: str, file: str = "cgroup.events") -> int:
-    """Return the number for the key ``name`` in a flat-keyed control file; 0 without that key.
+    """Return the number of the key ``name`` in a flat-keyed control file; 0 if the key is missing.
 
     ``file`` is the file's name in the cgroup ``directory``.  Raises OSError if the file cannot be
     read.

@@ -1,8 +1,9 @@
 """Parse D-Bus values in the text form of GVariant: ``uint64 5``, ``['a', 'b']``, ``true``.
 
 Source: the GVariant text format (docs.gtk.org, glib).  The form of a value determines its type:
-whole numbers are int32, other numbers are double.  A prefix overrides this type: ``uint64 5``, ``@t
-5``.  All elements of an array have the type of the first one.  D-Bus has no maybe types.
+whole numbers are int32, other numbers are double.  A prefix such as ``uint64`` or ``@t`` overrides
+this type.  All elements of an array have the type of the first one.  GVariant's maybe types are not
+supported, because D-Bus has none.
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ def _is_signature(text: str) -> bool:
 class _Reader:
     """A recursive-descent parser of GVariant text.
 
-    ``expected`` is the D-Bus signature that the next value must have, "" for any.
+    The argument ``expected`` of its methods is the D-Bus signature that the next value must have,
+    "" for any.
     """
 
     def __init__(self, text: str) -> None:
@@ -270,7 +272,10 @@ class _Reader:
         return f"a{{{key_kind}{value_kind}}}", entries
 
     def _elements(self, opening: str, closing: str) -> Any:  # noqa: ANN401 - an iterator
-        """Yield once before each element of a bracketed list, which may end with a comma."""
+        """Yield once before each element of a bracketed list; the caller parses the element.
+
+        A comma after the last element is allowed.
+        """
         self._take(opening)
         while not self._comes(closing):
             yield
@@ -303,7 +308,8 @@ class _Reader:
     def _container(self, expected: str, opening: str) -> str:
         """Return the element types in the container type ``expected``; "" if any type is allowed.
 
-        Raises Malformed if the bracket ``opening`` does not begin a value of that type.
+        ``opening`` is the beginning of the signature of the container in the text: ``a``, ``(`` or
+        ``a{``.  Raises Malformed if ``expected`` does not begin with it.
         """
         if expected and not expected.startswith(opening):
             raise Malformed(f"the value is not of the type {expected}")

@@ -59,7 +59,7 @@ class Hierarchy:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the hierarchy that :meth:`record` has converted to JSON."""
+        """Recreate the hierarchy from the JSON object that :meth:`record` has returned."""
         return cls(
             tuple(record["controllers"]),
             record["name"],
@@ -82,7 +82,7 @@ class Layout:
 
 
 class CgroupMount:
-    """A mount of type cgroup (``version`` 1) or cgroup2 (2) from /proc/PID/mountinfo."""
+    """A mount of type cgroup (``version`` 1) or cgroup2 (``version`` 2) in /proc/PID/mountinfo."""
 
     __slots__ = ("mountpoint", "options", "version")
 
@@ -95,8 +95,9 @@ class CgroupMount:
 def detect() -> Layout:
     """Return the layout of the cgroup hierarchies mounted in this process's mount namespace.
 
-    Without a cgroup mount, returns an empty layout of mode ``v1``.  Raises HostError if a file in
-    /proc or cgroup.controllers cannot be read.
+    Without a cgroup mount, returns an empty layout of mode ``v1``.  A file that is missing, or that
+    this user may not read, counts as empty.  Raises HostError if /proc or cgroup.controllers cannot
+    be read for another reason.
     """
     mounts = cgroup_mounts(_read("/proc/self/mountinfo"))
     existing = parse_existing(_read("/proc/self/cgroup"))
@@ -147,8 +148,8 @@ def assemble(
     """Return the host's layout: the mounted v1 hierarchies, then the unified hierarchy.
 
     ``existing`` are the v1 hierarchies from /proc/PID/cgroup.  Some kernels also list controllers
-    there that are in no mounted v1 hierarchy; they belong to the unified hierarchy, so an entry
-    without a mount is skipped.
+    there that belong to the unified hierarchy, so an entry without a v1 mount is skipped.
+    ``unified_controllers`` are the controllers of the unified hierarchy.
     """
     hierarchies = []
     for names in existing:
@@ -204,9 +205,10 @@ _LONGEST_NAME = 255
 
 
 def resolve_path(cgroups_path: str | None, container_id: str) -> str:
-    """Return the container's cgroup path in every hierarchy: ``/a/b``, normalized, never ``/``.
+    """Return the container's cgroup path, such as ``/a/b``, which is the same in every hierarchy.
 
-    Raises ConfigError if ``cgroups_path`` is invalid, or is the root cgroup.
+    The path is normalized.  Raises ConfigError if ``cgroups_path`` is invalid, or is the root
+    cgroup.
     """
     if not cgroups_path:
         return "/" + container_id
@@ -235,6 +237,6 @@ def is_systemd_form(cgroups_path: str) -> bool:
 
 
 def components(path: str) -> list[str]:
-    """Return the ancestors of a cgroup path, then the path itself: ``["/a", "/a/b"]``."""
+    """Return the ancestors of a cgroup path, then the path: ``["/a", "/a/b"]`` for ``/a/b``."""
     parts = path.strip("/").split("/")
     return ["/" + "/".join(parts[: depth + 1]) for depth in range(len(parts))]

@@ -20,12 +20,11 @@ def oom_kills(directory: str, version: int) -> int:
 
 
 class OomNotice:
-    """A notifier of possible OOM kills in a cgroup.
+    """A descriptor that becomes ready when there may have been an OOM kill in a cgroup.
 
-    To wait for an OOM kill, wait for ``events`` on ``fd`` with poll(2).  On v1, ``fd`` is an
-    eventfd registered with memory.oom_control; on v2, it is the file memory.events, which supports
-    poll(2).  The constructor raises HostError if the file cannot be opened or the eventfd cannot be
-    registered.
+    Wait for ``events`` on ``fd`` with poll(2).  On v1, ``fd`` is an eventfd registered with
+    memory.oom_control; on v2, it is the file memory.events, which supports poll(2).  The
+    constructor raises HostError if the file cannot be opened or the eventfd cannot be registered.
     """
 
     def __init__(self, directory: str, version: int) -> None:

@@ -1,8 +1,8 @@
-"""Translate linux.resources to the settings of this host's control files, in the order of writing.
+"""Translate linux.resources to settings of this host's cgroup control files.
 
-The functions are pure.  The version of each controller is looked up separately: on a hybrid host
-most controllers are in v1 hierarchies and the others in the unified one.
-device_policy.py handles device rules.
+The functions are pure.  The version of each controller is looked up separately: on a hybrid host,
+most controllers are in v1 hierarchies and the others in the unified one.  device_policy.py handles
+device rules.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ def settings(
 ) -> list[Setting]:
     """Return the settings for linux.resources, in the order in which they must be written.
 
-    ``versions`` maps each controller of the host to 1 or 2, and ``""`` to 2 if there is a unified
-    hierarchy.  Raises ConfigError for a value that the host's cgroups cannot express.
+    ``versions`` maps each controller of the host to its cgroup version, 1 or 2, and ``""`` to 2 if
+    there is a unified hierarchy.  Raises ConfigError for a value that the host's cgroups cannot
+    express.
     """
     result: list[Setting] = []
     has_v1 = 1 in versions.values()
@@ -70,7 +71,7 @@ def _convert(conversion: str, value: Any, where: str, version: int) -> list[Sett
 def _available(candidates: list[Setting], versions: Mapping[str, int]) -> list[Setting]:
     """Return the settings in ``candidates`` whose controllers the host has.
 
-    Drops optional settings of a missing controller; raises ConfigError for required ones.
+    Raises ConfigError if the controller of a setting is missing, unless the setting is optional.
     """
     available = []
     for setting in candidates:

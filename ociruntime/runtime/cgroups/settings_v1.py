@@ -1,9 +1,9 @@
 """Translate linux.resources to settings of cgroup v1 control files.
 
 Sources: config-linux.md of the runtime-spec, Documentation/admin-guide/cgroup-v1.  Each function
-takes one section of the resources and its JSON path, and returns settings in writing order. Engines
-send 0 for "not set" in memory limits, quota, periods, shares and weights, where the kernel would
-take 0 literally; such a 0 is skipped.
+takes one section of the resources and its JSON path, and returns settings in the order in which
+they must be written.  In memory limits, quota, periods, shares and weights, engines send 0 for "not
+set", but the kernel would take it literally; such a 0 is skipped.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
 def block_io(section: dict[str, Any], where: str) -> list[Setting]:
     """Convert ``blockIO`` of linux.resources: weights and throttling.
 
-    The weight files have the names of the CFQ scheduler up to Linux 4.20, those of BFQ since 5.0.
+    The weight files are named after the CFQ scheduler up to Linux 4.20, after BFQ since 5.0.
     Raises ConfigError for an entry of ``weightDevice`` without a weight.
     """
     settings = []

@@ -98,8 +98,8 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
 def _swap(limit: int, swap: int, where: str) -> str:
     """Return the value for memory.swap.max; "" to leave the file unchanged.
 
-    The specification's ``swap`` limits memory and swap together, memory.swap.max swap alone. Raises
-    ConfigError if ``swap`` is below ``limit``, or is set without it.
+    The specification's ``swap`` limits memory and swap together; memory.swap.max limits swap alone.
+    Raises ConfigError if ``swap`` is below ``limit``, or is set without it.
     """
     if swap < 0 or (limit < 0 and swap == 0):
         return "max"

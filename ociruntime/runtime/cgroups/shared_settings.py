@@ -68,8 +68,8 @@ def huge_page_limits(
 ) -> list[Setting]:
     """Return the settings for one huge page size: limits on reserved pages and on pages in use.
 
-    The limit on reserved pages does not suffice: a page that another cgroup has reserved is charged
-    to this cgroup only when it is in use.
+    A limit on reserved pages alone does not suffice: if another cgroup has reserved a page that
+    this cgroup uses, this cgroup is charged only for its use.
     """
     limit, at = str(entry["limit"]), f"{where}.pageSize"
     reserved = ((f"hugetlb.{size}.rsvd.{file}", limit),)
@@ -100,8 +100,8 @@ def pids(section: dict[str, Any], where: str, version: int) -> list[Setting]:
 def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[Setting]:
     """Convert ``rdma`` of linux.resources to lines of rdma.max.
 
-    An example of a line is ``mlx4_0 hca_handle=2 hca_object=2000``.  Raises ConfigError for a
-    device without limits, or with an invalid name.
+    A line looks like ``mlx4_0 hca_handle=2 hca_object=2000``.  Raises ConfigError for a device
+    without limits, or with an invalid name.
     """
     settings = []
     for name, entry in section.items():

@@ -47,9 +47,9 @@ _BLKIO = (
 
 
 def cpuacct(directory: str) -> dict[str, Any]:
-    """Return the CPU time used, in ns: ``{"usage": ...}``.
+    """Return the CPU time used, in nanoseconds, as ``{"usage": {...}}``.
 
-    The members are the total, the times per CPU, and the times in kernel mode and in user mode.
+    The inner members are the total, the times per CPU, and the times in kernel mode and user mode.
     """
     ticks = keyed(directory, "cpuacct.stat")
     usage: dict[str, Any] = without_zeros({"total": number(directory, "cpuacct.usage")})
@@ -68,9 +68,10 @@ def cpuacct(directory: str) -> dict[str, Any]:
 
 
 def cpu(directory: str) -> dict[str, Any]:
-    """Return the statistics about throttling: ``{"throttling": ...}``.
+    """Return the CPU throttling statistics as ``{"throttling": {...}}``.
 
-    The members are the numbers of periods and of throttled periods, and the throttled time in ns.
+    The inner members are the number of periods, the number of throttled periods, and the throttled
+    time in nanoseconds.
     """
     stat = keyed(directory, "cpu.stat")
     throttling = {
@@ -118,10 +119,10 @@ def memory(directory: str) -> dict[str, Any]:
 
 
 def blkio(directory: str) -> dict[str, Any]:
-    """Return the statistics member ``blkio``: lists of block I/O counters by name.
+    """Return the statistics member ``blkio``: {counter name: list of values by device}.
 
-    Each list comes from the first non-empty file of those that can contain it: BFQ, CFQ and the
-    throttling code name their files differently.
+    BFQ, CFQ and the throttling code name their files differently, so each list comes from the first
+    file that has one.
     """
     counters = {}
     for member, files in _BLKIO:
@@ -135,7 +136,7 @@ def blkio(directory: str) -> dict[str, Any]:
 def _entries(content: str) -> list[dict[str, Any]]:
     """Parse the lines of a blkio file, such as ``8:0 Read 4096`` or ``8:0 4096``.
 
-    Skips the lines with overall totals.
+    Skips the lines with totals, which have no device number.
     """
     entries = []
     for line in content.splitlines():
@@ -157,9 +158,9 @@ def _entries(content: str) -> list[dict[str, Any]]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return the statistics member ``hugetlb``: the usage by page size.
+    """Return the statistics member ``hugetlb``: the usage in bytes for each huge page size.
 
-    Since Linux 5.7, that includes reservations.
+    Since Linux 5.7, the usage includes reserved pages.
     """
     counters = {}
     for size in page_sizes(directory, "usage_in_bytes"):

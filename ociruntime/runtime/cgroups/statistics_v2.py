@@ -30,7 +30,7 @@ _IO = {
 
 
 def cpu(directory: str) -> dict[str, Any]:
-    """Return the statistics member ``cpu``: usage and throttling in ns, and pressure (PSI).
+    """Return the statistics member ``cpu``: usage and throttling in nanoseconds, pressure (PSI).
 
     v2 has no counters per CPU.
     """
@@ -76,9 +76,9 @@ def memory(directory: str) -> dict[str, Any]:
 
 
 def blkio(directory: str) -> dict[str, Any]:
-    """Return the statistics of block devices from io.stat in the cgroup's ``directory``.
+    """Return the statistics member ``blkio``: the counters of io.stat, and pressure (PSI).
 
-    Its lines look like ``8:0 rbytes=1 wbytes=2 ...``.
+    The lines of io.stat look like ``8:0 rbytes=1 wbytes=2 ...``.
     """
     counters: dict[str, Any] = {}
     for line in text(directory, "io.stat").splitlines():
@@ -100,9 +100,9 @@ def blkio(directory: str) -> dict[str, Any]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return the statistics member ``hugetlb``: the usage by page size.
+    """Return the statistics member ``hugetlb``: the usage in bytes for each huge page size.
 
-    Since Linux 5.7, that includes reservations.
+    Since Linux 5.7, the usage includes reserved pages.
     """
     counters = {}
     for size in page_sizes(directory, "current"):
@@ -116,9 +116,10 @@ def hugetlb(directory: str) -> dict[str, Any]:
 
 
 def pressure(directory: str, kind: str) -> dict[str, Any]:
-    """Return the contents of ``KIND.pressure`` as ``{"psi": ...}``; {} without CONFIG_PSI.
+    """Return the pressure (PSI) of ``cpu``, ``memory`` or ``io`` as ``{"psi": {...}}``.
 
-    The file has lines like ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0``.
+    The file ``KIND.pressure`` has lines like ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0``.
+    Returns {} if the kernel has no such file (CONFIG_PSI).
     """
     lines = {}
     for line in text(directory, f"{kind}.pressure").splitlines():

@@ -43,8 +43,8 @@ _NO_SYSTEMD = "use the cgroupfs driver: leave out --systemd-cgroup"
 class Refused(Exception):
     """An error reply from systemd.
 
-    ``name`` is the last part of its D-Bus error name, such as ``UnitExists``; ``str()`` returns its
-    text.
+    ``name`` is the last part of the D-Bus error name, such as ``UnitExists``; ``str()`` returns the
+    text of the reply.
     """
 
     def __init__(self, name: str, text: str) -> None:
@@ -55,9 +55,10 @@ class Refused(Exception):
 class SystemdManager:
     """A D-Bus connection to the system's systemd, or with ``user`` to the user's systemd.
 
-    ``control_group`` is the cgroup path above all units of this systemd: "" for the system's
-    systemd, unless that runs in a container.  ``version`` is systemd's version as a number.  The
-    constructor raises HostError if systemd cannot be reached, or does not report these properties.
+    ``control_group`` is the cgroup path that contains all units of this systemd: "" for the
+    system's systemd, unless it runs in a container.  ``version`` is systemd's version as a number.
+    The constructor raises HostError if systemd cannot be reached, or does not report these
+    properties.
     """
 
     def __init__(self, user: bool) -> None:
@@ -247,7 +248,7 @@ def _number(version: str) -> int:
 
 
 def addresses(user: bool) -> list[tuple[str, bool]]:
-    """Return the sockets to try, in order: (path, True for systemd's private socket)."""
+    """Return the sockets to try, in order, each as (path, True for systemd's private socket)."""
     if not user:
         bus = _bus_path(posix.environ.get(b"DBUS_SYSTEM_BUS_ADDRESS", b"")) or _SYSTEM_BUS
         return [(bus, False), (_SYSTEM_DIRECT, True)]
@@ -259,7 +260,10 @@ def addresses(user: bool) -> list[tuple[str, bool]]:
 
 
 def _bus_path(address: bytes) -> str:
-    """Return the socket path in a D-Bus address like ``unix:path=/run/bus,guid=...``, or ""."""
+    """Return the socket path in a D-Bus address like ``unix:path=/run/bus,guid=...``.
+
+    Returns "" if the address has none.
+    """
     from jeepney.bus import get_connectable_addresses
 
     try:

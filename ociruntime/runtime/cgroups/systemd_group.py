@@ -71,9 +71,9 @@ class SystemdCgroup(Cgroup):
     ) -> Self:
         """Return the cgroup of a new container's unit, without creating it.
 
-        Asks systemd for the cgroup path above its units.  ``user``: the user's systemd runs the
-        unit.  Raises ConfigError for an invalid ``cgroups_path`` or annotation, HostError if
-        systemd cannot be asked.
+        Asks systemd for the cgroup path that contains its units.  ``user``: the user's systemd runs
+        the unit.  Raises ConfigError for an invalid ``cgroups_path`` or annotation, HostError if
+        systemd cannot be reached.
         """
         unit = unit_of(cgroups_path, container_id, user)
         below = subgroup(annotations)
@@ -95,13 +95,13 @@ class SystemdCgroup(Cgroup):
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the cgroup that :meth:`record` has converted to JSON."""
+        """Recreate the cgroup from the JSON object that :meth:`record` has returned."""
         path = record["path"]
         placements = [Placement.from_record(each, path) for each in record["placements"]]
         return cls(path, placements, record["unit"], record["user"], record["subgroup"])
 
     def record(self) -> dict[str, Any]:
-        """Return the JSON object of ``Cgroup.record`` with the name of the unit added."""
+        """Return the JSON object of ``Cgroup.record``, with the members unit, user and subgroup."""
         for each in self.placements:
             if each.existing == _UNKNOWN:
                 # Slices belong to systemd, including those that it creates for this unit.
@@ -127,7 +127,9 @@ class SystemdCgroup(Cgroup):
         where: str = "linux.resources",
         rootless: bool = False,
     ) -> None:
-        """Create the unit (a scope around the init) and the cgroups that systemd does not create.
+        """Create the unit, which is a scope around the init or a slice, and the remaining cgroups.
+
+        Those are the subgroup, and the cgroups in hierarchies that systemd does not manage.
 
         After an error, the caller must call :meth:`remove`.  Raises ConfigError for a setting that
         cannot be applied, HostError if the unit or a cgroup cannot be created.
@@ -161,16 +163,16 @@ class SystemdCgroup(Cgroup):
     def inside(self, placements: list[Placement], path: str) -> Cgroup:
         """Return the cgroup at ``path`` below the container's cgroup, for a process of ``exec``.
 
-        ``placements`` are the directories of the returned cgroup in the hierarchies.
+        ``placements`` describes the directory of the returned cgroup in each hierarchy.
         """
         below = f"{self.subgroup}{path}".lstrip("/")
         return SystemdCgroup(self.path, placements, self._name, self.user, below)
 
     def set_unit_properties(self, settings: Sequence[Setting]) -> None:
-        """Set the unit's properties that match ``settings``, before the control files are written.
+        """Set the unit's properties for ``settings``; call it before writing the control files.
 
-        Otherwise systemd would later overwrite the control files.  Raises ConfigError if systemd
-        refuses the property of a setting, HostError for any other failure.
+        Without the properties, systemd would later overwrite the control files.  Raises ConfigError
+        if systemd refuses the property of a setting, HostError for any other failure.
         """
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 
@@ -188,8 +190,8 @@ class SystemdCgroup(Cgroup):
     def remove(self, kill: bool = False) -> None:
         """Stop the unit, wait until it is inactive, and remove the remaining cgroups.
 
-        These are in the hierarchies that systemd does not manage.  ``kill``: kill the
-        processes first.  Raises HostError if a step fails.
+        Those are in the hierarchies that systemd does not manage.  ``kill``: kill the processes
+        first.  Raises HostError if the unit cannot be stopped or a cgroup cannot be removed.
         """
         owned = any(each.made() for each in self.placements)
         if owned and kill:
@@ -204,8 +206,8 @@ class SystemdCgroup(Cgroup):
     def _is_there(self) -> bool:
         """Return whether the unit's file or one of its cgroups still exists.
 
-        If neither exists, no D-Bus connection is needed: a scope usually ends with its last
-        process.
+        A scope usually ends with its last process.  If nothing of it exists, :meth:`remove` needs
+        no D-Bus connection.
         """
         from ociruntime.runtime.cgroups.systemd_bus import runtime_directory
 
@@ -283,10 +285,10 @@ class SystemdCgroup(Cgroup):
         return [*(each for each in properties if each[0] not in names), *annotated]
 
     def _explain(self, error: Refused, settings: list[Setting], version: int) -> Exception:
-        """Return the exception for systemd's error.
+        """Return the exception for an error reply of systemd to the start of the unit.
 
-        It is a ConfigError if systemd names the property of a setting or annotation, else a
-        HostError.
+        It is a ConfigError if the unit exists, or if the error is about the property of a setting
+        or annotation; else a HostError.
         """
         if error.name == "UnitExists":
             for each in self.placements:
@@ -311,9 +313,9 @@ class SystemdCgroup(Cgroup):
         return _refusal(f'start the unit "{self._name}"', error, hint)
 
     def _place(self, placement: Placement) -> None:
-        """Create the directory of a cgroup that systemd does not create, and its missing parents.
+        """Create a cgroup that systemd does not create, and its missing parents.
 
-        The cgroup is the subgroup, or is in a v1 hierarchy that systemd does not manage.  Raises
+        Such a cgroup is the subgroup, or is in a v1 hierarchy that systemd does not manage.  Raises
         HostError if a directory cannot be created.
         """
         for directory in placement.directories:

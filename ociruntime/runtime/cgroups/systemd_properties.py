@@ -61,7 +61,7 @@ def _plain(name: str, text: str, properties: dict[str, Property]) -> None:
 def _tasks(name: str, text: str, properties: dict[str, Property]) -> None:
     """Add the property TasksMax for pids.max to ``properties``.
 
-    systemd refuses the limit 0, so 1 replaces it: once the init runs, both forbid any fork.
+    systemd refuses the limit 0, so 1 replaces it: once the init runs, either limit forbids forking.
     """
     value = amount(text)
     if value is not None:
@@ -113,14 +113,17 @@ def _add_quota(
 
 
 def _quota_v1(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Add the quota in cpu.cfs_quota_us to ``properties``, which contain the period already."""
+    """Add the quota in cpu.cfs_quota_us to ``properties``.
+
+    The quota is for the period that is already in ``properties``, or 100 ms if there is none.
+    """
     _add_quota(name, amount(text), None, properties)
 
 
 def _mask(name: str, text: str, properties: dict[str, Property]) -> None:
     """Add a list of CPUs or memory nodes, such as ``0-1,7``, to ``properties`` as a bit mask.
 
-    The mask is little-endian.
+    The mask is an array of bytes, least significant first.
     """
     try:
         bits = sum(1 << number for number in listed_numbers("", text))
@@ -220,9 +223,9 @@ def limits(settings: Iterable[Setting], version: int) -> list[Property]:
 def device_properties(policy: DevicePolicy, groups: str) -> list[Property]:
     """Return the properties DevicePolicy and DeviceAllow; ``groups`` is the text of /proc/devices.
 
-    The properties cannot express some rules: a denied device, or a minor number with any major. The
-    policy is then ``auto``, which restricts nothing; our eBPF program or v1 device list, which is
-    always installed, restricts the devices.
+    The properties cannot express some rules, such as a denied device, or a minor number with any
+    major.  DevicePolicy is then ``auto``, which restricts nothing: the eBPF program or v1 device
+    list that is always installed as well restricts the devices.
     """
     entries = None if policy.allow_rest else _device_entries(policy, groups)
     if entries is None:
@@ -324,7 +327,7 @@ def _property(key: str, name: str, text: str) -> Property:
 
 
 def subgroup(annotations: Mapping[str, str]) -> str:
-    """Return the child cgroup named by the annotation run.oci.systemd.subgroup; "" without it.
+    """Return the name of the child cgroup in the annotation run.oci.systemd.subgroup, or "".
 
     Raises ConfigError if it is not a valid cgroup name.
     """

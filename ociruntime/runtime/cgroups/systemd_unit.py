@@ -100,7 +100,7 @@ def slice_directories(name: str) -> list[str]:
 def directory_name(unit: str) -> str:
     """Return the name of a unit's cgroup directory.
 
-    It is the unit's name, with a "_" before it if it looks like a control file's name.
+    It is the unit's name, prefixed with "_" if it looks like the name of a control file.
     """
     word, _, _ = unit.rpartition(".")
     marked = (
@@ -110,7 +110,7 @@ def directory_name(unit: str) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Escape invalid characters in a unit name like systemd-escape(1): ``\x2b`` for ``+``."""
+    r"""Escape invalid characters in a unit name as systemd-escape(1) does: ``\x2b`` for ``+``."""
     return "".join(
         letter if _is_valid(letter) else "".join(f"\\x{byte:02x}" for byte in letter.encode())
         for letter in text

@@ -17,8 +17,8 @@ class Update:
     """A change of a container's limits: ``write`` applies all or none, ``undo`` reverts them.
 
     The constructor raises ConfigError for invalid ``resources``, and ContainerError if the
-    container has no cgroup of its own.  Device rules cannot be changed: on v1, the list would have
-    to be emptied first, and for a moment the container could use no device.
+    container has no cgroup of its own.  Device rules cannot be changed: v1 device lists would have
+    to be emptied first, and the container could briefly use no device.
     """
 
     def __init__(self, cgroup: Cgroup, resources: Mapping[str, Any], where: str) -> None:
@@ -59,7 +59,7 @@ class Update:
             raise
 
     def undo(self) -> list[str]:
-        """Restore the previous limits; return a message for each value that the kernel refuses."""
+        """Restore the previous limits; return a message for each that cannot be restored."""
         errors = []
         previous_values = self._before
         if previous_values:
@@ -98,9 +98,9 @@ _BY_DEVICE = (
 
 
 def previous(setting: Setting, directory: str) -> Setting | None:
-    """Return the setting that undoes ``setting``, by reading the control file's current value.
+    """Return a setting that restores the value which ``setting`` is about to replace.
 
-    Returns None if the file is missing or unreadable.
+    Reads that value from the control file.  Returns None if the file is missing or unreadable.
     """
     for file, value in setting.files:
         path = f"{directory}/{file}"
@@ -117,9 +117,9 @@ def previous(setting: Setting, directory: str) -> Setting | None:
 
 
 def restoring(file: str, content: str, value: str) -> str:
-    """Return the text to write to ``file`` to undo the writing of ``value``.
+    """Return the text to write to ``file`` in order to undo a write of ``value``.
 
-    ``content`` is the file's previous content.
+    ``content`` is the file's content before that write.
     """
     if file == OOM_CONTROL:
         return content.split()[1]  # of "oom_kill_disable 0"
