@@ -1,7 +1,7 @@
 """Send descriptors to the sockets of ``--console-socket`` and ``--pidfd-socket``, as runc does.
 
 conmon or containerd's shim listens on the socket.  Each connection carries one message: a
-descriptor, and a text that says what it refers to.
+descriptor, and a text that says what the descriptor is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Run the program ``criu``: find it, exchange RPC messages with it, summarise its log.
 
-``criu swrk FD`` takes one request over an inherited socket.  criu reports stages (``NOTIFY``),
-waits for our reply to each, and exits after its response.
+``criu swrk FD`` takes one request over an inherited socket.  criu reports each stage of the work
+with a message of type ``NOTIFY`` and waits for our reply.  At the end, it sends the response to the
+request and exits.
 """
 
 from __future__ import annotations
@@ -119,10 +120,10 @@ class Session:
     def request(self, request: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
         """Send a request (criu_req); return the response (criu_resp), which may report a failure.
 
-        Calls ``stage(name, pid, descriptor)`` at each stage of criu, with pid 0 or descriptor -1 if
-        criu has sent none.  If ``stage`` raises an exception, criu gets a failure as reply; the
-        exception is raised again after criu has exited.  Raises CriuError if criu exits without a
-        response.
+        Calls ``stage(name, pid, descriptor)`` for each stage that criu reports, with pid 0 or
+        descriptor -1 if criu has sent none.  If ``stage`` raises an exception, criu is told that
+        the stage failed, and the exception is raised again once criu has responded or exited.
+        Raises CriuError if criu exits without a response.
         """
         failure: BaseException | None = None
         try:
@@ -163,7 +164,10 @@ class Session:
         return " ".join(self._output.read(1 << 16).decode(errors="replace").split())[:500]
 
     def close(self) -> None:
-        """Wait for criu to exit.  Killing it could leave the container's processes stopped."""
+        """Wait for criu to exit.
+
+        Killing it could leave the container's processes stopped.
+        """
         self._socket.close()
         self._process.wait()
         self._output.close()

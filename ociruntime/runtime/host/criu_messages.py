@@ -150,7 +150,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_value(data: bytes, at: int, wire: int) -> tuple[int | bytes, int]:
-    """Return (value at offset ``at``, offset after it); the value is a number or bytes.
+    """Return (value at offset ``at``, offset after the value); the value is a number or bytes.
 
     ``wire`` is protobuf's wire type of the value.  Raises ValueError or IndexError if ``data`` is
     malformed.

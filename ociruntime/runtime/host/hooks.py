@@ -49,15 +49,18 @@ def run_host_hooks(
     outputs: tuple[str, str] = NO_FILES,
     alone: bool = True,
 ) -> None:
-    """Run the hooks of one kind, in order.  Raises HookError for the first hook that fails.
+    """Run the hooks of one kind, in order, until one fails.
 
     The working directory must be the bundle.  ``debug`` is called with a line for each hook: argv,
-    outcome and duration. ``outputs`` are paths of files for the hooks' standard output and standard
-    error, or "".
+    outcome and duration.  ``outputs`` are paths of files for the hooks' standard output and
+    standard error; "" stands for a memfd.
 
-    ``alone``: this process has no other children, so all processes that a killed hook leaves behind
-    are killed.  Without ``alone``, only the hook's process group is killed: the other children may
-    belong to the program that contains the runtime.
+    ``alone``: nothing else in this process starts children, so all processes that a killed hook
+    leaves behind are killed.  Without ``alone``, only the hook's process group is killed: the other
+    children may belong to the program that contains the runtime.
+
+    Raises HookError for the first hook that fails, ConfigError if its environment is invalid,
+    HostError if an output file cannot be opened.
     """
     for i, hook in enumerate(hooks):
         _run(f"hooks.{kind}[{i}]", hook, state_json, debug, outputs, alone)
@@ -113,8 +116,8 @@ def _run(
 def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone: bool) -> str:
     """Run the hook and wait for it; return the reason why it failed, "" for success.
 
-    A signal that raises an exception is delayed until the hook's pid is known, so that the hook is
-    killed if the runtime is interrupted.
+    Signals are blocked until the hook's pid is known: if the handler of a signal then raises an
+    exception, the hook is killed.
     """
     timeout = hook.get("timeout")
     if timeout is not None and alone:
@@ -138,7 +141,7 @@ def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone
 
 
 def _keep_children_waitable(where: str, alone: bool) -> None:
-    """Reset SIGCHLD to its default: if it is ignored, the kernel reaps the hook before we can.
+    """Reset SIGCHLD to its default: if ignored, the kernel would reap the hook before we can.
 
     Raises HookError if SIGCHLD is ignored by the program that contains the runtime (not ``alone``).
     """
@@ -220,8 +223,8 @@ def _outcome(
 ) -> str:
     """Wait for the hook to exit; return the reason why it failed, "" for success.
 
-    If it takes more than ``timeout`` seconds, kills the hook, and our children except ``others``.
-    ``outputs`` are the descriptors of its output files, which are truncated if they grow too large.
+    If the hook takes more than ``timeout`` seconds, kills it, and our children except ``others``.
+    ``outputs`` are the descriptors of its output files; memfds that grow too large are truncated.
     """
     if not _exits_within(pid, timeout, outputs):
         _kill(pid, others)
@@ -278,9 +281,9 @@ def _append_always(fd: int) -> None:
 
 
 def _truncate(fd: int) -> None:
-    """Keep only the last ``OUTPUT_KEPT`` bytes of a file larger than ``OUTPUT_MOST``.
+    """Keep only the last ``OUTPUT_KEPT`` bytes of a memfd that is larger than ``OUTPUT_MOST``.
 
-    Output that the hook writes during the truncation is lost.
+    Output that the hook writes during the truncation is lost.  A user's file is never truncated.
     """
     node = posix.fstat(fd)
     size = node.st_size
@@ -294,9 +297,9 @@ def _kill(pid: int, others: set[int] | None) -> None:
     """Kill the hook and all processes that it has started.
 
     Kills the hook's process group first: the hook is not reaped yet, so its pid cannot be reused.
-    Processes in other sessions become our children when their parents exit.  Therefore all children
-    except ``others``, which existed before the hook, are killed until none is left.  If ``others``
-    is None, only the process group is killed.
+    Processes that have left the group become our children when their parents exit.  Therefore kills
+    all our children until only ``others`` are left, which existed before the hook.  If ``others``
+    is None, kills only the process group.
     """
     try:
         posix.killpg(pid, _signal.SIGKILL)
@@ -356,9 +359,9 @@ def _memory_file(name: str, content: bytes | None = None) -> int:
 
 
 def _printed(stdout: int, stderr: int, before: tuple[int, int]) -> str:
-    """Return the end of the hook's stderr as one line; that of its stdout if stderr is empty.
+    """Return the end of the hook's stderr as one line, or of its stdout if stderr is empty.
 
-    ``before`` are the sizes of both files before the hook ran.
+    ``before`` are the sizes of stdout and stderr before the hook ran.
     """
     for name, fd, begin in (("stderr", stderr, before[1]), ("stdout", stdout, before[0])):
         size = posix.fstat(fd).st_size

@@ -17,7 +17,7 @@ from ociruntime.runtime.spec.config_types import IdMapping
 
 
 class Kind:
-    """The names that differ between uid map and gid map: file, helper program, JSON path."""
+    """The names that differ between a uid map and a gid map: files, helper program, JSON path."""
 
     __slots__ = ("helper", "map", "name", "ranges", "where")
 
@@ -56,7 +56,7 @@ def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
 
 
 def is_own_id(mappings: list[IdMapping], own: int) -> bool:
-    """Return whether ``mappings`` contain only the id ``own``: no privileges are needed then."""
+    """Return whether ``mappings`` contain only the host id ``own``, which needs no privileges."""
     return len(mappings) == 1 and mappings[0]["size"] == 1 and mappings[0]["hostID"] == own
 
 
@@ -124,7 +124,7 @@ PACKAGES = 'package "uidmap" on Debian and Ubuntu, "shadow-utils" on Fedora'
 def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
     """Run newuidmap or newgidmap to write a map of process ``pid``.
 
-    ``numbers`` lists containerID, hostID and size of each range.
+    ``numbers`` lists containerID, hostID and size of each range, one after the other.
 
     Raises ConfigError if the program is not installed, or a range is not granted to the user;
     HostError if the program cannot be started; StepError if it fails for another reason.
@@ -149,9 +149,9 @@ def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
 
 
 def find_helper(kind: Kind, directories: Sequence[str] = DIRECTORIES) -> str:
-    """Return the path of newuidmap or newgidmap, without searching PATH.
+    """Return the path of newuidmap or newgidmap in one of ``directories``; do not search PATH.
 
-    Raises ConfigError if it is not installed.
+    Raises ConfigError if the program is not installed.
     """
     for directory in directories:
         path = f"{directory}/{kind.helper}"

@@ -1,4 +1,4 @@
-"""Compare the namespaces of processes (namespaces(7)); explain why one cannot be created."""
+"""Compare the namespaces of processes; explain why a namespace cannot be created."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ociruntime.runtime.spec.config_types import Config, IdMapping
 
 
 def namespaces_apart(pid: int) -> int:
-    """Return CLONE_NEW* flags for the namespaces that process ``pid`` does not share with us.
+    """Return the CLONE_NEW* flags of the namespaces that process ``pid`` does not share with us.
 
     Ignores types of namespaces that the kernel does not support.  Raises HostError if the
     namespaces of a process cannot be read.
@@ -40,7 +40,11 @@ _FILES = {"network": "net"}  # type -> file in /proc/PID/ns, if the names differ
 
 
 def check_settings(config: Config) -> None:
-    """Raise ConfigError for a host name or sysctl that would change the host's namespace."""
+    """Raise ConfigError for settings that do not fit the namespaces that the container joins.
+
+    A host name or sysctl must not change a namespace that the runtime itself is in, and id mappings
+    must be those of the joined user namespace.
+    """
     linux = config.get("linux", {})
     paths = {one["type"]: one["path"] for one in linux.get("namespaces", []) if one.get("path")}
     if "user" in paths:

@@ -1,17 +1,18 @@
 """Move network devices into a container, and back (config-linux.md#network-devices).
 
 A device that moves to another namespace goes down, and loses its addresses and routes.  Therefore
-they are read before the move and restored after it, in both directions.  A device is moved under a
-temporary name, so that two devices can swap names, or the kernel can choose the new name
-(``eth%d``).
+addresses and routes are read before the move and restored after it, in both directions.  A device
+is moved under a temporary name, so that two devices can swap names, or the kernel can choose the
+new name (``eth%d``).
 
 When a device is moved back, its inode number in sysfs identifies it (``network_namespace.py``):
 another process in a joined namespace can create a device with any name, index and hardware address.
 The device first moves to a new, empty namespace, where no other process can replace it while it is
 checked.
 
-When the last process of a namespace exits, the kernel removes the namespace at once.  It destroys
-virtual devices, and moves hardware devices to the initial network namespace, without addresses.
+When the last process of a namespace exits, the kernel removes the namespace at once.  The virtual
+devices in it are destroyed; hardware devices move to the initial network namespace, but without
+their addresses.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def where(name: str) -> str:
 def survey(
     configured: Mapping[str, NetDevice], own: NetworkNamespace, target: NetworkNamespace | None
 ) -> list[Device]:
-    """Return the configured devices with their current attributes; do not change the devices.
+    """Return the configured devices with their current attributes, without changing them.
 
     ``own`` is the host's network namespace, ``target`` the container's, None if it does not exist
     yet.  Raises ConfigError if a device is missing or cannot be moved, OSError if a request to the
@@ -239,9 +240,9 @@ def carry_over(
     """Move the devices into the container; return a warning for each route that was lost.
 
     ``own`` is the host's network namespace, ``target`` the container's; ``namespace`` is a
-    descriptor of ``target``.  ``record`` is called before the first device is moved, and again when
-    the new indexes are known.  After a HostError, the caller must undo the moves with
-    ``bring_back``.
+    descriptor of ``target``.  Calls ``record(devices)`` before the first device is moved, and again
+    when their indexes in the container are known.  Raises HostError if a device cannot be moved or
+    set up; the caller must then undo the moves with ``bring_back``.
     """
     record(devices)
     # Rename devices with a pattern last: the kernel must not choose a name that another one needs.
@@ -285,8 +286,8 @@ def bring_back(devices: list[Device], own: NetworkNamespace, source: NetworkName
     """Move devices from the container's namespace ``source`` back to ``own`` and restore them.
 
     ``source`` is ``own`` if the container's namespace no longer exists: the kernel has then moved
-    hardware devices back.  Returns a warning for each lost device or route.  Raises HostError if a
-    device cannot be moved or restored, after it has tried all other devices.
+    hardware devices back.  Returns a warning for each lost device or route.  If a device cannot be
+    moved or restored, continues with the others and raises HostError at the end.
     """
     lost: list[str] = []
     returned: list[tuple[Device, int]] = []
@@ -323,10 +324,11 @@ def _bring_back(
     transit: NetworkNamespace,
     namespaces: tuple[int, int],
 ) -> Link | None:
-    """Move a device back and restore it; return its link, or None if it is not found.
+    """Move a device back and restore it; return its link, or None if the device is not found.
 
     The device moves from ``source`` to the empty namespace ``transit``, and then to ``own``.
-    ``namespaces``: descriptors of ``transit`` and of ``own``.  Raises HostError if a step fails.
+    ``namespaces``: descriptors of ``transit`` and of ``own``.  Raises HostError if the device
+    cannot be moved or restored.
     """
     try:
         if device.identity:
@@ -373,8 +375,8 @@ def _carry_home(
 def _restore(device: Device, link: Link, there: Rtnetlink) -> None:
     """Restore the device's hardware address, and remove alternative names that were added.
 
-    ``there`` is a socket in the device's present namespace, ``link`` the device there.  Raises
-    OSError if the kernel refuses a request.
+    ``there`` is a netlink socket in the device's present namespace, ``link`` the device there.
+    Raises OSError if the kernel refuses a request.
     """
     for name in link.alternative_names:
         if name.hex() not in device.alternative_names:
@@ -412,9 +414,10 @@ def _give_addresses(device: Device, there: Rtnetlink, index: int, same_name: boo
 
 
 def _give_routes(devices: list[tuple[Device, int]], there: Rtnetlink) -> list[str]:
-    """Add the devices' routes, after all devices are up; return a warning for each lost route.
+    """Add the devices' routes; return a warning for each route that cannot be added.
 
-    ``devices`` are pairs (device, its index); ``there`` is a socket in their namespace.
+    All the devices must be up.  ``devices`` are pairs (device, index of the device); ``there`` is a
+    netlink socket in their namespace.
     """
     warnings = []
     for device, index in devices:

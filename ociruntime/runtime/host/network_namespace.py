@@ -38,7 +38,7 @@ class NetworkNamespace:
             os.close(self._devices)
 
     def identity(self, name: str) -> int:
-        """Return the inode number in sysfs of the device ``name``; 0 without sysfs.
+        """Return the inode number in sysfs of the device ``name``; 0 if sysfs is not available.
 
         Raises OSError if sysfs has no such device.
         """
@@ -49,8 +49,9 @@ class NetworkNamespace:
     def find(self, identity: int, index: int = 0) -> Link | None:
         """Return the device with the inode number ``identity`` in sysfs, or None.
 
-        ``index``: last known index of the device, or 0.  It is needed because listing the directory
-        can miss a device that a process keeps renaming.  Raises OSError if a system call fails.
+        ``index``: last known index of the device, or 0.  The index helps because a listing of the
+        directory can miss a device that a process keeps renaming.  Raises OSError if a system call
+        fails.
         """
         if not identity or self._devices < 0:
             return None
@@ -63,10 +64,10 @@ class NetworkNamespace:
         return None
 
     def _find_by_index(self, identity: int, index: int) -> tuple[Link | None, bool]:
-        """Return (device, steady): the device with the index ``index``, or None.
+        """Return (device, steady) for the device with this index and this inode number in sysfs.
 
-        The device is None unless its inode number in sysfs is ``identity``.  ``steady`` is False if
-        the device was renamed in the meantime, so that the caller must retry.
+        The device is None if no device has both.  ``steady`` is False if the device was renamed
+        during the search, so that the caller must retry.
         """
         link = self.links.link_at(index) if index else None
         if link is None:
@@ -77,9 +78,10 @@ class NetworkNamespace:
             return None, False
 
     def _find_in_all(self, identity: int) -> tuple[Link | None, bool]:
-        """Return (device, steady): the device whose inode number in sysfs is ``identity``, or None.
+        """Return (device, steady) for the device whose inode number in sysfs is ``identity``.
 
-        ``steady`` is False if a device was renamed in the meantime, so that the caller must retry.
+        The device is None if there is none.  ``steady`` is False if a device was renamed during the
+        search, so that the caller must retry.
         """
         steady = True
         for name in os.listdir(self._devices):
@@ -101,7 +103,8 @@ class NetworkNamespace:
 def transit_namespace() -> tuple[NetworkNamespace, int]:
     """Return a new network namespace without processes, and a descriptor of it.
 
-    Raises OSError, or HostError if this process cannot return to its own namespace.
+    Raises OSError if the namespace cannot be created, HostError if this process cannot return to
+    its own namespace.
     """
     return in_new_namespace(
         lambda: (NetworkNamespace(), os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC))

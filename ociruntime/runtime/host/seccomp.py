@@ -159,8 +159,9 @@ def _unknown(where: str, kind: str, name: object, known: dict[str, int]) -> Conf
 def _action(name: str, errno: int | None, where: str, errno_where: str) -> int:
     """Return the SECCOMP_RET_* value of the action ``name``, with ``errno`` as its data.
 
-    ``where`` and ``errno_where`` are the JSON paths of both.  Raises ConfigError for an action that
-    is unknown or not supported by the kernel, and for an errno that the action does not accept.
+    ``where`` and ``errno_where`` are the JSON paths of the action and the errno.  Raises
+    ConfigError for an action that is unknown or not supported by the kernel, and for an errno that
+    the action does not accept.
     """
     from ociruntime._seccomp import lib
 
@@ -196,7 +197,10 @@ def _architectures(names: list[str]) -> list[int]:
 
 
 def _rules(syscalls: list[Syscall]) -> list[Rule]:
-    """Return the rules for libseccomp, in order: (action, names, conditions, entry index)."""
+    """Return the rules for libseccomp, each as (action, names, conditions, index in ``syscalls``).
+
+    Raises ConfigError for an invalid entry.
+    """
     rules: list[Rule] = []
     for i, entry in enumerate(syscalls):
         where = f"{WHERE}.syscalls[{i}]"
@@ -231,11 +235,12 @@ def _compile(
 ) -> tuple[bytes, list[tuple[int, int]]]:
     """Compile the rules with libseccomp, without the ENOSYS stub.
 
-    ``default`` is the default action as SECCOMP_RET_* value, ``listed`` the tokens of the profile's
-    architectures.  ``unknown`` is called with the quoted name of each system call that libseccomp
-    does not know.
+    ``default`` is the default action as a SECCOMP_RET_* value, ``listed`` libseccomp's tokens for
+    the profile's architectures.  ``unknown`` is called with the quoted name of each system call
+    that libseccomp does not know.
 
-    Returns (filter, [(architecture token, highest system call number in the rules)]).
+    Returns (filter, [(architecture token, highest system call number in the rules)]).  Raises
+    ConfigError if libseccomp refuses a part of the profile.
     """
     from ociruntime._seccomp import ffi, lib
 
@@ -296,8 +301,9 @@ def _refused(
 ) -> Exception:
     """Return the error for a failed ``filter_compile``, the C function that calls libseccomp.
 
-    ``errno``, ``stage`` and ``index`` are its results: the cause, the step that failed, and which
-    architecture or system call this concerns.  The other parameters are its input.
+    ``errno``, ``stage`` and ``index`` are the results of that function: the cause, the stage that
+    failed, and the number of the architecture or system call name concerned.  The other parameters
+    are its input.
     """
     import posix
 

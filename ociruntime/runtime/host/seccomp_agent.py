@@ -43,7 +43,10 @@ class SeccompAgent:
 
 
 def process_state(pid: int, metadata: str | None, state: dict[str, Any]) -> dict[str, Any]:
-    """Return the container process state (config-linux.md#containerprocessstate)."""
+    """Return the container process state of ``pid`` (config-linux.md#containerprocessstate).
+
+    ``metadata`` is ``linux.seccomp.listenerMetadata``, ``state`` the container's state.
+    """
     document: dict[str, Any] = {"ociVersion": SPEC_VERSION, "fds": [LISTENER], "pid": pid}
     if metadata is not None:
         document["metadata"] = metadata

@@ -1,7 +1,8 @@
 """Cache compiled seccomp filters from one `create` to the next.
 
 libseccomp takes many milliseconds to compile the profile of an ordinary engine, which is the same
-for every container.  So each filter is kept in a file of the state root's directory ``.seccomp``:
+for every container.  So each filter is kept in a file in the directory ``.seccomp`` of the state
+root:
 
     magic, CRC-32 of all that follows, sizes of the four parts, filter flags
     key        the members of the profile that affect the filter, the kernel, the machine
@@ -11,13 +12,13 @@ for every container.  So each filter is kept in a file of the state root's direc
     filter     the ``struct sock_filter`` array
 
 A file's name is only a hint: the whole key is compared, so no profile can be crafted to get the
-filter of another one.
+filter of another profile.
 
 A cached filter confines containers, so it must be trustworthy.  It is used only if the directory
 and the file belong to our own user, no other user can access them, and they are not links.  Only
 that user and root can write there, and both can already replace the runtime and every container's
-state. The state root is never mounted in a container.  Entries that are damaged, foreign or made by
-other versions are ignored, and failing to write the cache is not an error.
+state.  The state root is never mounted in a container.  Entries that are damaged, owned by another
+user or written by another version are ignored, and failing to write the cache is not an error.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ DECISIVE = ("defaultAction", "defaultErrnoRet", "architectures", "flags", "sysca
 def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int, frozenset[str]]:
     """Return (filter, flags, allowed calls) for a profile, from the cache if possible.
 
-    ``directory`` is the cache.  Without a cache entry, ``seccomp.compile_filter`` compiles the
-    filter and returns its flags, and ``seccomp_verdicts.allowed_calls`` finds the allowed calls.
-    Raises ConfigError if the profile is invalid or not supported.
+    ``directory`` is the directory of the cache.  The values are those of
+    ``seccomp.compile_filter`` and ``seccomp_verdicts.allowed_calls``, which are called if the cache
+    has no entry for the profile.  Raises ConfigError if the profile is invalid or not supported.
     """
     members = [profile.get(name) for name in DECISIVE]
     # marshal version 2 has no references, so that equal values give equal bytes.
@@ -119,9 +120,9 @@ def _store(
 
 
 def _evict(directory: str) -> None:
-    """If the cache is full, remove its oldest files, including unfinished ones.
+    """If the cache is full, remove its oldest files, including unfinished ones of killed writers.
 
-    Unfinished files were left by killed writers.  Raises OSError if a file cannot be removed.
+    Raises OSError if a file cannot be removed.
     """
     paths = [f"{directory}/{name}" for name in posix.listdir(directory)]
     if len(paths) < LIMIT:
@@ -157,7 +158,7 @@ def _mapped_files() -> bytes:
 
 
 def _identity(path: bytes) -> bytes:
-    """Return the line ``DEVICE INODE SIZE MTIME PATH`` of a file.
+    """Return the line ``DEVICE INODE SIZE MTIME PATH`` for a file.
 
     Raises OSError if stat(2) fails.
     """

@@ -1,7 +1,7 @@
 """The start gate: the socket in the state directory at which a created container waits.
 
-Only the container's init holds the listening socket, until it executes the program.  Once the
-program runs, the kernel refuses connections: this shows that the container was started.
+Only the container's init holds the listening socket, and only until it executes the program.  Once
+the program runs, the kernel refuses connections, which shows that the container was started.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def make_gate(directory: str) -> _socket.socket:
 
 
 def connect_gate(directory: str) -> _socket.socket | None:
-    """Connect to the init that waits for `start`; return None if none waits.
+    """Connect to the init that waits for `start`; return None if no init is waiting.
 
     ``directory`` is the container's state directory.  Waits at most a second: a process that has
-    traced the init may still hold the listening socket, with a full queue.  A blocking connect(2)
-    would then wait until that process exits.  Raises HostError if the queue stays full, or the
-    connection fails for another reason.
+    traced the init may still hold the listening socket, with a full queue, and a blocking
+    connect(2) would wait until that process exits.  Raises HostError if the queue stays full, or
+    the connection fails for another reason.
     """
     connection = _connection(directory)
     deadline = time.monotonic() + CONNECT_SECONDS
@@ -70,7 +70,7 @@ def connect_gate(directory: str) -> _socket.socket | None:
 
 
 def is_waiting(directory: str) -> bool:
-    """Return whether the container's init waits for `start`.
+    """Return whether the container's init is waiting for `start`.
 
     ``directory`` is the container's state directory.  Raises HostError if the state of the gate
     cannot be determined.

@@ -86,8 +86,8 @@ class Lock:
     """An exclusive lock on a directory, held until ``release``.
 
     ``acquire`` waits up to ``seconds`` for the lock.  It returns None if the directory is missing,
-    or was replaced in the meantime.  It raises ContainerError if another process still holds the
-    lock, HostError if the directory cannot be opened or locked.
+    or was removed or replaced before it was locked.  It raises ContainerError if another process
+    still holds the lock, HostError if the directory cannot be opened or locked.
     """
 
     __slots__ = ("fd",)
@@ -141,10 +141,10 @@ def _is_same(fd: int, path: str) -> bool:
 def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -> tuple[str, Lock]:
     """Create and lock the ``.creating-`` directory of a new container; return (path, lock).
 
-    Calls ``clear(path)`` for the directory of a killed ``create`` of the same id, to undo the
-    changes recorded there.  The caller has checked the state root.  Raises ContainerExists if the
-    id is in use, ContainerError if another command is creating a container with this id,
-    HostError if the directory cannot be created or locked.
+    If a killed ``create`` has left a directory for the same id, calls ``clear(path)`` for it, which
+    must undo the changes recorded there.  The caller must have checked the state root.  Raises
+    ContainerExists if the id is in use, ContainerError if another command is creating a container
+    with this id, HostError if the directory cannot be created or locked.
     """
     path = f"{root}/{CREATING}{container_id}"
     while True:
@@ -174,7 +174,7 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
 
 
 def _remove_empty(path: str) -> None:
-    """Remove a directory just created here, unless another command is already using it."""
+    """Remove a directory that was just created, unless another command has put files into it."""
     try:
         posix.rmdir(path)
     except OSError:
@@ -184,8 +184,8 @@ def _remove_empty(path: str) -> None:
 def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> None:
     """Call ``clear`` with the stale state directory ``path``, then remove the directory.
 
-    Raises ContainerError if another command holds the lock of the directory.  A container that is
-    being created does not count as existing, because its `create` may still fail.
+    Raises ContainerError if another command has locked the directory.  That is not ContainerExists,
+    because the `create` of that command may still fail.
     """
     try:
         lock = Lock.acquire(path, DYING_SECONDS)
@@ -204,9 +204,10 @@ def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> N
 
 
 def commit_creation(path: str, root: str, container_id: str) -> str:
-    """Publish a new container: rename its ``.creating-`` directory; return the new path.
+    """Publish a new container by renaming its ``.creating-`` directory; return the new path.
 
-    Raises ContainerExists if another container has this id by now, HostError if rename(2) fails.
+    Raises ContainerExists if another container has got this id in the meantime, HostError if
+    rename(2) fails.
     """
     final = f"{root}/{container_id}"
     try:
@@ -221,8 +222,8 @@ def commit_creation(path: str, root: str, container_id: str) -> str:
 def remove_directory(path: str) -> None:
     """Remove a state directory with its files; do nothing if it is missing.
 
-    Renames the directory first, so that no command finds it half removed.  Raises HostError if it
-    cannot be removed.
+    Renames the directory first, so that no other command finds a half-removed container.  Raises
+    HostError if the directory cannot be removed.
     """
     directory, _, name = path.rpartition("/")
     doomed = path if name.startswith(".") else f"{directory}/{DELETING}{name}"
