@@ -1,8 +1,8 @@
 """Check that the host has what a config needs, such as files, programs, id ranges and devices.
 
-``create`` would fail only after it has started to create the container. The arguments of
-each check are the config, whose JSON types are valid, the bundle, the path of the root filesystem
-("" if that is missing) and the Host.  Each check yields faults; none changes the host.
+Without these checks, ``create`` would find such a fault only after it has begun to create the
+container.  Each check takes the config (with valid JSON types), the bundle, the path of the root
+filesystem ("" if it is missing) and the Host.  It yields faults, and does not change the host.
 """
 
 from __future__ import annotations
@@ -195,9 +195,9 @@ HOST_CHECKS: tuple[Check, ...] = (
 
 
 def find_in_root(rootfs: str, path: str) -> str:
-    """Return the host's path of the container path ``path``; "" if the file does not exist.
+    """Return the path on the host of a file in the container; "" if the file does not exist.
 
-    ``rootfs`` is the root filesystem in which the path is resolved.
+    ``path`` is the file's path in the container, which is resolved inside ``rootfs``.
     """
     try:
         root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -78,7 +78,10 @@ def _delegation(host: Host) -> Answer:
 
 
 def _own_group(host: Host, layout: Layout) -> str:
-    """Return the v2 cgroup below which an unprivileged user's containers are created, "" on v1."""
+    """Return the v2 cgroup below which an unprivileged user's containers are created.
+
+    Returns "" if the host has v1 hierarchies.
+    """
     if layout.mode != "v2":
         return ""
     path = host.read("/proc/self/cgroup").strip().rpartition(":")[2]

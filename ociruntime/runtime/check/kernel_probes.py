@@ -1,7 +1,8 @@
 """Probes of the kernel: features that it may lack, or that a seccomp filter may deny.
 
 The probes make system calls with invalid arguments: only ENOSYS, or EPERM from a seccomp filter,
-means that a call is not available.  The numbers are the same on every architecture except alpha.
+means that a call is not available.  These calls have the same numbers on every architecture except
+alpha.
 """
 
 from __future__ import annotations

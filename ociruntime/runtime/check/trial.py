@@ -1,8 +1,8 @@
-"""The test container of `check`: create it up to the start of its program, and remove it.
+"""Create the test container of `check`, up to the start of its program, and remove it.
 
 The plan is compiled from the config of ``ociruntime spec``, for an empty root filesystem, without a
-program or a cgroup.  It creates only namespaces and the mounts in them.  The kernel removes both
-when the process exits.
+program or a cgroup.  It creates only namespaces and the mounts in them, which the kernel removes
+when the container's init exits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEFT_OUT = ("find_executable",)  # the root filesystem has no program
 
 
 def trial(host: Host) -> Answer:
-    """Create and remove a test container; return whether that works, and how to fix it if not."""
+    """Create and remove a test container; report whether that works and, if not, the remedy."""
     try:
         directory = tempfile.mkdtemp(prefix="ociruntime-check-")
     except OSError as error:
