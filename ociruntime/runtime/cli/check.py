@@ -99,8 +99,8 @@ def bundle_values(bundle: str, faults: Sequence[Fault]) -> dict[str, object]:
 def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
     """Format the findings about the host as text: one line each, grouped by subject.
 
-    Below each problem's line follow its consequences and the remedy.  ``width`` is in columns;
-    ``paint`` returns a text in the colour for a state.
+    The consequences and the remedy of a problem follow on the next lines.  ``width`` is in columns;
+    ``paint(state, text)`` returns ``text`` in the colour for ``state``.
     """
     lines: list[str] = []
     subject = ""
@@ -125,9 +125,9 @@ def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
 
 
 def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) -> str:
-    """Format a bundle's faults as text, a paragraph each, worded like the errors of `create`.
+    """Format a bundle's faults as text, a paragraph each, in the words of the errors of `create`.
 
-    ``width`` is in columns; ``paint`` returns a text in the colour for a state.
+    ``width`` is in columns; ``paint(state, text)`` returns ``text`` in the colour for ``state``.
     """
     lines: list[str] = []
     for each in faults:
@@ -209,12 +209,15 @@ COMMANDS = (
 
 
 def examine_host(context: Context) -> list[Finding]:
-    """Run all probes of the host, clean up after them, and return their findings."""
+    """Run all probes of the host and return their findings."""
     return run_probes(_host(context), TABLES)
 
 
 def check_bundle(context: Context, options: CreateOptions) -> list[Fault]:
-    """Return all faults of a bundle.  Raises ConfigError if the bundle does not exist."""
+    """Return all faults of a bundle, followed by the warnings.
+
+    Raises ConfigError if the bundle does not exist, or its config.json is not JSON.
+    """
     return examine_bundle(context, options, _host(context))
 
 

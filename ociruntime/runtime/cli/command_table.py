@@ -1,4 +1,4 @@
-"""The table of the commands of ``ociruntime``: the module of each, and its title in the help."""
+"""The table of the commands of ``ociruntime``: their groups in the help, and their modules."""
 
 from __future__ import annotations
 

@@ -66,9 +66,9 @@ FOREGROUND_OPTIONS = (
 def container_options(arguments: Arguments, container_id: str, *, detach: bool) -> CreateOptions:
     """Return the options of a command that creates a container, with absolute paths.
 
-    Relative paths are relative to the working directory, except that of ``--config``, which is
-    relative to the bundle, as in crun.  Raises UsageError for an invalid value, and HostError if
-    the working directory was deleted.
+    Paths are resolved against the working directory, except the path of ``--config``, which is
+    resolved against the bundle, as in crun.  Raises UsageError for an invalid value, and HostError
+    if the working directory was deleted.
     """
     bundle = bundle_path(arguments)
     return CreateOptions(
@@ -141,7 +141,10 @@ def descriptor_count(arguments: Arguments) -> int:
 
 
 def caller_path(arguments: Arguments, name: str) -> str:
-    """Return the value of the option ``name`` as an absolute path, "" if it is not given."""
+    """Return the value of the option ``name`` as an absolute path; "" if it is not given.
+
+    Raises HostError if the working directory has been deleted.
+    """
     path = arguments.text(name)
     return absolute(path) if path else ""
 

@@ -28,7 +28,8 @@ OUT_OF_MEMORY = "out of memory (a limit of this process, its cgroup or the host 
 def run_program(argv: list[str]) -> int:
     """Run ``main`` as a program, with the default action for signals.
 
-    A signal ends the program at once, until a command replaces the action to clean up first.
+    A signal ends the program at once, unless a command has installed a handler that first cleans
+    up.
     """
     end_at_once_on_signals()
     return main(argv)
@@ -210,7 +211,7 @@ def _report(message: str, arguments: Arguments) -> None:
 def _unexpected(error: Exception) -> RuntimeFailure:
     """Convert an unexpected exception to the RuntimeFailure to report.
 
-    The message of a bug contains its source line.
+    If the exception is a bug of ociruntime, the message names its source line.
     """
     failure = unhandled("run the command", error)
     if not isinstance(failure, InternalError):
@@ -227,9 +228,9 @@ def _unexpected(error: Exception) -> RuntimeFailure:
 
 
 def _show_traceback(error: BaseException, arguments: Arguments) -> None:
-    """With ``--debug``, print the traceback to standard error; never to the log.
+    """With ``--debug``, print the traceback to standard error.
 
-    Programs parse the log.
+    It never goes to the log, which programs parse.
     """
     if not arguments.flag("debug"):
         return
