@@ -1,8 +1,8 @@
 """Write, recognise and remove the files of `ociruntime setup` in the engines' directories.
 
 Only files that ociruntime wrote are changed.  The first line of such a file says so; a JSON file,
-which cannot have a comment, is recognised by its exact text.  Only root, or the user whose
-configuration it is, may be able to change the directory; symbolic links are not followed.
+which cannot have a comment, is recognised by its exact text.  A directory that anyone but root, or
+the user whose configuration it holds, can change is refused.  Symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def has_mark(text: str) -> bool:
 
 
 def owner(path: str, is_ours: Callable[[str], bool] = has_mark) -> Owner:
-    """Return who wrote the file ``path``; ``is_ours`` decides it from the file's text.
+    """Return who wrote the file ``path``; ``is_ours`` tells from the text whether ociruntime did.
 
     Raises HostError if the file cannot be read.
     """
@@ -80,9 +80,9 @@ def owner(path: str, is_ours: Callable[[str], bool] = has_mark) -> Owner:
 def put(path: str, text: str, engine: str) -> bool:
     """Write the configuration file ``path``; return False if it already had that text.
 
-    The caller has checked that the file is ociruntime's, or new.  ``header(engine)`` becomes the
-    first line, unless ``engine`` is "".  Raises HostError if the file cannot be written, or if
-    another user can change the directory.
+    The caller must have checked that the file does not exist, or that ociruntime wrote it.
+    ``header(engine)`` becomes the first line, unless ``engine`` is "".  Raises HostError if the
+    file cannot be written, or if another user can change the directory.
     """
     directory = os.path.dirname(path)
     before = read(path)
@@ -101,9 +101,10 @@ def put(path: str, text: str, engine: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Remove the file that ``put`` wrote, and its directory if ``put`` created that.
+    """Remove the file that ``put`` wrote, and the file's directory if ``put`` created it.
 
-    Raises HostError if one of them cannot be removed, or if another user can change the directory.
+    Keeps a directory that is not empty.  Raises HostError if the file or the directory cannot be
+    removed, or if another user can change the directory.
     """
     directory = os.path.dirname(path)
     check_directory(directory, KIND)

@@ -1,7 +1,7 @@
 """Run the commands of engines (podman, docker ...), and run a test container with an engine.
 
-The test container needs no image: its only file is our executor.  Without arguments the executor
-exits at once with the status ``RAN``; engines exit with other statuses if they fail.
+The test container needs no image: its only file is our executor.  Without arguments, the executor
+exits at once with the status ``RAN``.  An engine that fails exits with another status.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REMOTE = ("CONTAINER_HOST", "CONTAINER_CONNECTION", "DOCKER_CONTEXT")
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a command: its exit status, standard output and standard error."""
+    """The result of a command: exit status, and the text of standard output and standard error."""
 
     status: int
     out: str
@@ -79,7 +79,7 @@ def docker_host() -> str:
 
 
 def podman_trial(podman: str) -> str:
-    """Run a test container with podman; return the reason of a failure, "" for success."""
+    """Run a test container with podman; return the reason for a failure, "" for success."""
     directory = tempfile.mkdtemp(prefix="ociruntime-setup-")
     try:
         os.chmod(directory, 0o755)
@@ -97,7 +97,7 @@ def podman_trial(podman: str) -> str:
 def docker_trial(docker: str, host: str) -> str:
     """Run a test container with Docker from a temporary image.
 
-    Returns the reason of a failure, "" for success.
+    Returns the reason for a failure, "" for success.
     """
     image = f"ociruntime-setup:{os.urandom(8).hex()}"
     try:

@@ -36,8 +36,9 @@ class Entry:
 class CriEntry:
     """The runtime to add to containerd, and facts about containerd's configuration.
 
-    ``plugin`` is the name of the CRI plugin, ``version`` the version of the configuration.
-    ``runc``: containerd's settings for the runtime runc, which an imported file may replace.
+    ``plugin`` is the name of the CRI plugin, ``version`` the version of the configuration's format.
+    ``runc`` are containerd's settings for the runtime runc, which are written again because an
+    imported file may replace the whole section.
     """
 
     program: str
@@ -140,7 +141,7 @@ def _key(name: str) -> str:
 
 @dataclass(frozen=True)
 class Use:
-    """How an engine's configuration uses ociruntime: ``how`` is DEFAULT or NAMED."""
+    """The use of ociruntime in an engine's configuration: ``how`` is DEFAULT or NAMED."""
 
     how: str
     program: str
@@ -188,7 +189,7 @@ def find_use(engine: str, *texts: str) -> Use | None:
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Return ``below``, overridden by ``above``; tables are merged recursively."""
+    """Return ``below`` with the settings of ``above`` on top; tables are merged recursively."""
     both = {name: (below[name], above[name]) for name in below.keys() & above.keys()}
     tables = {
         name: _merged(*pair)

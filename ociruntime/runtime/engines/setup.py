@@ -52,7 +52,7 @@ class Request:
 
 @dataclass
 class Outcome:
-    """The result of `setup`, to print; ``missing``: lines that the user must add to ``file``."""
+    """The result of `setup`, to be printed; ``missing`` are lines to add to ``file`` by hand."""
 
     lines: list[str] = field(default_factory=list)
     missing: str = ""
@@ -338,7 +338,7 @@ def _is_ours(path: str) -> bool:
 
 
 def _dump(containerd: str) -> Mapping[str, Any]:
-    """Return the configuration with which containerd would start.
+    """Return the configuration that containerd would start with.
 
     Raises RuntimeFailure if containerd cannot print it.
     """
@@ -360,7 +360,7 @@ def _dump(containerd: str) -> Mapping[str, Any]:
 def _objection(
     containerd: str, before: Mapping[str, Any], request: Request, *, changes_default: bool
 ) -> str:
-    """Return why a newly written file must be removed again; "" if containerd accepts it.
+    """Return the reason to remove a newly written file again; "" if containerd accepts it.
 
     ``before``: containerd's configuration without the file.  ``changes_default``: the default
     runtime may differ, because the previous default was ociruntime.
