@@ -1,1 +1,1 @@
-"""Handlers: change a config.json whose program the kernel cannot execute (WebAssembly)."""
+"""Handlers, which adapt a config.json whose program the kernel cannot execute (WebAssembly)."""

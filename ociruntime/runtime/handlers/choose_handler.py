@@ -31,9 +31,9 @@ def handler_name(annotations: Mapping[str, str]) -> tuple[str, str]:
 def handled(config: Config, rootfs: str) -> Config:
     """Return ``config`` as rewritten by the handler that its annotations name.
 
-    The rewritten config is validated again.  Without a handler or a process, returns ``config``
-    unchanged.  Raises ConfigError if there is no such handler, or it refuses the config, or the
-    result is invalid.
+    The rewritten config is validated again.  If no handler is named, or the config has no process,
+    returns ``config`` unchanged.  Raises ConfigError if the handler does not exist or refuses the
+    config, or if the result is invalid.
     """
     name, annotation = handler_name(config.get("annotations") or {})
     if name == NATIVE or not config.get("process"):

@@ -78,10 +78,11 @@ PT_INTERP = 3
 
 
 def show(program: str, directory: str, where: str) -> tuple[list[Mount], list[str]]:
-    """Return the bind mounts that make ``program`` available below ``directory``, and its argv.
+    """Return (bind mounts, argv) to run a program of the host in the container.
 
-    Raises ConfigError at JSON path ``where`` if a file is not an ELF program or a library is
-    missing.
+    The mounts make ``program``, its loader and its libraries available below ``directory``.  Raises
+    ConfigError at the JSON path ``where`` if ``program`` is not an ELF program, or its libraries
+    cannot be listed.
     """
     name = os.path.basename(program)
     shown = {name: program}
