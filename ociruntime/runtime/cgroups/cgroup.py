@@ -256,7 +256,7 @@ class Cgroup:
         ``error`` is the cause, ``index`` the cgroup's position in the result of
         :meth:`open_v1_entrances`.
         """
-        action = f"move process {pid} into cgroup {self._v1()[index].directory}"
+        action = f'move process {pid} into cgroup "{self._v1()[index].directory}"'
         return control_files.failure(action, error, _attach_hint(error))
 
     def _v1(self) -> list[Placement]:
@@ -284,7 +284,7 @@ class Cgroup:
                 busy = error.errno in (errno.EBUSY, errno.EOPNOTSUPP)
                 if busy and beside and _attach_beside(each.directory, self.path, pid, beside):
                     continue
-                action = f"move process {pid} into cgroup {each.directory}"
+                action = f'move process {pid} into cgroup "{each.directory}"'
                 raise control_files.failure(action, error, _attach_hint(error)) from None
 
     def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:

@@ -198,7 +198,7 @@ class Placement:
             for name in missing:
                 if (refusal := _enable(path, [name])) is not None:
                     refused[name] = failure(
-                        f'write "+{name}" to {path}', refusal, _enabling_hint(refusal)
+                        f'write "+{name}" to "{path}"', refusal, _enabling_hint(refusal)
                     )
         return refused
 
@@ -249,7 +249,7 @@ def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         hint = "use --rootless=true to continue without cgroups that cannot be created"
     prefix = f"{where}: " if where else ""
-    return failure(f"{prefix}create cgroup {directory}", error, hint)
+    return failure(f'{prefix}create cgroup "{directory}"', error, hint)
 
 
 def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None = None) -> None:

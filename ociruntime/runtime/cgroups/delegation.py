@@ -111,12 +111,13 @@ def _obstacle(placement: Placement, own_directory: str) -> str:
     else:
         target, mode = deepest, posix.W_OK | posix.X_OK
     if not may_access(target, mode):
-        return f"the user has no permission to write to {target}"
+        return f'the user has no permission to write to "{target}"'
     if placement.hierarchy.version == 2:
         common = _common(directories, own_directory)
         if not may_access(f"{common}/cgroup.procs", posix.W_OK):
             return (
-                f"the user cannot move processes out of {own_directory}: {common} is not delegated"
+                f'the user cannot move processes out of "{own_directory}":'
+                f' "{common}" is not delegated'
             )
     return ""
 

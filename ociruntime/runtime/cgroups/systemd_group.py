@@ -336,7 +336,7 @@ class SystemdCgroup(Cgroup):
             control_files.write(f"{unified.directory}/cgroup.procs", str(self.first_pid))
         except OSError as error:
             if not self.user or error.errno not in (errno.EACCES, errno.EPERM):
-                action = f"move process {self.first_pid} into cgroup {unified.directory}"
+                action = f'move process {self.first_pid} into cgroup "{unified.directory}"'
                 raise control_files.failure(action, error) from None
             self._move(self.first_pid)
 

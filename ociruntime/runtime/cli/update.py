@@ -40,7 +40,7 @@ def run_update(context: Context, arguments: Arguments) -> int:
     for name in _IGNORED:
         if name in arguments.texts:
             context.log.warning(
-                f"--{name} is ignored: kernels no longer support a limit of kernel memory"
+                f"--{name} is ignored: Linux no longer supports kernel memory limits"
             )
     document = _document(arguments) if arguments.text("resources") else _from_flags(arguments)
     try:

@@ -392,7 +392,7 @@ def test_refused_entry(layout: Layout, tmp_path: Path, number: int, hint: str) -
     """The executor reports which of the v1 cgroups it could not enter."""
     cgroup = Cgroup.plan(layout, None, "c1")
     error = cgroup.entry_failure(71, 1, OSError(number, os.strerror(number)))
-    assert error.message.startswith(f"move process 71 into cgroup {tmp_path}/systemd/c1: ")
+    assert error.message.startswith(f'move process 71 into cgroup "{tmp_path}/systemd/c1": ')
     assert error.errno == number
     assert hint in error.hint
     assert bool(error.hint) is bool(hint)
