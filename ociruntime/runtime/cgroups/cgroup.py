@@ -5,8 +5,8 @@ A container's cgroup is created in this order::
     cgroup = Cgroup.plan(layout, cgroups_path, id)   pure: computes the paths
     store(cgroup.record())                           what a later command may have to remove
     cgroup.create(resources)                         directories, cpusets, device rules
-    cgroup.attach(pid)                               or clone3 with open_v2()
-    cgroup.apply(resources)                          limits, memory last
+    cgroup.attach(pid)                               or clone3(2) into open_v2()
+    cgroup.apply(resources)                          the other limits
     cgroup.disable_oom_killer(resources)             once the init is ready
 
 Later commands recreate the object from the record with ``from_record``.  Its methods work even if a
@@ -289,6 +289,7 @@ class Cgroup:
 
     def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:
         """Write the limits of a new container to its control files.
+
         Skips settings that :meth:`create` has already written, and the setting of the OOM killer,
         which :meth:`disable_oom_killer` writes.  Raises ConfigError for a limit that the host's
         cgroups cannot express, HostError if a limit cannot be written.

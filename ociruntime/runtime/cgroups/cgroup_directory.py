@@ -173,6 +173,7 @@ class Placement:
 
     def enable_controllers(self) -> dict[str, HostError]:
         """Enable all controllers for the v2 cgroup, in its ancestors' cgroup.subtree_control.
+
         Returns {controller: error} for the controllers that could not be enabled; the caller
         decides which of them the container needs.  Raises HostError if a file cannot be read.
         """

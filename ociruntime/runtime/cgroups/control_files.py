@@ -52,8 +52,8 @@ def apply(settings: Sequence[Setting], directories: Mapping[str, str]) -> None:
     """Write cgroup settings to control files, in order.
 
     ``directories`` maps a controller to the cgroup's directory.  Within a group of coupled
-    settings, one that the kernel refuses with EINVAL is tried again after the others, until a round
-    writes none of those that are left.  Raises ConfigError if the kernel lacks the file of a
+    settings, those that the kernel refuses with EINVAL are tried again after the others, and fail
+    only once it refuses all that are left.  Raises ConfigError if the kernel lacks the file of a
     setting or a memory limit is below the current usage, HostError if a setting cannot be written
     for another reason.
     """
@@ -199,8 +199,8 @@ _HINTS: tuple[tuple[str, tuple[int, ...], str | Callable[[str], str]], ...] = (
 def in_user_namespace() -> bool:
     """Return whether this process is in a user namespace other than the host's initial one.
 
-    The namespace's inode number tells, not its uid_map: a nested namespace may have the same
-    uid_map as the initial one.  Raises HostError if the number cannot be read.
+    Checks the namespace's inode number instead of its uid_map, because a nested namespace may have
+    the same uid_map as the initial one.  Raises HostError if the number cannot be read.
     """
     path = "/proc/self/ns/user"
     try:
@@ -236,10 +236,7 @@ UNLIMITED = 0xFFFFFFFFFFFFFFFF  # runc's value for "max"
 
 
 def text(directory: str, file: str) -> str:
-    """Return a control file's content; "" if it cannot be read.
-
-    An example of such a file is one whose cgroup was removed after the container's exit.
-    """
+    """Return a control file's content; "" if the file is missing or cannot be read."""
     try:
         return read(f"{directory}/{file}")
     except OSError:
@@ -274,8 +271,8 @@ def without_zeros(values: dict[str, int]) -> dict[str, int]:
 def page_sizes(directory: str, ending: str) -> list[str]:
     """Return the huge page sizes of the host, such as ``2MB``, from a cgroup's hugetlb files.
 
-    A size counts if the cgroup has a file with the name ``hugetlb.``, the size, a dot and
-    ``ending``.
+    These are the sizes in the names ``hugetlb.SIZE.ENDING`` of the cgroup's files, where ENDING is
+    the argument ``ending``.
     """
     try:
         names = posix.listdir(directory)

@@ -156,7 +156,7 @@ def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.jso
 
 
 class NoCgroup(Cgroup):
-    """The Cgroup of ``--cgroup-manager disabled``: it creates no cgroup and sets no limits."""
+    """The Cgroup for ``--cgroup-manager disabled``, which creates nothing and sets no limits."""
 
     __slots__ = ()
 
@@ -220,7 +220,7 @@ def visible_directories(layout: Layout, membership: str) -> tuple[tuple[str, str
     ``membership`` is the text of the caller's /proc/PID/cgroup.
     """
     paths = {}
-    for line in membership.split("\n"):  # as in layout.parse_existing
+    for line in membership.split("\n"):  # as in hierarchies.parse_existing
         _, _, names_and_path = line.partition(":")
         names, separator, path = names_and_path.partition(":")
         if separator:

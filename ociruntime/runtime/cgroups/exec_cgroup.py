@@ -54,9 +54,8 @@ def below(cgroup: Cgroup, options: Sequence[str]) -> Cgroup:
 def parse(options: Sequence[str]) -> dict[str, str]:
     """Parse the values of ``exec --cgroup``; return {controller: path}.
 
-    The key "" stands for all controllers.
-    A path is "" (the container's own cgroup) or begins with "/".  Raises UsageError if a value is
-    malformed, or a controller is given twice.
+    The key "" stands for all controllers.  A path is "" (the container's own cgroup) or begins with
+    "/".  Raises UsageError if a value is malformed, or a controller is given twice.
     """
     paths: dict[str, str] = {}
     for text in options:

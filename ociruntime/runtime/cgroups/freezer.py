@@ -85,7 +85,7 @@ def frozen_above(directory: str, version: int) -> str:
 
 
 def event(directory: str, name: str, file: str = "cgroup.events") -> int:
-    """Return the number of the key ``name`` in a flat-keyed control file; 0 if the key is missing.
+    """Return the value of ``name`` in a flat-keyed control file, a number; 0 if it is missing.
 
     ``file`` is the file's name in the cgroup ``directory``.  Raises OSError if the file cannot be
     read.

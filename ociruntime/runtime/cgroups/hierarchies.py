@@ -170,7 +170,7 @@ def assemble(
 
 
 def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
-    """Return the cgroup mount below /sys/fs/cgroup, else the first one; None if the list is empty.
+    """Return the first mount at or below /sys/fs/cgroup, else the first of all, else None.
 
     A cgroup mount elsewhere may belong to a container's root filesystem.
     """

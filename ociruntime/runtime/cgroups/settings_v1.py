@@ -55,7 +55,7 @@ def cpu(section: dict[str, Any], where: str) -> list[Setting]:
 def memory(section: dict[str, Any], where: str) -> list[Setting]:
     """Convert ``memory`` of linux.resources; the limits come last.
 
-    Raises ConfigError if the limit of memory and swap is below the memory limit.
+    Raises ConfigError if the limit of memory and swap together is below the memory limit.
     """
     settings = []
     swappiness = section.get("swappiness")

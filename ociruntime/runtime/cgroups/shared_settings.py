@@ -68,8 +68,8 @@ def huge_page_limits(
 ) -> list[Setting]:
     """Return the settings for one huge page size: limits on reserved pages and on pages in use.
 
-    A limit on reserved pages alone does not suffice: if another cgroup has reserved a page that
-    this cgroup uses, this cgroup is charged only for its use.
+    Both are needed: a page that another cgroup has reserved is charged to this cgroup only when
+    this cgroup uses it.
     """
     limit, at = str(entry["limit"]), f"{where}.pageSize"
     reserved = ((f"hugetlb.{size}.rsvd.{file}", limit),)

@@ -121,8 +121,8 @@ def memory(directory: str) -> dict[str, Any]:
 def blkio(directory: str) -> dict[str, Any]:
     """Return the statistics member ``blkio``: {counter name: list of values by device}.
 
-    BFQ, CFQ and the throttling code name their files differently, so each list comes from the first
-    file that has one.
+    BFQ, CFQ and the throttling code name their files differently, so each list is read from the
+    first of several files that is not empty.
     """
     counters = {}
     for member, files in _BLKIO:

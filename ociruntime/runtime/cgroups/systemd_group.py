@@ -129,10 +129,9 @@ class SystemdCgroup(Cgroup):
     ) -> None:
         """Create the unit, which is a scope around the init or a slice, and the remaining cgroups.
 
-        Those are the subgroup, and the cgroups in hierarchies that systemd does not manage.
-
-        After an error, the caller must call :meth:`remove`.  Raises ConfigError for a setting that
-        cannot be applied, HostError if the unit or a cgroup cannot be created.
+        The remaining cgroups are the subgroup, and those in hierarchies that systemd does not
+        manage.  After an error, the caller must call :meth:`remove`.  Raises ConfigError for a
+        setting that cannot be applied, HostError if the unit or a cgroup cannot be created.
         """
         resources = resources or {}
         settings = self.settings(resources, where)
@@ -285,7 +284,7 @@ class SystemdCgroup(Cgroup):
         return [*(each for each in properties if each[0] not in names), *annotated]
 
     def _explain(self, error: Refused, settings: list[Setting], version: int) -> Exception:
-        """Return the exception for an error reply of systemd to the start of the unit.
+        """Return the exception to raise after systemd has refused to start the unit.
 
         It is a ConfigError if the unit exists, or if the error is about the property of a setting
         or annotation; else a HostError.

@@ -224,8 +224,8 @@ def device_properties(policy: DevicePolicy, groups: str) -> list[Property]:
     """Return the properties DevicePolicy and DeviceAllow; ``groups`` is the text of /proc/devices.
 
     The properties cannot express some rules, such as a denied device, or a minor number with any
-    major.  DevicePolicy is then ``auto``, which restricts nothing: the eBPF program or v1 device
-    list that is always installed as well restricts the devices.
+    major.  DevicePolicy is then ``auto``, which restricts nothing.  The container remains
+    restricted, because an eBPF program or a v1 device list is always installed as well.
     """
     entries = None if policy.allow_rest else _device_entries(policy, groups)
     if entries is None:

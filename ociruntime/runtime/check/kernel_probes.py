@@ -144,7 +144,7 @@ KERNEL: tuple[Probe, ...] = (
     Probe(
         "mount API",
         _call(OPEN_TREE, -1, None, BAD_FLAGS),
-        "mount(2) is used instead: no mounts in a joined mount namespace, none with id maps",
+        "mount(2) is used instead, which cannot map ids or mount in a joined mount namespace",
         NEWER,
     ),
     Probe(

@@ -1,7 +1,7 @@
 """Compile linux.seccomp to the BPF filter that the executor loads (config-linux.md#seccomp).
 
-libseccomp compiles the rules.  This module decides the action of each rule, which rules are left
-out, the filter's flags, and the response to system calls that are newer than the profile.
+An extension module written in C compiles the rules with libseccomp.  This module decides the action
+of each rule, the filter's flags, and the response to system calls that are newer than the profile.
 """
 
 from __future__ import annotations
@@ -116,9 +116,11 @@ def compile_filter(
 def filter_flags(names: list[str] | None, notifies: bool) -> int:
     """Return the SECCOMP_FILTER_FLAG_* bits for ``linux.seccomp.flags``.
 
-    ``notifies``: a rule has SCMP_ACT_NOTIFY.  If ``names`` is None, sets SPEC_ALLOW if the kernel
-    supports it, as other runtimes do: this flag disables a mitigation that slows down every
-    container, and engines do not set flags.  Raises ConfigError for an unknown or unsupported flag.
+    ``notifies``: whether the profile uses SCMP_ACT_NOTIFY.  If ``names`` is None, sets SPEC_ALLOW
+    if the kernel supports it, as other runtimes do: this flag disables a mitigation that slows down
+    every container, and engines do not set flags.  Raises ConfigError for an unknown or unsupported
+    flag.
+
     """
     from ociruntime._seccomp import lib
 

@@ -1,8 +1,8 @@
 """Cache compiled seccomp filters from one `create` to the next.
 
-libseccomp takes many milliseconds to compile the profile of an ordinary engine, which is the same
-for every container.  So each filter is kept in a file in the directory ``.seccomp`` of the state
-root:
+libseccomp takes many milliseconds to compile an engine's usual profile, which is the same for every
+container.  So each filter is kept in a file in the directory ``.seccomp`` of the state root.  The
+parts of such a file are:
 
     magic, CRC-32 of all that follows, sizes of the four parts, filter flags
     key        the members of the profile that affect the filter, the kernel, the machine
@@ -173,9 +173,10 @@ def _identity(path: bytes) -> bytes:
 
 
 def _read_private(path: str) -> bytes:
-    """Return the content of a file; b"" if other users may access it or it is too large.
+    """Return the content of a file; b"" if it is too large, or not private and regular.
 
-    Raises OSError if the file cannot be opened or read.
+    A private file belongs to this user, and other users have no access to it.  Raises
+    OSError if the file cannot be opened or read.
     """
     # O_NONBLOCK: opening a FIFO must not wait for a writer.
     flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC

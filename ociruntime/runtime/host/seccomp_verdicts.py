@@ -1,9 +1,9 @@
 """Predict a compiled filter's verdicts on the system calls that the executor makes under it.
 
-This is a small interpreter for the subset of classic BPF that libseccomp generates.  Where a branch
-depends on a value that is not known beforehand (a pointer, a descriptor), it follows both ways.  A
-call counts as allowed only if all of them end in ALLOW or LOG.  An unknown instruction counts as a
-denial.
+This is a small interpreter for the subset of classic BPF that libseccomp generates.  Where a jump
+depends on a value that is not known beforehand (a pointer, a descriptor), it follows both branches.
+A call counts as allowed only if every branch ends in ALLOW or LOG.  An unknown instruction counts
+as a denial.
 """
 
 from __future__ import annotations
