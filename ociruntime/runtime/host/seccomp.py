@@ -238,11 +238,10 @@ def _compile(
     """Compile the rules with libseccomp, without the ENOSYS stub.
 
     ``default`` is the default action as a SECCOMP_RET_* value, ``listed`` libseccomp's tokens for
-    the profile's architectures.  ``unknown`` is called with the quoted name of each system call
-    that libseccomp does not know.
+    the profile's architectures.  Calls ``unknown`` with the quoted name of each system call that
+    libseccomp does not know.  Returns (filter, [(architecture token, highest system call number in
+    the rules)]).  Raises ConfigError if libseccomp refuses a part of the profile.
 
-    Returns (filter, [(architecture token, highest system call number in the rules)]).  Raises
-    ConfigError if libseccomp refuses a part of the profile.
     """
     from ociruntime._seccomp import ffi, lib
 
