@@ -34,24 +34,24 @@ def fetch(
     """Return the image that the reference ``text`` names (reference.py); fetch it if needed.
 
     ``policy`` is ``new`` (ask a registry only for images that are not in the store), ``update``
-    (also for newer versions of stored images) or ``never`` (use only the store).  With ``new`` and
-    ``update``, an image in a local file is imported again.
+    (also ask it for newer versions of stored images) or ``never`` (use only the store).  With
+    ``new`` and ``update``, an image in a local file is imported again.
 
     ``insecure`` lists disabled checks: "image" (signatures), "tls" (certificates), "http"
-    (encryption).  ``signature`` is an OpenPGP signature, detached or with its content.  It is
-    verified even if the store has the image, which is then read again; so ``policy`` must not be
-    ``never``, and ``text`` must not be an image id.
+    (encryption).  ``signature`` is an OpenPGP signature: either detached, or a signed message that
+    contains the signed document.  To verify it, the image is fetched again even if it is in the
+    store.  Therefore a signature cannot be combined with the policy ``never`` or an image id.
 
-    An ACI declares its own name.  If another image in the store has that name, the ACI takes over
-    the name with ``replace``; without it, ``warn`` is called.  ``warn`` is also called for each
-    ignored credentials file.
+    An ACI declares its own name.  If another image in the store has that name, the ACI takes it
+    over if ``replace`` is set; otherwise it is imported without the name, and ``warn`` is called.
+    ``warn`` is also called for each ignored credentials file.
 
     ``platform`` is for example ``linux/arm64``, or "" for the machine's platform.  An image for
     another platform is refused.
 
     Raises HostError if a file cannot be read or written, RegistryError if a registry fails,
-    ImageError for other errors.  After an error, the store is unchanged, with one exception: an
-    image without an index that is for another platform stays in the store.
+    ImageError for other errors.  After an error, the store is unchanged, with one exception: if the
+    reference names a single image (not an index) for another platform, that image stays stored.
     """
     if platform:
         parse_platform(platform)
@@ -107,7 +107,7 @@ def _fetched(
 
 
 def _by_id(store: Store, reference: Reference) -> Image | None:
-    """Return the stored image if ``reference`` is an image id; None if it is (or may be) a name.
+    """Return the stored image if ``reference`` is an image id; None if it may be a name.
 
     Raises ImageError if ``reference`` is a ``sha256:...`` id and the store has no such image.
     """
@@ -160,7 +160,7 @@ def _by_name(
 
 
 def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Reference:
-    """Return ``reference``, which has the kind ``path``, with the kind detected from its file.
+    """Detect the kind of the file at the path ``reference``; return the reference with that kind.
 
     If the file no longer exists, returns the reference of a stored image that was imported from
     this path.
@@ -201,7 +201,7 @@ def _verifier_for(
 
 
 def _reads_source(reference: Reference, policy: str) -> bool:
-    """Return whether to ask the registry, or read the local file, even for a stored image.
+    """Return whether to ask the registry or read the local file even if the image is stored.
 
     Local files are read again even if ``policy`` is ``new``, because they may have changed.
     """

@@ -93,8 +93,8 @@ def read_manifest(path: str, budget: Budget) -> AciManifest:
 def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> Iterator[Member]:
     """Yield the members of an ACI's tar archive below ``rootfs``, with names relative to it.
 
-    If ``whitelist`` is not empty, omits files that it does not list.  Reads the stream to its end.
-    Raises ImageError if the archive is invalid.
+    If ``whitelist`` is not empty, omits files that it does not list, but no directories.  Reads the
+    stream to its end.  Raises ImageError if the archive is invalid.
     """
     for member, content in members(stream, budget):
         name = member_name(member.name)
@@ -138,9 +138,10 @@ def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
 
 
 def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
-    """Return ``target``, the target of a hard link, relative to ``rootfs``.
+    """Return the path of a hard link's ``target`` relative to ``rootfs``.
 
-    Raises ImageError if it is not below ``rootfs``, or if a non-empty ``whitelist`` lacks it.
+    Raises ImageError if the target is not below ``rootfs``, or if a non-empty ``whitelist`` does
+    not list it.  ``what`` names the ACI in the error message.
     """
     top, _, below = member_name(target).partition("/")
     if top != ROOTFS or not below or (whitelist and below not in whitelist):
@@ -154,7 +155,7 @@ def _lower(
     """Return the layers of all dependencies of an ACI, lowest layer first.
 
     The layers of the last dependency are on top.  Raises ImageError if a dependency is not in the
-    store, is not permitted or has a different imageID.
+    store, is not permitted or has a different imageID; ``what`` names the ACI in the message.
     """
     layers: list[StoredLayer] = []
     for reference, id in manifest.dependencies:
@@ -193,8 +194,9 @@ _MOST_PORTS = 1024
 class AciManifest:
     """A parsed appc manifest; ``reference`` is the name of the image in the store.
 
-    ``dependencies`` contains (name in the store, imageID "sha512-..." or "").  ``whitelist`` lists
-    the files that belong to the image, relative to ``rootfs``; an empty whitelist means all files.
+    ``dependencies`` lists (reference of a required image, its imageID "sha512-..." or "").
+    ``whitelist`` lists the files that belong to the image, relative to ``rootfs``; an empty
+    whitelist means all files.
     """
 
     name: str
@@ -244,8 +246,9 @@ def read_aci_manifest(document: Json, what: str) -> AciManifest:
 def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
     """Convert an appc manifest to an OCI image configuration.
 
-    Returns two JSON objects: the members os, architecture and created of the configuration, and the
-    member ``config``.  Raises ImageError if the manifest is invalid; ``what`` names the ACI.
+    Returns two JSON objects: one with the configuration's members ``os``, ``architecture`` and
+    ``created``, and the value of its member ``config``.  Raises ImageError if the manifest is
+    invalid; ``what`` names the ACI in the error message.
     """
     app = manifest.app
     environment = _pairs(app, "environment", what)
@@ -312,7 +315,7 @@ def _dependency(value: Json, what: str) -> tuple[Reference, str]:
 
 
 def _reference(name: str, labels: dict[str, str], what: str) -> Reference:
-    """Return the reference of an ACI in the store; the label ``version`` becomes the tag."""
+    """Return the reference under which the store keeps an ACI; its tag is the label ``version``."""
     version = labels.get("version", "")
     if version and not is_tag(version):
         raise ImageError(f'{what}: manifest: label version: invalid tag "{version}"', TAGS)
@@ -320,7 +323,10 @@ def _reference(name: str, labels: dict[str, str], what: str) -> Reference:
 
 
 def _pairs(document: Json, member: str, what: str) -> dict[str, str]:
-    """Convert ``document[member]``, a list of objects with "name" and "value", to a dict."""
+    """Convert ``document[member]``, a list of objects with "name" and "value", to a dict.
+
+    Raises ImageError if it is anything else; ``what`` names the ACI in the error message.
+    """
     pairs = [(entry.get("name"), entry.get("value")) for entry in _list(document, member, what)]
     if not all(isinstance(text, str) for pair in pairs for text in pair):
         raise ImageError(
@@ -330,7 +336,10 @@ def _pairs(document: Json, member: str, what: str) -> dict[str, str]:
 
 
 def _list(document: Json, member: str, what: str) -> list[Json]:
-    """Return ``document[member]``, a list of JSON objects; [] if it is missing."""
+    """Return ``document[member]``, a list of JSON objects; [] if it is missing.
+
+    Raises ImageError if it is anything else; ``what`` names the ACI in the error message.
+    """
     value = document.get(member) or []
     if not isinstance(value, list) or not all(isinstance(element, dict) for element in value):
         raise ImageError(f"{what}: manifest: {member} must be a list of objects")

@@ -81,9 +81,10 @@ def _is_entry(entry: object) -> bool:
 
 
 def chosen(entries: list[Json], tag: str, what: str) -> Json:
-    """Return the ``manifest.json`` entry of the image ``tag``; for "", the only entry.
+    """Return the ``manifest.json`` entry of the image ``tag``; if that is "", the only entry.
 
     Raises ImageError if no entry matches, or if there are several entries and ``tag`` is "".
+    ``what`` names the file in the error message.
     """
     available = [str(name) for entry in entries for name in entry.get("RepoTags") or []]
     if not tag:

@@ -28,9 +28,8 @@ _NAME = "io.containerd.image.name"  # annotation with the full name, for docker 
 def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = silent) -> None:
     """Write an image's OCI layout to the empty directory ``target`` (a descriptor).
 
-    Never follows symbolic links.
-
-    Raises ImageError for a damaged blob, HostError if a file already exists or cannot be written.
+    Does not follow symbolic links.  Raises ImageError if a blob is damaged, HostError if a file
+    already exists or cannot be written.
     """
     sizes = blobs_of(blobs, image)
     made: dict[str, int] = {"": target}
@@ -78,8 +77,8 @@ def write_archive(
     """Write an image's OCI layout to ``target`` as a reproducible tar archive.
 
     ``index.json`` precedes the blobs, so that a reader of the stream knows which blobs follow.  The
-    archive also contains a ``manifest.json``, for ``docker load`` before version 25.  Raises
-    ImageError for a damaged blob, HostError if ``target`` cannot be written.
+    archive also contains a ``manifest.json``, which ``docker load`` needs before Docker 25.  Raises
+    ImageError if a blob is damaged, HostError if ``target`` cannot be written.
     """
     sizes = blobs_of(blobs, image)
     documents = _documents(image, sizes[image.id]) | {"manifest.json": _for_docker(image)}

@@ -37,9 +37,10 @@ _MOST_INSPECTED = 1000  # members to inspect in a compressed archive, where seek
 
 
 def recognized(reference: Reference, budget: Budget) -> Reference:
-    """Return ``reference`` with the kind of the file at its path, such as ``oci-archive``.
+    """Detect the kind of file at a reference's path; return the reference with that kind.
 
-    Raises HostError if the file cannot be read, ImageError if it is not a directory or an archive.
+    A kind is, for example, ``oci-archive``.  Raises HostError if the file cannot be read,
+    ImageError if it is neither a directory nor an archive.
     """
     path = reference.path
     if stat.S_ISDIR(mode_of(path)):
@@ -76,7 +77,7 @@ def kind_of_archive(names: Set[str]) -> str:
 def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, list[str]]:
     """Return the images in an archive or layout as {tag: [full names of the image]}.
 
-    The tag is the one by which a reference selects the image, or "" for the only image of a file.
+    A reference selects an image of the file by this tag; it is "" if the file has only one image.
     In a layout, a name without a slash, such as "latest", is a tag and not a full name.  Raises
     HostError if the file cannot be read, ImageError if it is invalid.
     """
@@ -107,8 +108,8 @@ class Claims:
     """Decide whether an imported image gets the name that its file declares.
 
     The image gets the name if the policy accepts images of that name without a signature, and if
-    no other image has the name.  With ``replace``, another image that has the name loses it.  If
-    the imported image does not get the name, ``warn`` is called.
+    no other image has the name.  If ``replace`` is set, the image takes the name from the other
+    image.  If the imported image does not get the name, ``warn`` is called.
     """
 
     permission: Permission
@@ -116,9 +117,10 @@ class Claims:
     warn: Callable[[str], None]
 
     def settle(self, store: Store, image: Image, name: str, path: str) -> bool:
-        """Give ``name`` to an image that was imported from the file at ``path``.
+        """Give an imported image the name ``name`` that its file declares, if that is allowed.
 
-        Returns whether the image now has the name.  If it does not, ``warn`` was called.
+        ``path`` is the path of the file.  Returns whether the image now has the name; if it does
+        not, calls ``warn``.
         """
         rule = self.permission.policy.rule(name)
         hint = f"see {rule.where}"
@@ -144,10 +146,10 @@ def take_in(
     verifier: ImageVerifier,
     budget: Budget,
 ) -> Image:
-    """Import into the store the image that a local reference names, and return the image.
+    """Import an image from the local file that ``reference`` names; return the image.
 
-    Its name in the store is the reference's name.  Raises HostError if the file cannot be read,
-    ImageError if it is invalid, exceeds a limit or is not permitted by the policy.
+    The store keeps it under the name of the reference.  Raises HostError if the file cannot be
+    read, ImageError if it is invalid, exceeds a limit or is not permitted by the policy.
     """
     try:
         there = os.stat(reference.path)
@@ -235,10 +237,10 @@ def load(
 ) -> Iterator[tuple[Image, list[str]]]:
     """Import all images of the archive or layout at ``path``; yield (image, its new names).
 
-    ``fetch(text)`` imports the image that the local reference ``text`` names.  As in docker, a
-    stored image that has one of the names loses the name.  An image without names is stored under
-    the name of its file.  Raises HostError if the file cannot be read, ImageError if it is invalid
-    or contains no images.
+    ``fetch(text)`` imports the image that the local reference ``text`` names.  As in docker, an
+    imported image takes its names from images that are already stored.  An image that gets no name
+    is stored under the name of its file.  Raises HostError if the file cannot be read, ImageError
+    if it is invalid or contains no images.
     """
     limits = settings.limits()
     reference = recognized(Reference("path", path, path=path), Budget.at(store.path, limits))

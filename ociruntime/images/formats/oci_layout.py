@@ -31,8 +31,9 @@ class Layout:
             raise ImageError(f"read {files}: oci-layout: {message}", "supported: 1.0.0")
 
     def image(self, tag: str, platform: str = "") -> list[Document]:
-        """Return the indexes that lead to the image ``tag`` for ``platform``, then its manifest.
+        """Return the manifest of the image ``tag`` for ``platform``, and the indexes above it.
 
+        The list contains the indexes from the outermost to the innermost, and the manifest last.
         ``tag`` may be "" if the layout has only one image.  Raises HostError if a file cannot be
         read, ImageError if the layout is invalid or has no such image.
         """
@@ -67,7 +68,7 @@ class Layout:
 def is_layout(has: Callable[[str], bool]) -> bool:
     """Return whether a directory or archive is an OCI image layout.
 
-    ``has(name)`` returns whether it has the file ``name``.
+    ``has(name)`` returns whether the directory or archive contains the file ``name``.
     """
     return has("oci-layout") and has("index.json")
 

@@ -1,4 +1,4 @@
-"""Check and compute the digests of blobs and images: ``sha256:`` or ``sha512:``, and hex digits."""
+"""Check and compute the digests of blobs and images, such as ``sha256:HEX`` or ``sha512:HEX``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LENGTHS = {"sha256": 64, "sha512": 128}  # digits
 
 
 def check_digest(text: object, what: str = "") -> str:
-    """Return ``text`` if it is a valid digest, which is safe in a path.
+    """Return ``text`` if it is a valid digest, and therefore safe as a part of a path.
 
-    Raises ImageError otherwise; ``what`` says in the error message where the digest comes from.
+    Raises ImageError otherwise; the error message begins with ``what``, the digest's origin.
     """
     if not isinstance(text, str) or not is_digest(text):
         hint = "a digest is sha256: and 64 hexadecimal digits, or sha512: and 128"
@@ -52,7 +52,10 @@ def check_content(content: bytes, digest: str, what: str) -> None:
 
 
 def chain_id(diff_ids: list[str]) -> str:
-    """Return the ChainID of layers (image-spec, config.md); ``diff_ids`` has the lowest first."""
+    """Return the ChainID of layers, as defined in image-spec, config.md.
+
+    ``diff_ids`` lists the layers' diff_ids, lowest layer first.
+    """
     if not diff_ids:
         return digest_of(b"")
     chain = diff_ids[0]

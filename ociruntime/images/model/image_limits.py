@@ -1,7 +1,7 @@
 """Limits on an image's disk space, files and memory: a small archive can decompress to terabytes.
 
-The files ``limits.json`` in the configuration directories change the limits; such a file contains
-for example {"bytes": 1099511627776}.
+A file ``limits.json`` in a configuration directory, such as {"bytes": 1099511627776}, changes the
+limits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RESERVED_PART = 100  # keep at most 1/100 of the filesystem free
 class Limits:
     """The limits for one image; the members of ``limits.json`` have the same names.
 
-    ``bytes``: maximum size on disk of its blobs, decompressed archives and files (with holes).
+    ``bytes``: maximum total size of its blobs, decompressed archives and files, including holes.
     ``files``: maximum number of members of an archive, and of files and directories in an unpacked
     image.
     ``depth``: maximum nesting of directories.
@@ -70,8 +70,8 @@ class Budget:
 
     Callers count bytes, files and names before they write or store them.  ``room()`` returns
     (free bytes, free inodes) of the filesystem.  It is called repeatedly during long writes,
-    because other processes use the disk too.  Every method raises ImageError if a limit is
-    exceeded.
+    because other processes use the disk too.  Every method that counts or checks raises ImageError
+    if a limit is exceeded.
     """
 
     def __init__(self, limits: Limits, room: Callable[[], tuple[int, int]]) -> None:
@@ -107,7 +107,7 @@ class Budget:
             raise _exceeded(f"more bytes than the {free} that are free on the disk", "reserve")
 
     def check_room(self, count: int, what: str) -> None:
-        """Raise ImageError if ``count`` more bytes exceed the limit or the free disk space.
+        """Raise ImageError if ``count`` more bytes would exceed the limit or the free disk space.
 
         Does not count the bytes.  ``what`` describes them in the error message.
         """
@@ -157,8 +157,8 @@ class Budget:
     def check_ratio(self, plain: int, stored: int, what: str = "a layer") -> None:
         """Raise ImageError if ``plain`` and ``stored`` suggest a decompression bomb.
 
-        ``plain`` is the number of decompressed bytes, ``stored`` the number of compressed bytes
-        that they come from.  ``what`` names the compressed stream in the error message.
+        ``stored`` is the number of compressed bytes that have been read, ``plain`` the number of
+        bytes after decompression.  ``what`` names the compressed stream in the error message.
         """
         limits = self.limits
         if plain > limits.floor and plain > stored * limits.ratio:

@@ -6,7 +6,8 @@
      "root_fs": {"type": "layers", "layers": [diff_id]},
      "history": [{"created", "created_by", "comment", "size": bytes}]}
 
-Names and structure are those of docker.  All strings come from the image and are untrusted.
+The members correspond to those of ``docker image inspect``, but their names are in snake_case.  All
+strings come from the image and are untrusted.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def details(image: Image) -> Details:
 def _history(image: Image) -> list[Details]:
     """Return an image's build steps, oldest first, each with the size of its layer.
 
-    Each step that is not marked ``empty_layer`` made the next layer (image-spec, config.md).
-    Layers without a step are appended as steps without a description.
+    Each step that is not marked ``empty_layer`` created the next layer (image-spec, config.md).
+    If there are more layers than such steps, a step without a description is appended for each.
     """
     sizes = [layer.size for layer in image.layers]
     steps = []

@@ -149,7 +149,7 @@ def fits(config: Json, text: str) -> bool:
 def read_index(data: bytes, served_as: str, what: str) -> list[Entry] | None:
     """Parse an image index and return its entries; None if ``data`` is an image manifest.
 
-    ``served_as`` is the Content-Type that the registry has sent, or "".  Raises ImageError if the
+    ``served_as`` is the Content-Type that the registry sent, or "".  Raises ImageError if the
     document is invalid; ``what`` names the document in the error message.
     """
     document = load_document(data, what)
@@ -184,9 +184,9 @@ def _entry(value: Json, what: str) -> Entry:
 def choose(entries: list[Entry], platforms: list[Platform], what: str) -> Descriptor:
     """Return the descriptor of the index entry that matches ``platforms`` best.
 
-    ``platforms`` has the best platform first.  If the index has only one entry, and that entry has
-    no platform, it matches.  Raises ImageError if no entry matches; ``what`` names the index in the
-    error message.
+    ``platforms`` lists the best platform first.  If the index has only one entry, and that entry
+    does not specify a platform, it matches.  Raises ImageError if no entry matches; ``what`` names
+    the index in the error message.
     """
     for architecture, variant in platforms:
         for entry in entries:

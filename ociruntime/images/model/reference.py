@@ -36,13 +36,13 @@ _LONGEST_REPOSITORY = 255
 class Reference:
     """A parsed reference to an image.
 
-    ``kind`` is ``id``, ``registry`` or one of LOCAL_KINDS.  ``text`` is the reference as typed.
+    ``text`` is the reference as typed.  ``kind`` determines which other fields are set:
 
     ``registry``: ``host`` (docker.io for Docker Hub), ``repository``, ``tag`` ("" if the reference
-    has only a digest) and ``digest`` ("" or sha256:HEX) are set.  ``maybe_id`` is sha256:HEX if the
-    reference could also be an id.
-    Local kinds: ``path`` (absolute) and ``tag`` (name of the image in the file, or "") are set.
-    ``id``: ``digest`` is sha256: and up to 64 digits.
+    has only a digest) and ``digest`` ("" or sha256:HEX).  If the reference could also be an image
+    id, ``maybe_id`` is that id, sha256:HEX.
+    A kind in LOCAL_KINDS: ``path`` (absolute) and ``tag`` (name of the image in the file, or "").
+    ``id``: ``digest``, which is sha256: followed by the id's digits or a prefix of them.
 
     ``platform`` is the platform that the user requested, "" for the machine's platform; ``parse``
     does not set it.
@@ -140,7 +140,7 @@ def _registry(text: str) -> Reference:
 
 
 def split_name(text: str, name: str) -> tuple[str, str]:
-    """Split an image name without tag and digest into (host, repository).
+    """Split ``name``, an image name without tag and digest, into (host, repository).
 
     Raises ImageError for an invalid name; the message quotes ``text``, the reference as typed.
     """
@@ -204,7 +204,7 @@ def is_repository(text: str) -> bool:
 
 
 def is_host(text: str) -> bool:
-    """Return whether ``text`` is HOST or HOST:PORT, with an IPv6 address in brackets."""
+    """Return whether ``text`` is HOST or HOST:PORT; an IPv6 address must be in brackets."""
     if text.startswith("["):
         address, bracket, rest = text[1:].partition("]")
         named = bool(bracket and address) and consists_of(address, HEXADECIMAL + "ABCDEF:")
@@ -265,12 +265,16 @@ def _is_port(text: str) -> bool:
 
 
 def _is_label(text: str) -> bool:
-    """Return whether ``text`` is a label of a hostname: letters, digits and inner dashes."""
+    """Return whether ``text`` can be a label of a hostname, such as ``example`` or ``my-host``."""
     return text.strip("-") == text != "" and consists_of(text, LETTERS + "-")
 
 
 def _is_component(text: str) -> bool:
-    """Return whether ``text`` is lower-case alphanumerics joined by ".", "_", "__" or dashes."""
+    """Return whether ``text`` can be a component of a repository's name.
+
+    A component consists of lower-case letters and digits, with single separators between them: a
+    dot, one or two underscores, or any number of dashes.
+    """
     if text.strip("._-") != text or not text or not consists_of(text, LOWER + "._-"):
         return False
     between = "".join(letter if letter in "._-" else " " for letter in text).split()

@@ -28,7 +28,7 @@ class Challenge:
 
 
 def challenges(header: str) -> list[Challenge]:
-    """Return the challenges in a WWW-Authenticate header, up to the first malformed challenge."""
+    """Parse a WWW-Authenticate header; return its challenges, up to the first malformed one."""
     parsed: list[Challenge] = []
     at = 0
     while match := _SCHEME.match(header, at):
@@ -50,12 +50,12 @@ def bearer_token(
     url: str,
     hint: str,
 ) -> str:
-    """Return a bearer token from the token server that a challenge's ``parameters`` name.
+    """Request a bearer token from the token server that a registry's challenge names.
 
-    ``parameters`` must contain ``realm`` (the token server's URL) and ``scope``.  ``host`` is the
-    registry, ``url`` the URL for which it has sent the challenge, ``hint`` the remedy if the token
-    server refuses the credentials.  Raises RegistryError if the token server cannot be trusted,
-    refuses the request, or sends no token.
+    ``parameters`` are those of the challenge, and must contain ``realm`` (the token server's URL)
+    and ``scope``.  ``host`` is the registry; ``url`` is the URL that it answered with the
+    challenge.  ``hint`` is the hint of the error if the token server refuses the request.  Raises
+    RegistryError if the token server cannot be trusted, refuses the request, or sends no token.
     """
     realm = parameters["realm"]
     what = f"{host}: refusing token server {realm!r}"

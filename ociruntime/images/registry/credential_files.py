@@ -9,8 +9,8 @@ The files have the format of ``auth.json`` of podman, skopeo and Docker::
 The first file with a matching entry is used: our own ``auth.json`` files come before those of
 podman, skopeo and Docker.  Within a file, the entry with the longest matching path wins.
 
-Environment variables determine the paths of the other tools' files.  If a user has called sudo,
-these may be the user's variables, so root ignores files of other users, with a warning.
+Environment variables determine the paths of the other tools' files.  Under sudo these variables may
+come from the calling user.  Therefore root ignores files that other users own, and warns.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Credential:
 def credential(
     settings: Settings, host: str, repository: str, warn: Callable[[str], None]
 ) -> Credential | None:
-    """Return the credentials for a repository; None if no file has any.
+    """Return the credentials for a repository; None if no file contains any.
 
     Calls ``warn`` for each file that is ignored because root does not trust its owner.  Raises
     HostError if a file cannot be read, ImageError if it is malformed.
@@ -86,7 +86,10 @@ def hosts(settings: Settings, warn: Callable[[str], None]) -> dict[str, str]:
 
 
 def keys(host: str, repository: str) -> list[str]:
-    """Return the keys of ``auths`` that match a repository: HOST/PATH, its parents, then HOST."""
+    """Return the keys of ``auths`` that apply to a repository, most specific first.
+
+    For example: ``quay.io/team/web``, ``quay.io/team``, ``quay.io``.
+    """
     parts = repository.split("/")
     paths = ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
     return [*(f"{host}/{path}" for path in paths), host]
@@ -155,8 +158,8 @@ def _paths_of_other_tools() -> list[str]:
 def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
     """Return {canonical key: (key as written, entry)} for the entries of a credentials file.
 
-    Omits empty entries.  If several keys have the same canonical form, the key that is written in
-    this form wins, or else the first of them.  Raises ImageError if the file is malformed.
+    Omits empty entries.  If several keys have the same canonical form, the one that is already
+    written in this form wins, otherwise the first one.  Raises ImageError if the file is malformed.
     """
     auths = document.get("auths", {})
     if not isinstance(auths, dict) or not all(
@@ -218,10 +221,10 @@ def registry_of(text: str) -> str:
 
 
 def keep(directory: str, host: str, credential: Credential) -> str:
-    """Store the credentials of the registry ``host`` in ``auth.json``; return the file's path.
+    """Store credentials for the registry ``host`` in ``DIRECTORY/auth.json``; return that path.
 
-    ``auth.json`` is in ``directory``; credentials for other registries are kept.  Raises HostError
-    if the file cannot be read or written, ImageError if it is malformed.
+    Keeps the credentials for other registries.  Raises HostError if the file cannot be read or
+    written, ImageError if it is malformed.
     """
     pair = f"{credential.user}:{credential.password}".encode()
 
@@ -235,9 +238,9 @@ def keep(directory: str, host: str, credential: Credential) -> str:
 
 
 def forget(directory: str, host: str) -> bool:
-    """Remove the credentials of the registry ``host`` from ``auth.json`` in ``directory``.
+    """Remove the credentials for the registry ``host`` from ``DIRECTORY/auth.json``.
 
-    Returns whether there were credentials.  Raises HostError if the file cannot be read or written,
+    Returns whether the file contained any.  Raises HostError if the file cannot be read or written,
     ImageError if it is malformed.
     """
 
@@ -251,10 +254,11 @@ def forget(directory: str, host: str) -> bool:
 
 
 def _change(directory: str, change: Callable[[Json], bool]) -> tuple[str, bool]:
-    """Call ``change`` with the entries of ``auth.json``; rewrite the file if that returns True.
+    """Call ``change`` with the entries of ``DIRECTORY/auth.json``, which it may modify.
 
-    Returns (path of the file, whether it was rewritten).  Raises HostError if the file cannot be
-    read or written, ImageError if it is malformed.
+    If ``change`` returns True, rewrites the file.  Returns (path of the file, whether it was
+    rewritten).  Raises HostError if the file cannot be read or written, ImageError if it is
+    malformed.
     """
     path = f"{directory}/{FILE}"
     lock = -1

@@ -51,7 +51,7 @@ class HttpClient:
             self._session.close()
 
     def url(self, host: str, path: str) -> str:
-        """Return the https URL of ``path`` on ``host``; http if allowed and ``host`` has no TLS."""
+        """Return the URL of ``path`` on ``host``: https, or http if allowed and TLS is missing."""
         with self._lock:
             if host not in self._schemes:
                 plain = self.allows_http(host) and not self._supports_tls(host)
@@ -59,7 +59,7 @@ class HttpClient:
         return f"{self._schemes[host]}://{host}{path}"
 
     def allows_http(self, host: str) -> bool:
-        """Return whether plain HTTP is allowed for HOST or HOST:PORT; for loopback it always is."""
+        """Return whether plain HTTP to HOST or HOST:PORT is allowed; it always is for loopback."""
         return "http" in self.insecure or is_loopback(host)
 
     def request(
@@ -69,11 +69,12 @@ class HttpClient:
         headers: Mapping[str, str],
         form: Mapping[str, str] | None = None,
     ) -> Response:
-        """Send a request, follow redirects, retry; return the last response, whatever its status.
+        """Send a request with retries and redirects; return the final response.
 
-        ``form`` is sent as the body.  The body of the response is not read yet: the caller reads it
-        (``read_body``, or ``raw``) or closes the response.  Raises RegistryError if the server
-        cannot be reached or a redirect is refused.
+        Returns the response whatever its HTTP status.  Its body has not been read yet: the caller
+        reads it (``read_body``, or ``raw``) or closes the response.  ``form``, if given, is the
+        body of the request, which is then URL-encoded.  Raises RegistryError if the server cannot
+        be reached or a redirect is refused.
         """
         sent = dict(headers)
         for _ in range(_MOST_REDIRECTS):
@@ -191,9 +192,10 @@ class HttpClient:
         return session
 
     def _supports_tls(self, host: str) -> bool:
-        """Return whether ``host`` answers a TLS handshake with TLS, as opposed to plain HTTP.
+        """Return whether ``host`` answers a TLS handshake with TLS rather than with plain HTTP.
 
-        Also returns True if HOST:PORT cannot be reached: the request then reports the error.
+        If the host cannot be reached, returns True for HOST:PORT, so that the request reports the
+        error, and False for HOST, so that the request tries HTTP on port 80.
         """
         import socket
         import ssl
@@ -306,9 +308,10 @@ def _truncated(text: str) -> str:
 
 
 def _backoff(response: Response, pause: float, url: str) -> float:
-    """Return the seconds in the response's Retry-After header; ``pause`` if it has none.
+    """Return the seconds to wait before a retry, from the response's Retry-After header.
 
-    Raises RegistryError if the header demands more than ``_LONGEST_BACKOFF``.
+    Returns ``pause`` if there is no such header.  Raises RegistryError if the header demands more
+    than ``_LONGEST_BACKOFF``; its message quotes ``url``.
     """
     demanded = retry_after(response.headers.get("Retry-After", ""), time.time())
     if demanded is None:
@@ -328,7 +331,7 @@ def _no_auth(request: PreparedRequest) -> PreparedRequest:
 
 
 def _no_redirects(*arguments: object, **named: object) -> Iterator[Response]:
-    """Return no responses; replaces the method of ``requests`` that follows redirects."""
+    """Follow no redirects; this replaces the method of ``requests`` that follows them."""
     del arguments, named
     return iter(())
 
@@ -345,10 +348,10 @@ def _shown(url: str) -> str:
 
 
 def _is_final(error: Exception) -> bool:
-    """Return whether ``error`` is of a kind for which a retry is pointless.
+    """Return whether retrying after ``error`` is pointless.
 
-    Such errors are a refused connection, an unknown host and a connect timeout.  A connect timeout
-    is not retried so that a mirror that is down costs only one timeout.
+    It is if the connection was refused, the host is unknown or connecting timed out.  Because
+    connect timeouts are not retried, a mirror that is down costs only one of them.
     """
     from requests.exceptions import ConnectTimeout
 

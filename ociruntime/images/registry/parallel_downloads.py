@@ -1,9 +1,8 @@
 """Download the blobs of one image in parallel.
 
-There are several threads; each of them downloads one blob at a time.  Locks protect the data that
-they share: the budget, the progress, and the order of the sources.  A thread holds the file lock of
-only one download at a time, so concurrent fetches of the same image, which wait for these file
-locks, cannot deadlock.
+Several threads download one blob each at a time.  Locks protect the data that they share: the
+budget, the progress, and the order of the sources.  Concurrent fetches of the same image wait for
+each other's file locks.  They cannot deadlock, because a thread holds only one such lock at a time.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _END = 2.0  # seconds to wait for the other downloads to end after a failure
 
 
 class Downloads:
-    """The downloads of one image's blobs, kept in ``directory`` until ``discard``."""
+    """The downloads of one image's blobs; their files stay in ``directory`` until ``discard``."""
 
     def __init__(self, directory: str, sources: Sources, progress: Progress) -> None:
         self.directory = directory
@@ -38,10 +37,11 @@ class Downloads:
         self._active: set[Download] = set()
 
     def add_all(self, incoming: Incoming, wanted: Sequence[tuple[Descriptor, str]]) -> None:
-        """Download the blobs in ``wanted``, [(blob, label for progress)], into ``incoming``.
+        """Download blobs, and add them to the import ``incoming``.
 
-        The first failure ends all downloads.  Raises HostError if a file cannot be written,
-        RegistryError if a download fails, ImageError for wrong content or an exceeded limit.
+        ``wanted`` lists (blob, label for progress).  The first failure ends all downloads.  Raises
+        HostError if a file cannot be written, RegistryError if a download fails, ImageError for
+        wrong content or an exceeded limit.
         """
         self.blobs += [blob for blob, _ in wanted]
         for blob, kind in wanted:
@@ -116,10 +116,10 @@ class Downloads:
         self, incoming: Incoming, download: Download, kind: str, exceeded: list[ImageError]
     ) -> None:
         def took(count: int, done: int) -> None:
-            """Charge ``count`` bytes to the image's limits before they are written.
+            """Count ``count`` bytes against the image's limits before they are written.
 
-            ``done`` is the number of bytes of this blob so far.  Raises ImageError if a limit is
-            exceeded, RegistryError if another download has failed.
+            ``done`` is the number of bytes of this blob so far, including these.  Raises ImageError
+            if a limit is exceeded, RegistryError if another download has failed.
             """
             if self._stopped.is_set():
                 message = "stopped, because the download of another blob failed"
@@ -152,7 +152,7 @@ class Downloads:
             return 0
 
     def discard(self) -> None:
-        """Remove the files of all downloads that no other process uses.
+        """Remove the files of all downloads, except those that another process is using.
 
         Raises HostError if a file cannot be removed.
         """

@@ -1,4 +1,4 @@
-"""A client of a registry (distribution-spec 1.1): get manifests and blobs, authenticate."""
+"""A registry client (distribution-spec 1.1) that authenticates and gets manifests and blobs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Registry:
             raise self._refused("GET", response)
 
     def head_manifest(self, tag: str) -> str:
-        """Return the digest of the manifest of ``tag``; "" if the registry does not report it."""
+        """Return the digest of the manifest that ``tag`` names; "" if the registry omits it."""
         response = self._request("HEAD", f"/manifests/{tag}", {"Accept": _ACCEPT})
         response.close()
         if response.status_code != 200:
@@ -58,7 +58,7 @@ class Registry:
         return digest if is_digest(digest) else ""
 
     def manifest(self, tag: str) -> Document:
-        """Return the manifest or index that ``tag``, a tag or digest, names.
+        """Return the manifest or index with the given tag or digest.
 
         Raises ImageError if the document does not match the requested or reported digest.
         """
@@ -72,9 +72,10 @@ class Registry:
         return Document(data, digest_of(data), response.headers.get("Content-Type", ""))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """Request a blob from ``offset`` on; return (response, offset at which its body begins).
+        """Request a blob, starting at the byte ``offset``; return (response, actual offset).
 
-        The returned offset is ``offset``, or 0 if the registry does not support ranges.
+        The actual offset is that of the first byte in the response's body: ``offset``, or 0 if the
+        registry does not support ranges.
         """
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         response = self._request("GET", f"/blobs/{digest}", headers)
@@ -84,8 +85,8 @@ class Registry:
                 return response, offset
             response.close()
             raise RegistryError(
-                f"download blob {digest} from {self}: asked for the bytes from {offset} on, but the"
-                f' response\'s Content-Range is "{begin}"'
+                f"download blob {digest} from {self}: requested the blob from byte {offset}, but"
+                f' the response\'s Content-Range is "{begin}"'
             )
         if response.status_code == 416 and offset:
             response.close()
@@ -115,10 +116,10 @@ class Registry:
         return {"Authorization": self._authorization} if self._authorization else {}
 
     def _authenticate(self, offered: list[Challenge], url: str) -> str:
-        """Return the value of an Authorization header for one of the challenges in ``offered``.
+        """Return an Authorization header's value that answers one of the challenges in ``offered``.
 
-        A bearer token is requested even without credentials.  Returns "" if there is neither a
-        bearer challenge, nor a basic challenge and credentials for it.
+        Requests a bearer token even if there are no credentials.  Returns "" if none of the
+        challenges can be answered.  ``url`` is the URL that the registry challenged.
         """
         for challenge in offered:
             if challenge.scheme == "bearer" and challenge.parameters.get("realm"):

@@ -38,10 +38,10 @@ _POLL = 0.05  # seconds between two attempts to lock the file
 class Download:
     """The download of a blob to the file ``path``; it resumes earlier attempts.
 
-    The context manager locks the file.  If another process holds the lock, the context manager
-    waits ``wait`` seconds, and longer while the other download makes progress; then it uses a
-    separate file.  The file stays until ``discard`` is called, unless it is empty or a separate
-    file.
+    The context manager locks the file.  If another process holds the lock, it waits ``wait``
+    seconds, and longer (up to _LONGEST_WAIT) while the other process receives data fast enough;
+    then it uses a separate file.  The file stays until ``discard`` is called, but leaving the
+    context removes an empty or separate file.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class Download:
     def complete(self, took: Callable[[int, int], None] | None = None) -> None:
         """Download the rest of the blob to the file, and verify the digest.
 
-        Calls ``took(count, done)`` before it writes ``count`` bytes, and for the bytes of earlier
-        attempts; ``done`` is the sum so far.  An exception from ``took`` ends the download.  Raises
-        HostError if the file cannot be written, RegistryError if the download fails, ImageError for
-        wrong content.
+        Calls ``took(count, done)`` before it writes ``count`` bytes, and also for bytes that an
+        earlier attempt has written; ``done`` is the sum so far.  An exception from ``took`` ends
+        the download.  Raises HostError if the file cannot be written, RegistryError if the download
+        fails, ImageError for wrong content.
         """
         digest = self.blob.digest
         hashed = hasher(digest)
@@ -185,12 +185,12 @@ def _ignore(count: int, done: int) -> None:
 
 
 def partial_path(directory: str, digest: str) -> str:
-    """Return the path of the file for the download of a blob: ``DIRECTORY/sha256-HEX``."""
+    """Return the path of a blob's download: ``DIRECTORY/sha256-HEX``."""
     return f"{directory}/{digest.replace(':', '-')}"
 
 
 def remove_stale(directory: str, age: float) -> tuple[int, int]:
-    """Remove the files of interrupted downloads that have not changed for ``age`` seconds.
+    """Remove the files of interrupted downloads that were last written ``age`` seconds ago or more.
 
     Returns (number of removed files, their total size in bytes).  Raises HostError if a file cannot
     be opened or removed.
@@ -230,8 +230,8 @@ def _open_locked(path: str, size: int, wait: float) -> int:
     slower than _RATE, or after _LONGEST_WAIT seconds.
 
     A file with other hard links (from an import or the store) must not be written any more.  It is
-    used if it is complete, that is, if it has ``size`` bytes; otherwise it is replaced.  If the
-    previous lock holder has removed the file meanwhile, tries again.
+    used if it is complete, that is, if it has ``size`` bytes; otherwise a new file replaces it.  If
+    the previous lock holder has removed the file in the meantime, tries again.
     """
     deadline = time.monotonic() + wait
     end, received = deadline - wait + _LONGEST_WAIT, 0
@@ -283,7 +283,7 @@ def _write(file: int, data: bytes, at: int) -> None:
 
 
 def _read(response: Response | None, size: int) -> tuple[bytes, str]:
-    """Read up to ``size`` bytes from a response; return (bytes, the reason if there are none)."""
+    """Read up to ``size`` bytes from a response; return (bytes, error message if it is b"")."""
     assert response is not None
     try:
         data: bytes = response.raw.read(size, decode_content=False)

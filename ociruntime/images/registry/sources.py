@@ -27,9 +27,9 @@ Answer = TypeVar("Answer")
 class Sources:
     """The mirrors and the registry of an image, which are tried in order.
 
-    A source that succeeds after others have failed moves to the front.  If all sources fail, the
-    methods raise a RegistryError that quotes every failure; with one source, they raise its error.
-    The object is thread-safe.
+    A source that succeeds after others have failed moves to the front.  If all sources fail, a
+    method raises a RegistryError that quotes every failure, or the error of the only source.  The
+    object is thread-safe.
     """
 
     def __init__(self, registries: list[Registry]) -> None:
@@ -64,18 +64,21 @@ class Sources:
         )
 
     def head_manifest(self, tag: str) -> str:
-        """Return the digest of the manifest of ``tag``, from the first source that succeeds."""
+        """Return the digest of the manifest ``tag``, from the first source that succeeds.
+
+        Returns "" if that source does not report the digest.
+        """
         return self._first(lambda registry: registry.head_manifest(tag))
 
     def manifest(self, tag: str) -> Document:
-        """Return the manifest or index of ``tag``, from the first source that succeeds."""
+        """Return the manifest or index ``tag``, from the first source that succeeds."""
         return self._first(lambda registry: registry.manifest(tag))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """Request a blob from ``offset`` on, from the first source that succeeds.
+        """Request a blob, starting at the byte ``offset``, from the first source that succeeds.
 
-        Returns (response, offset at which its body begins); the returned offset is 0 if the source
-        does not support ranges.
+        Returns (response, actual offset).  The actual offset is that of the first byte in the
+        response's body: ``offset``, or 0 if the source does not support ranges.
         """
         return self._first(lambda registry: registry.open_blob(digest, offset))
 

@@ -78,10 +78,9 @@ def open_database(path: str) -> sqlite3.Connection:
 
 
 class explained:  # noqa: N801 - as contextlib has them
-    """A context manager that converts errors of SQLite to ImageErrors.
+    """A context manager that converts SQLite's errors to ImageErrors.
 
-    The message of an ImageError is ``action``, which says what was attempted, followed by SQLite's
-    message.
+    The message is ``ACTION: ERROR``: ``action`` says what was attempted, ERROR is SQLite's message.
     """
 
     __slots__ = ("action",)
@@ -103,9 +102,9 @@ class explained:  # noqa: N801 - as contextlib has them
 
 
 class writing(explained):  # noqa: N801 - as contextlib has them
-    """A context manager for a write transaction, rolled back on an exception.
+    """A context manager for a write transaction, which an exception rolls back.
 
-    Raises ImageError if another process writes for longer than TIMEOUT.
+    Raises ImageError if another process keeps the write lock for longer than TIMEOUT.
     """
 
     __slots__ = ("connection",)
@@ -162,7 +161,7 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
         version = _version(connection)  # again under the lock: another process may have migrated
         if version > len(MIGRATIONS):
             message = f"unsupported schema version {version}, newer than {len(MIGRATIONS)}"
-            hint = "a newer ocipod has created it: upgrade ocipod"
+            hint = "a newer version of ocipod created it: upgrade ocipod"
             raise ImageError(f'open the image database "{path}": {message}', hint)
         if 0 < version < len(MIGRATIONS):
             _back_up(path, version)
@@ -173,7 +172,7 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _back_up(path: str, version: int) -> None:
-    """Copy the store's database to PATH.version-N before its schema is migrated.
+    """Copy the store's database to PATH.version-N before its schema, version N, is migrated.
 
     In WAL mode, this works even during a transaction.  Raises HostError if an old copy cannot be
     removed.
@@ -207,11 +206,11 @@ def check_name(name: str) -> str:
 
 
 def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "") -> None:
-    """Make ``name`` refer to an image, and record that the image was imported under that name.
+    """Make ``name`` refer to the image ``id``, and record that it was imported under that name.
 
-    An image that has the name loses it.  ``signer`` is recorded with the name; "" keeps the signer
-    recorded earlier.  The caller must have begun a transaction.  Raises ImageError for an invalid
-    name.
+    If another image has the name, it loses it.  ``signer`` is recorded with the name; "" keeps the
+    signer recorded earlier.  The caller must have begun a transaction.  Raises ImageError for an
+    invalid name.
     """
     point_name(database, id, name)
     database.execute(
@@ -222,10 +221,10 @@ def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "")
 
 
 def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
-    """Make ``name`` refer to the image ``id``; an image that has the name loses it.
+    """Make ``name`` refer to the image ``id``; if another image has the name, it loses it.
 
-    Unlike ``put_name``, does not record that the image was imported under that name: the signature
-    policy applies to the recorded names.  The caller must have begun a transaction.  Raises
+    Unlike ``put_name``, does not record the name as one under which the image was imported: the
+    signature policy applies to those names.  The caller must have begun a transaction.  Raises
     ImageError for an invalid name.
     """
     database.execute(

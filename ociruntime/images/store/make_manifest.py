@@ -30,8 +30,8 @@ class StoredLayer:
 def minimal_config(layers: list[StoredLayer], app: Json | None = None) -> Json:
     """Return an image configuration for this machine's platform.
 
-    ``app`` becomes its member ``config``.  The configuration has no timestamps, so that the same
-    files always result in the same image id.
+    ``app`` becomes the configuration's member ``config``.  The configuration has no timestamps, so
+    that the same files always result in the same image id.
     """
     return {
         "architecture": host()[0][0],
@@ -63,7 +63,7 @@ def manifest_of(
 ) -> Document:
     """Return the manifest of an image.
 
-    ``config`` is its serialised configuration; ``layers`` has the lowest layer first.
+    ``config`` is its serialised configuration; ``layers`` lists its layers, lowest first.
     """
     document: Json = {
         "schemaVersion": 2,
@@ -85,7 +85,7 @@ def manifest_of(
 
 
 def to_bytes(document: Json) -> bytes:
-    """Serialise a document as reproducible JSON: sorted members, no blanks."""
+    """Serialise a document as reproducible JSON: with sorted members and without whitespace."""
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 

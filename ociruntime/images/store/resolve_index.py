@@ -48,9 +48,10 @@ def resolve_to_image(
 ) -> list[Document]:
     """Find the manifest of the image for ``platform``, starting from ``first``.
 
-    ``first`` is an index or a manifest.  ``get(digest)`` returns another document.  Returns the
-    list of all indexes from ``first`` on and, as the last item, the manifest.  The ``platform`` ""
-    means that of this machine.  Raises ImageError if no image matches or a document is invalid.
+    ``first`` is an index or a manifest; ``get(digest)`` returns the documents that an index lists.
+    Returns the indexes on the way, beginning with ``first``, and the manifest as the last item.  If
+    ``platform`` is "", it is that of this machine.  Raises ImageError if no image matches or a
+    document is invalid.
     """
     documents = [first]
     while True:
@@ -73,10 +74,11 @@ def take_in(
     budget: Budget,
     present: Callable[[Descriptor], int] = lambda _: 0,
 ) -> Image:
-    """Import the image whose manifest is the last of ``documents``, as ``name``; return it.
+    """Import an image, and return it; the store keeps it as ``name``.
 
-    ``add_all(incoming, blobs)`` copies the missing blobs into the import; ``blobs`` is a list of
-    (descriptor, label for progress).  A label consists of ``verb`` and the number of the layer.
+    ``documents`` is the result of ``resolve_to_image``.  ``add_all(incoming, blobs)`` copies the
+    missing blobs into the import; ``blobs`` is a list of (descriptor, label for progress).  A label
+    is ``verb`` and the number of the layer, such as ``fetching layer 1 of 3``.
     ``present(descriptor)`` returns how many bytes of a blob are already on disk.  ``signer`` is
     recorded with the name.
 

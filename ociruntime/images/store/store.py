@@ -71,7 +71,7 @@ class Store:
 
         With ``use``, marks the image as used now, which protects it from ``image gc`` for a while.
         Raises ImageError if there is no such image, if it is damaged, or if ``digest`` is given and
-        is not the digest of its manifest or index.  Raises HostError if it cannot be marked.
+        is not the digest of its manifest or index; HostError if it cannot be marked as used.
         """
         image = self.load(self.record(reference))
         if digest and not self._has_digest(image, digest):
@@ -83,7 +83,7 @@ class Store:
         return image
 
     def _has_digest(self, image: Image, digest: str) -> bool:
-        """Return whether ``digest`` is that of the image's manifest or an index that lists it."""
+        """Return whether ``digest`` is that of the image's manifest or of an index listing it."""
         if digest in (image.id, image.index):
             return True
         parts = {image.config_digest, *(layer.digest for layer in image.layers)}
@@ -173,7 +173,7 @@ class Store:
     # Modify
 
     def set_name(self, id: str, name: str) -> None:
-        """Make ``name`` refer to the image ``id``; an image that has the name loses it.
+        """Make ``name`` refer to the image ``id``; if another image has the name, it loses it.
 
         Raises ImageError for an invalid name.
         """

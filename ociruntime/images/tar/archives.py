@@ -27,7 +27,7 @@ _COMPRESSIONS = ("xz", "bzip2", "gzip", "zstd")
 
 
 class Reading:
-    """A stream that raises its read errors as ImageError; ``what`` names the archive."""
+    """A stream that converts read errors to ImageErrors; ``what`` names it in their messages."""
 
     def __init__(self, stream: Readable, what: str) -> None:
         self.stream = stream
@@ -60,7 +60,7 @@ class Reading:
 
 @contextmanager
 def read_errors_of(what: str) -> Iterator[None]:
-    """Context manager: convert an OSError to an ImageError, ``read WHAT: REASON``."""
+    """Convert an OSError in the ``with`` block to an ImageError, ``read WHAT: REASON``."""
     try:
         yield
     except OSError as error:
@@ -85,8 +85,8 @@ def open_file(path: str) -> BinaryIO:
 def compression_of_file(file: BinaryIO, what: str) -> str:
     """Return the compression of an open file: "gzip", "zstd", "xz", "bzip2", or "" for none.
 
-    Does not change the position in the file.  Raises ImageError if the file ``what`` cannot be
-    read.
+    Does not change the position in the file.  Raises ImageError if the file cannot be read;
+    ``what`` names it in the error message.
     """
     with read_errors_of(what):
         start = file.read(MAGIC)
@@ -137,9 +137,10 @@ def _headers(reader: TarReader, what: str, budget: Budget) -> Iterator[Header]:
 class Content:
     """A stream of the content of a file in an archive, with zeros for holes of a sparse file.
 
-    ``stream`` contains the ``stored`` bytes.  ``size`` is the size of the whole file in bytes.
-    ``pieces`` lists the stored parts of a sparse file.  ``budget`` limits the size of the holes.
-    ``what`` names the archive in error messages.
+    ``stream`` provides the ``stored`` bytes of the file that the archive contains.  ``size`` is the
+    size of the file in bytes, including holes.  ``pieces`` lists (offset, length) of the stored
+    parts of a sparse file; None means that the file is not sparse.  ``budget`` limits the size of
+    the holes.  ``what`` names the archive in error messages.
     """
 
     def __init__(
@@ -229,7 +230,7 @@ class DirectoryFiles:
 
 
 class _File:
-    """A seekable file, for a ``TarReader`` that skips contents instead of reading them."""
+    """A seekable file for a ``TarReader``, which can thus skip contents instead of reading them."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -249,7 +250,7 @@ class _File:
 
 
 class _Range:
-    """A stream of the bytes of ``file`` from the offset ``at`` on."""
+    """A stream of the bytes of ``file``, starting at the offset ``at``."""
 
     def __init__(self, file: BinaryIO, at: int) -> None:
         self.file = file
@@ -263,7 +264,10 @@ class _Range:
 
 @dataclass(frozen=True)
 class _Member:
-    """A member of an archive; ``at`` is the offset of its content, ``link`` a link's target."""
+    """A member of an archive; ``at`` is the offset of its content, ``link`` the target of a link.
+
+    ``stored``, ``size`` and ``pieces`` have the same meaning as in ``Header``.
+    """
 
     type: bytes
     at: int
@@ -355,9 +359,9 @@ def read_small(files: Files, name: str, longest: int) -> bytes:
 
 
 def _spooled(file: BinaryIO, path: str, tmp: str, budget: Budget) -> BinaryIO:
-    """Decompress ``file`` to a new, unlinked file in ``tmp``; close ``file``, return the new file.
+    """Decompress ``file`` to a new, unlinked file in the directory ``tmp``; return the new file.
 
-    ``path`` is the path of ``file``.  Raises HostError if the new file cannot be written,
+    Closes ``file``, whose path is ``path``.  Raises HostError if the new file cannot be written,
     ImageError if ``file`` is damaged or a limit is exceeded.
     """
     with file:

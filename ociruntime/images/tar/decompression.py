@@ -42,7 +42,7 @@ class Counted:
 
 
 class _Peeked:
-    """A stream of ``start`` (bytes already read from ``stream``) and the rest of ``stream``."""
+    """A stream of ``start``, the bytes already read from ``stream``, and the rest of ``stream``."""
 
     def __init__(self, start: bytes, stream: Readable) -> None:
         self.start = start
@@ -105,9 +105,10 @@ class _Pieces:
 class Parts:
     """A stream of the decompressed bytes of gzip, xz or bzip2 data, which has one or more parts.
 
-    A part is a gzip member, an xz stream or a bzip2 stream.  ``read`` raises ImageError for damaged
-    or truncated data, and if there are more parts than the limit ``files``: common programs write
-    at most one part for each file of an archive.  ``what`` names the data in error messages.
+    A part is a gzip member, an xz stream or a bzip2 stream.  ``read`` raises ImageError if the data
+    is damaged or truncated, or if it has more parts than the limit ``files`` allows: common
+    programs write at most one part for each file of an archive.  ``what`` names the data in error
+    messages.
     """
 
     kind = ""
@@ -133,7 +134,7 @@ class Parts:
         return data
 
     def _input(self) -> bytes:
-        """Return compressed bytes if the decompressor needs input, otherwise b""."""
+        """Return the next compressed bytes if the decompressor needs input, otherwise b""."""
         return self._piece() if self.part.needs_input else b""
 
     def _piece(self) -> bytes:
@@ -160,7 +161,7 @@ class Parts:
                 return data
 
     def damage(self, error: Exception) -> ImageError:
-        """Return an ImageError for ``error``, an error of the decompressor."""
+        """Return the ImageError to raise for ``error``, an exception of the decompressor."""
         return ImageError(f"{self.what}: the {self.kind} data is damaged: {error}")
 
     def _next_part(self) -> bool:
@@ -267,7 +268,10 @@ def _dictionary(what: str, kind: str, budget: Budget) -> ImageError:
 
 
 class _Metered:
-    """The decompressed stream ``plain``, with a limit on its ratio to the size of ``stored``."""
+    """A wrapper around the decompressed stream ``plain`` that detects decompression bombs.
+
+    ``stored`` counts the compressed bytes that have been read; ``budget`` limits the ratio.
+    """
 
     def __init__(self, plain: Readable, stored: Counted, budget: Budget, what: str) -> None:
         self.plain = plain
@@ -279,7 +283,7 @@ class _Metered:
         self.at = 0
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes, from a buffer because callers read many small headers."""
+        """Return up to ``size`` bytes from a buffer, because callers read many small headers."""
         if self.at == len(self.buffer):
             self.buffer, self.at = self.plain.read(CHUNK), 0
             self.count += len(self.buffer)
@@ -319,9 +323,9 @@ def decompressed(
 ) -> Readable:
     """Return a stream of the decompressed bytes of ``stream``.
 
-    Detects the compression from the first bytes.  The media type is ignored, because some builders
-    declare an uncompressed layer as compressed; callers verify the content's digest.  Returns data
-    unchanged if it is not compressed with one of ``kinds``.
+    Detects the compression from the first bytes, not from the media type, because some builders
+    declare an uncompressed layer as compressed; callers verify the content's digest.  If the data
+    is not compressed with one of ``kinds``, the returned stream has the data unchanged.
 
     Reading from the result raises ImageError for damaged data, or if a limit of ``budget`` is
     exceeded.  ``what`` names the stream in error messages.

@@ -21,7 +21,8 @@ _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EPERM)  # not possible on this filesyste
 class AttributeWarnings:
     """Collect warnings about attributes that were not set: one line for each attribute and reason.
 
-    An image can have any number of attribute names; above a limit, warnings are only counted.
+    An image can use any number of attribute names, so the number of lines is limited; the last line
+    then stands for all further attributes.
     """
 
     def __init__(self) -> None:
@@ -35,10 +36,10 @@ class AttributeWarnings:
         self._files[what, why] = (first, count + 1)
 
     def lines(self) -> list[str]:
-        """Return the warnings: lines of the form ``left out X of "FILE" and N others: WHY``."""
+        """Return the warnings: lines of the form ``ignored X of "FILE" and N more: WHY``."""
         return [
-            f'left out {what} of "{first}"'
-            + (f" and {count - 1} others" if count > 1 else "")
+            f'ignored {what} of "{first}"'
+            + (f" and {count - 1} more" if count > 1 else "")
             + f": {why}"
             for (what, why), (first, count) in self._files.items()
         ]
@@ -63,11 +64,11 @@ def is_text(attribute: str) -> bool:
 
 
 def set_of_open(fd: int, header: Header, warnings: AttributeWarnings) -> None:
-    """Give an open file or directory the owner, extended attributes and mode in ``header``.
+    """Set the owner, extended attributes and mode of an open file or directory, as in ``header``.
 
-    They are set in this order, because chown(2) clears setuid bits and capabilities.  An extended
-    attribute that is not allowed or not supported only results in a warning; for any other failure,
-    raises OSError.
+    Sets them in this order, because chown(2) clears setuid bits and capabilities.  An extended
+    attribute that is not allowed or not supported only causes a warning.  Raises OSError for any
+    other failure.
     """
     os.fchown(fd, header.uid, header.gid)
     _set_attributes(fd, header, warnings)
@@ -77,10 +78,11 @@ def set_of_open(fd: int, header: Header, warnings: AttributeWarnings) -> None:
 def set_by_name(
     directory: int, name: bytes, header: Header, warnings: AttributeWarnings, *, link: bool
 ) -> None:
-    """Give the file ``name`` in ``directory`` the owner, xattrs, mode and mtime in ``header``.
+    """Set the owner, xattrs, mode and mtime of the file ``name``, as in ``header``.
 
-    The file is a device, a FIFO or, with ``link``, a symbolic link.  An extended attribute that is
-    not allowed or not supported only results in a warning; for any other failure, raises OSError.
+    The file is in the directory ``directory`` (a descriptor).  It is a device, a FIFO or, if
+    ``link`` is set, a symbolic link.  An extended attribute that is not allowed or not supported
+    only causes a warning.  Raises OSError for any other failure.
     """
     os.chown(name, header.uid, header.gid, dir_fd=directory, follow_symlinks=False)
     if header.xattrs:
@@ -91,9 +93,10 @@ def set_by_name(
 
 
 def _chmod(directory: int, name: bytes, mode: int) -> None:
-    """Change the mode of ``name`` without following symbolic links.
+    """Change the mode of ``name`` in the open directory ``directory``; refuse symbolic links.
 
-    fchmodat(2) has no flag for that, so this function uses a descriptor with O_PATH.
+    fchmodat(2) has no flag for that, so this function uses a descriptor with O_PATH.  Raises
+    OSError.
     """
     fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:
@@ -107,7 +110,7 @@ def _chmod(directory: int, name: bytes, mode: int) -> None:
 def set_time(directory: int, name: bytes, mtime: int) -> None:
     """Set a file's atime and mtime to ``mtime`` (nanoseconds), without following symbolic links.
 
-    The file is ``name`` in the directory ``directory``, a descriptor.  Raises OSError if
+    The file is ``name`` in the directory ``directory`` (a descriptor).  Raises OSError if
     utimensat(2) fails.
     """
     os.utime(name, ns=(mtime, mtime), dir_fd=directory, follow_symlinks=False)
@@ -116,7 +119,8 @@ def set_time(directory: int, name: bytes, mtime: int) -> None:
 def _set_attributes(file: int | bytes, header: Header, warnings: AttributeWarnings) -> None:
     """Set the header's extended attributes on a file; remove other attributes that images may set.
 
-    The removed attributes come from a directory of a lower layer, or from the parent's default ACL.
+    The file can have such attributes if it is a directory of a lower layer, or because of its
+    parent's default ACL.  Raises OSError.
     """
     follow = isinstance(file, int)
     try:

@@ -104,10 +104,11 @@ def of_directory(
     """Yield the layer members for the directory ``top`` and all files below, except sockets.
 
     Does not follow symbolic links.  ``budget`` counts the bytes of files; holes count too, because
-    they are written as zeros.  ``shift`` is subtracted from owner ids.  If ``top`` is the ``upper``
-    directory of an overlay, removed files become whiteouts.  ``skipped`` lists relative paths to
-    omit.  Without ``mounts``, the mount points of other filesystems become empty directories.
-    Omits extended attributes that images may not set.
+    they are written as zeros.  ``shift``, the first host id of the pod's user namespace, is
+    subtracted from owner ids.  With ``upper``, ``top`` is the upper directory of an overlay, and
+    its removed files become whiteouts.  ``skipped`` lists relative paths to omit.  Without
+    ``mounts``, the mount points of other filesystems become empty directories.  Extended attributes
+    that images may not set are omitted.
 
     Raises HostError if a file cannot be read, ImageError if a limit is exceeded or a file cannot be
     stored in a layer.
@@ -132,8 +133,8 @@ def of_file(
 ) -> Iterator[Member]:
     """Yield the layer member ``name`` for the file at ``path``, which is not a directory.
 
-    ``shift`` is subtracted from owner ids.  Raises OSError if the file cannot be read or does not
-    have the status ``status`` any more, ImageError if a limit is exceeded.
+    ``shift`` is subtracted from owner ids.  Raises OSError if the file cannot be read or if
+    ``status`` no longer describes it, ImageError if a limit is exceeded.
     """
     yield from _Tree(budget, shift, upper=False).members(path, name, status)
 

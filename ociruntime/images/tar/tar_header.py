@@ -1,6 +1,6 @@
 """Parse tar headers and pax records.
 
-Names are bytes, as in the archive.  Every function raises ImageError for damaged input; its caller
+Names are bytes, as in the archive.  Every function raises ImageError for damaged input; the caller
 adds the name of the archive to the message.
 """
 
@@ -37,12 +37,12 @@ Record = tuple[bytes, bytes]
 
 @dataclass
 class Header:
-    """The header of a tar member; ``type`` is REGULAR, DIRECTORY ...
+    """The header of a tar member; ``type`` is REGULAR, DIRECTORY or another of these constants.
 
     ``size`` is the size of the file in bytes, ``stored`` the number of its bytes in the archive.
-    They differ only for a sparse file; its ``pieces`` lists (offset, length) of each stored part.
-    ``link`` is the target of a link.  ``mtime`` is in nanoseconds.  ``user`` and ``group`` are
-    names, which unpacking ignores.
+    They differ only for a sparse file, for which ``pieces`` lists (offset, length) of each stored
+    part.  ``link`` is the target of a link.  ``mtime`` is in nanoseconds.  ``user`` and ``group``
+    are names, which unpacking ignores.
     """
 
     name: bytes
@@ -67,7 +67,7 @@ class Header:
 
 
 def parse_header(block: bytes) -> Header:
-    """Parse a tar header block of BLOCK bytes; the result does not reflect pax records.
+    """Parse a tar header block of BLOCK bytes, without applying pax records.
 
     Raises ImageError for a wrong checksum or an invalid field.
     """
@@ -123,7 +123,7 @@ def number(digits: bytes) -> int:
 
 
 def parse_records(data: bytes) -> list[Record]:
-    """Return [(key, value)] of the records in a pax header: lines ``LENGTH KEY=VALUE``."""
+    """Parse the records in a pax header, lines ``LENGTH KEY=VALUE``; return [(key, value)]."""
     records = []
     at = 0
     while at < len(data):
@@ -181,8 +181,8 @@ def check_values(header: Header) -> None:
 def _check_sum(block: bytes) -> None:
     """Raise ImageError if a tar header's checksum is wrong.
 
-    It is the sum of all bytes, with blanks for the checksum field itself.  A sum of signed bytes,
-    as in some old archives, is also accepted.
+    The checksum is the sum of all bytes of the header, with blanks in the checksum field itself.
+    The sum of signed bytes, which some old archives contain, is also accepted.
     """
     other_bytes = block[:148] + block[156:]
     actual = sum(other_bytes) + 8 * 0x20
@@ -200,7 +200,7 @@ def _text(field: bytes) -> bytes:
 
 
 def whole(value: bytes) -> bytes:
-    """Return ``value``, a name in a pax header.  Raises ImageError if it contains NUL."""
+    """Return ``value``, a name in a pax header; raise ImageError if it contains NUL."""
     if b"\0" in value:
         raise ImageError(f"NUL byte in the name {quoted(value)}")
     return value

@@ -39,9 +39,9 @@ _MOST_GLOBALS = 100
 class TarReader:
     """An iterator over the headers of a tar archive; ``read`` reads the current file's content.
 
-    If ``stream`` has a method ``skip(count)``, the reader skips unread content with it.  Raises
-    ImageError for damaged, truncated or unsupported archives.  ``what`` names the archive in error
-    messages of ``read``.
+    If ``stream`` has a method ``skip(count)``, the reader uses it to skip unread content.  Methods
+    raise ImageError for damaged, truncated or unsupported archives.  ``what`` names the archive in
+    error messages of ``read``.
     """
 
     def __init__(self, stream: Readable, what: str = "the archive") -> None:
@@ -106,15 +106,15 @@ class TarReader:
         return header
 
     def _set_content(self, header: Header) -> None:
-        """Set the size to 0 unless the file is regular: other types of files have no content."""
+        """Set a header's size to 0 unless the file is regular: other files have no content."""
         if header.type not in (REGULAR, GNU_SPARSE):
             header.size = header.stored = 0
         self.padding = -header.stored % BLOCK
 
     def _extension(self, header: Header, room: int) -> bytes:
-        """Return the content of a pax or GNU header.
+        """Return the content of a pax or GNU header, which precedes a file's own header.
 
-        Raises ImageError if it is larger than ``room`` bytes.
+        Raises ImageError if the content is larger than ``room`` bytes.
         """
         if header.size > room:
             hint = f"the limit is {LARGEST_EXTENSION} bytes for one file"
@@ -134,10 +134,10 @@ class TarReader:
         self.padding = 0
 
     def _block(self, *, at_start: bool) -> bytes | None:
-        """Return the next header block; None at the end of the archive: two zero blocks, or EOF.
+        """Return the next header block, or None at the end of the archive.
 
-        Without ``at_start``, the end of the archive is an error: the block must follow a pax or GNU
-        header.
+        The archive ends with two zero blocks, or at EOF.  Without ``at_start``, its end is an
+        error: a pax or GNU header came before, so a header must follow.
         """
         block = self._up_to(BLOCK)
         if block == _ZERO:
@@ -181,9 +181,9 @@ def make_sparse(
 ) -> Header:
     """Set the pieces and the real size of a sparse file in ``header``; return ``header``.
 
-    The header of any other file stays unchanged.  ``block`` is the raw header, ``records`` are the
-    file's pax records, and ``read_block()`` returns the next block of the archive.  Raises
-    ImageError for an invalid sparse map.
+    Does not change the header of a file that is not sparse.  ``block`` is the raw header,
+    ``records`` are the file's pax records, and ``read_block()`` returns the next block of the
+    archive.  Raises ImageError for an invalid sparse map.
     """
     if header.type == GNU_SPARSE:
         pieces, size = _of_gnu(block, read_block)
@@ -279,10 +279,10 @@ def _number(digits: bytes) -> int:
 
 
 def _check(pieces: list[Piece], size: int, header: Header) -> None:
-    """Raise ImageError if the pieces of a sparse file are not valid.
+    """Raise ImageError if the pieces of a sparse file are invalid.
 
-    They must be in order, must not overlap or extend beyond the end of the file, and must add up to
-    the stored size.
+    They must be in order, must not overlap or extend beyond ``size``, the end of the file, and must
+    add up to the stored size.
     """
     at = 0
     for offset, length in pieces:

@@ -31,8 +31,8 @@ def cosign_signer(key: bytes) -> str:
 class Permission:
     """Apply the signature policy in ``settings`` to the images in ``store``.
 
-    If ``insecure`` contains "image", no signatures are required.  Every method raises HostError if
-    a configuration file cannot be read, ImageError if it is malformed.
+    If ``insecure`` contains "image", no signatures are required.  The constructor and the methods
+    raise HostError if a configuration file cannot be read, ImageError if it is malformed.
     """
 
     def __init__(self, store: Store, settings: Settings, insecure: Set[str]) -> None:
@@ -56,13 +56,14 @@ class Permission:
         """Return whether a stored image may be used as ``name`` without verifying it again.
 
         If the image got the name after its import (from an ACI's manifest or an administrator), the
-        policy must allow both that name and a name under which the image was imported.
+        policy must allow both that name and a name under which the image was imported.  Raises
+        ImageError if the policy rejects all images of that name.
         """
         self.rule(name)
         return self.policy.accepts_all or not self._culprit(id, name)
 
     def require(self, id: str, name: str) -> None:
-        """Raise ImageError unless ``has`` permits the use of the stored image as ``name``."""
+        """Raise ImageError unless the stored image ``id`` may be used as ``name`` (see ``has``)."""
         if not self.has(id, name):
             culprit = self._culprit(id, name)
             hint = f"see {self.rule(culprit).where}; verify the image with ocipod fetch {culprit}"
@@ -70,7 +71,10 @@ class Permission:
             raise ImageError(message, hint)
 
     def _culprit(self, id: str, name: str) -> str:
-        """Return the name for which the policy refuses the image ``id``; "" if it is allowed."""
+        """Return the name because of which the policy refuses the image ``id`` as ``name``.
+
+        Returns "" if the policy allows the image.
+        """
         origins = self.store.origins(id)
         if (
             origins
@@ -90,7 +94,7 @@ class Permission:
         return signer != "" and signer in self._signers(rule, name)
 
     def require_any(self, id: str) -> None:
-        """Raise ImageError unless the policy allows a name under which the image was imported."""
+        """Raise ImageError unless the policy allows the image under a name of its import."""
         if self.policy.accepts_all:
             return
         refused: list[ImageError] = []
@@ -104,7 +108,7 @@ class Permission:
         raise refused[0]
 
     def _signers(self, rule: Rule, name: str) -> set[str]:
-        """Return all signers that ``rule`` currently allows for images called ``name``."""
+        """Return the signers whose keys ``rule`` currently accepts for images called ``name``."""
         from ociruntime.images.trust.trusted_keys import keys_for
 
         trusted = keys_for(name, self.settings) if rule.openpgp else []

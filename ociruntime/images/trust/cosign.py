@@ -35,7 +35,7 @@ def tag_of(digest: str) -> str:
 def signatures(
     manifest: bytes, what: str = "cosign signatures"
 ) -> Iterator[tuple[Descriptor, bytes]]:
-    """Yield (descriptor of a payload, signature) for the signatures in a signature image.
+    """Yield (descriptor of the signed payload, signature) for each signature in a signature image.
 
     ``manifest`` is the manifest of the signature image; layers that are not signatures are skipped.
     Raises ImageError if the manifest is malformed; ``what`` names it in the error message.
@@ -58,7 +58,8 @@ def load_keys(paths: tuple[str, ...]) -> dict[str, Callable[[bytes, bytes], bool
     """Load cosign's public keys from PEM files; return {name of the signer: verifier}.
 
     ``verifier(signature, payload)`` returns whether the signature is valid.  Raises HostError if a
-    file cannot be read, ImageError if it is not an ECDSA P-256 public key.
+    file cannot be read, ImageError if it is not an ECDSA P-256 public key or if the Python package
+    cryptography is missing.
     """
     try:
         from cryptography.exceptions import UnsupportedAlgorithm

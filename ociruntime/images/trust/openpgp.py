@@ -89,8 +89,8 @@ def _block(block: bytes, what: str) -> bytes:
 def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
     """Yield (tag, body, begin, end) of each OpenPGP packet in ``data``.
 
-    ``begin`` and ``end`` are the offsets in ``data`` of the packet, including its header.  Raises
-    ImageError if the data is truncated or not OpenPGP.
+    ``data[begin:end]`` is the whole packet, including its header.  Raises ImageError if the data is
+    truncated or not OpenPGP; ``what`` describes it in the error message.
     """
     at = 0
     while at < len(data):
@@ -144,8 +144,8 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
     """Verify an OpenPGP signature; return (fingerprint of the signer's key, signed content).
 
     ``content`` is the signed content if the signature is detached; None if ``signature`` contains
-    the content.  Raises ImageError if gpgv is not installed, or unless a key in ``keys`` has made
-    the signature and it is valid; HostError if gpgv cannot be run.
+    the content.  Raises ImageError unless the signature is valid and was made with one of ``keys``,
+    or if gpgv is not installed; HostError if gpgv cannot be run.
     """
     program = find_program("gpgv")
     if not program:
@@ -175,10 +175,10 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
 def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
     """Run gpgv; return (status lines, exit status, output).
 
-    gpgv writes the status lines to the file ``status``.  The size of the output is limited, because
-    gpgv decompresses content before it verifies the signature: a few kilobytes can expand to
-    gigabytes.  Raises ImageError if the output is too large, HostError if gpgv cannot be run or
-    times out.
+    The status lines (``--status-fd``) go through the file ``status``.  The size of the output is
+    limited, because gpgv decompresses content before it verifies the signature: a few kilobytes can
+    expand to gigabytes.  Raises ImageError if the output is too large, HostError if gpgv cannot be
+    run or times out.
     """
     try:
         with (

@@ -7,9 +7,9 @@
                                                              "cosign": ["team.pub"]}},
                   "oci:/srv/images": "accept"}}
 
-For an image, the rule with the longest matching prefix of its name applies, or else the default.
-One valid signature of a listed kind suffices.  Without ``policy.json``, all images are accepted.
-Only the file in the configuration directory with the highest precedence is used.
+The rule with the longest prefix that matches an image's name applies, or else the default.  One
+valid signature of a listed kind suffices.  Without ``policy.json``, all images are accepted.  If
+several configuration directories contain the file, only the one with the highest precedence counts.
 """
 
 from __future__ import annotations
@@ -95,14 +95,14 @@ def read_policy(document: Json, path: str) -> Policy:
 
 
 def shown(rule: Rule) -> object:
-    """Return a rule as the JSON value that policy.json has for it, with absolute paths of keys."""
+    """Convert a rule to the JSON value that ``policy.json`` has for it, with full paths of keys."""
     if rule.kind != SIGNED_BY:
         return rule.kind
     return {SIGNED_BY: {"openpgp": rule.openpgp, "cosign": list(rule.cosign)}}
 
 
 def check_prefix(prefix: str, where: str) -> str:
-    """Convert ``prefix``, as written in a policy, to the canonical form of full image names.
+    """Convert ``prefix``, as written in a policy, to the canonical form that image names have.
 
     Raises ImageError if no image name can begin with ``prefix``.  In the error message, ``where``
     names the file and the member that contain the prefix.
@@ -123,9 +123,10 @@ def check_prefix(prefix: str, where: str) -> str:
 
 
 def covers(prefix: str, name: str) -> bool:
-    """Return whether the components of ``prefix`` are the first components of an image's name.
+    """Return whether the image name ``name`` begins with the components of ``prefix``.
 
-    The prefix HOST does not cover images at HOST:PORT.
+    For example, ``quay.io/team`` covers ``quay.io/team/web``, but not ``quay.io/teams/web``.  The
+    prefix HOST does not cover images at HOST:PORT.
     """
     if name == prefix:
         return True

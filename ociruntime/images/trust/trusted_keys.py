@@ -24,7 +24,7 @@ ROOT = "root.d"
 def directory_of(prefix: str) -> str:
     """Return the subdirectory of ``trustedkeys`` for a prefix of image names.
 
-    The prefix "" means all images.
+    The prefix "" stands for all images.
     """
     return f"prefix.d/{prefix.replace('/', ',')}" if prefix else ROOT
 
@@ -59,7 +59,8 @@ def overview(settings: Settings) -> dict[str, list[str]]:
 def prefix_of(directory: str) -> str:
     """Return the prefix of image names for ``directory``, a subdirectory of ``trustedkeys``.
 
-    This is the reverse of ``directory_of``, but with the registry's canonical name.
+    This is the inverse of ``directory_of``, except that it converts the registry's name to its
+    canonical form.
     """
     if directory == ROOT:
         return ""
@@ -84,10 +85,10 @@ def _files(settings: Settings) -> dict[str, str]:
 
 
 def add_key(directory: str, prefix: str, key: Key) -> str:
-    """Write a trusted key to a file in a configuration directory; return the file's path.
+    """Write a trusted key to a file in the configuration directory; return the file's path.
 
-    ``prefix`` is the prefix of the names of images that the key may sign, "" for all images.
-    Raises HostError if the file cannot be written.
+    The key may sign images whose names begin with ``prefix``, or all images if it is "".  Raises
+    HostError if the file cannot be written.
     """
     parent = f"{directory}/trustedkeys/{directory_of(prefix)}"
     path = f"{parent}/{key.fingerprint}"

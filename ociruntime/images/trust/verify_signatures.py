@@ -25,8 +25,8 @@ _TYPES = ("atomic container signature", "cosign container image signature")
 class SignatureVerifier(ImageVerifier):
     """Verify a fetched image's signatures, as the policy's rule for its name requires.
 
-    ``signature`` is the OpenPGP signature that the user has given, or None; it must be valid even
-    if the policy requires no signature.  cosign signatures are downloaded from ``sources``.  The
+    ``signature`` is the OpenPGP signature that the user gave, or None; it must be valid even if the
+    policy requires no signature.  cosign signatures are downloaded from ``sources``.  The
     constructor raises ImageError if the policy rejects the image's name.
     """
 
@@ -60,7 +60,7 @@ class SignatureVerifier(ImageVerifier):
             return signer
         faults: list[str] = []
         if self.rule.openpgp:
-            faults.append("no OpenPGP signature is given with --signature=FILE")
+            faults.append("no OpenPGP signature was given with --signature=FILE")
         if self.rule.cosign:
             signer = self._signer_by_cosign(documents, faults)
             if signer:
@@ -70,7 +70,7 @@ class SignatureVerifier(ImageVerifier):
         raise ImageError(message, f"see {self.rule.where}")
 
     def _verify_given(self, signature: bytes, documents: list[Document]) -> str:
-        """Verify the signature that the user has given; return the fingerprint of its key.
+        """Verify the OpenPGP signature that the user gave; return the fingerprint of its key.
 
         Raises ImageError if no key is trusted for the image, or if the signature is valid for none
         of ``documents``.
@@ -128,7 +128,7 @@ class SignatureVerifier(ImageVerifier):
     def _payload_fault(self, payload: bytes, documents: list[Document]) -> str:
         """Return why ``payload``, a signed document, does not match the image; "" if it does.
 
-        The document must name the digest of one of ``documents`` and the name of the image.
+        The payload must contain the digest of one of ``documents`` and the name of the image.
         """
         critical = load_document(payload, "signed document").get("critical")
         try:
@@ -149,8 +149,9 @@ class SignatureVerifier(ImageVerifier):
 def identity_fault(signed: object, reference: Reference) -> str:
     """Return why the image name in a signature does not match ``reference``; "" if it does.
 
-    The repository must match.  The tag must match if the signature has a tag and the reference has
-    no digest.  For local files, every name matches: only the digest counts.
+    ``signed`` is the name in the signature.  Its repository must match.  Its tag, if it has one,
+    must match unless the reference has a digest.  For local files, every name matches: only the
+    digest counts.
     """
     if reference.is_local:
         return ""

@@ -21,12 +21,12 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Inside:
-    """A tree with the root directory ``root`` (a descriptor), in which paths are resolved.
+    """Resolve paths in the tree whose root directory is ``root`` (a descriptor).
 
-    The caller ensures that no other process changes the tree.  Keeps the last resolved directory
-    open, because archives list files directory by directory.  The caller must not remove the open
-    directory: before it removes a directory, it resolves the parent directory, which is then the
-    open one.  ``budget`` limits the depth and the number of created directories.
+    No other process may change the tree.  The last resolved directory stays open, because archives
+    list files directory by directory.  The caller must not remove that directory; to remove one, it
+    first resolves the parent, which is then the open directory.  ``budget`` limits the depth and
+    the number of created directories.
     """
 
     def __init__(self, root: int, budget: Budget) -> None:
@@ -70,8 +70,8 @@ class Inside:
 class _Walk:
     """The resolution of one path inside a tree, component by component.
 
-    ``fds`` contains descriptors of the directories on the path so far, from the root on; ``names``
-    contains their names, without the root.
+    ``fds`` contains descriptors of the directories on the path so far, beginning with the root;
+    ``names`` contains their names, except that of the root.
     """
 
     def __init__(self, root: int, budget: Budget, made: Made | None) -> None:
@@ -111,7 +111,8 @@ class _Walk:
     def _enter(self, part: bytes) -> bytes | None:
         """Open the directory ``part`` and return None; for a symbolic link, return its target.
 
-        Raises ImageError for any other type of file.
+        If ``part`` does not exist, creates it or raises FileNotFoundError (see
+        ``Inside.directory``).  Raises ImageError for any other type of file.
         """
         here = self.fds[-1]
         try:
@@ -146,7 +147,7 @@ class _Walk:
 
 
 class Made:
-    """The set of paths that a layer has created, and their parents; ``budget`` limits its size."""
+    """The set of the paths that a layer created and their parents; ``budget`` limits its size."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget

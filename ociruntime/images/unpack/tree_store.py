@@ -51,7 +51,7 @@ class Tree:
 
 
 def tree_id(image: Image) -> str:
-    """Return the id of an image's tree: its ChainID with a dash for the colon.
+    """Return the id of an image's tree: the ChainID of its layers, with a dash for the colon.
 
     In mount options of overlayfs, a colon would separate directories.
     """
@@ -59,11 +59,11 @@ def tree_id(image: Image) -> str:
 
 
 class TreeStore:
-    """The trees in the data directory ``directory``, unpacked from the image store in it.
+    """The trees in a data directory, unpacked from the images in the same data directory.
 
     ``limits()`` returns the limits for unpacking, like ``Settings.limits``; None means the default
-    limits.  ``warnings`` contains the warnings of the last ``render``.  Every method raises
-    HostError if files cannot be read or written.
+    limits.  ``warnings`` contains the warnings of the last ``render``.  Methods raise HostError if
+    files cannot be read or written, ImageError for an invalid tree id.
     """
 
     def __init__(self, directory: str, limits: Callable[[], Limits] | None = None) -> None:
@@ -76,14 +76,14 @@ class TreeStore:
             make_directory(os.path.abspath(path), 0o700, "image store")
 
     def rootfs(self, tree: str) -> str:
-        """Return the path of a tree's root filesystem, whether it exists or not."""
+        """Return the path of a tree's root filesystem, even if the tree does not exist."""
         return f"{self._directory(tree)}/rootfs"
 
     def is_rendered(self, tree: str) -> bool:
         """Return whether a tree is complete.
 
-        Raises HostError if that cannot be determined: if the method returned False, the caller
-        would unpack a tree again that running pods may use.
+        Raises HostError if that cannot be determined: returning False would make the caller unpack
+        a tree again that running pods may use.
         """
         return is_there(f"{self._directory(tree)}/rendered")
 
@@ -147,9 +147,9 @@ class TreeStore:
             return 0
 
     def remove(self, tree: str, *, wait: bool = True) -> bool:
-        """Remove a tree, once no other process has locked it; return True.
+        """Remove a tree; wait until no other process holds its lock, and return True.
 
-        Without ``wait``, returns False if another process has locked the tree.
+        Without ``wait``, returns False at once if another process holds the lock.
         """
         lock = self._lock(tree)
         with FileLock(lock, exclusive=True, wait=wait) as held:
@@ -373,9 +373,9 @@ class _Walk:
 
 
 def _attributes(file: int | bytes) -> list[bytes]:
-    """Return [name, value, name, value ...] of the extended attributes that images can have.
+    """Return [name, value, name, value ...] of a file's extended attributes, sorted by name.
 
-    They are sorted by name.
+    Omits attributes that images may not set.
     """
     follow = isinstance(file, int)
     try:

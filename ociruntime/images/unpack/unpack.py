@@ -66,7 +66,7 @@ class Checked:
         return data
 
     def _fill(self) -> None:
-        """Fill the buffer, which makes reading many small headers fast."""
+        """Refill the buffer, which makes reading many small headers fast."""
         self.buffer, self.at = self.plain.read(CHUNK), 0
         self.hash.update(self.buffer)
         self.progress(self.kind, self.stored.count, self.layer.size)
@@ -102,7 +102,7 @@ def unpack(
 ) -> list[str]:
     """Unpack all layers into the empty directory ``root`` (a descriptor); return warnings.
 
-    Requires root privileges, for owners and devices.  Raises ImageError if a layer is invalid or
+    Must run as root, to set owners and create devices.  Raises ImageError if a layer is invalid or
     exceeds a limit, HostError if a file cannot be written; the caller must then empty ``root``.
     """
     warnings = AttributeWarnings()
@@ -143,7 +143,7 @@ _FAULTS_OF_IMAGE = (errno.ENAMETOOLONG, errno.EINVAL, errno.ERANGE, errno.E2BIG)
 
 
 class LayerUnpacker:
-    """Unpack the files of ``reader``, a layer, into the directory ``root`` (a descriptor).
+    """Unpack the layer that ``reader`` reads into the directory ``root`` (a descriptor).
 
     ``made`` contains the paths that this layer has created, and their parents.  A whiteout removes
     only files of lower layers, even if it follows files of its own layer.
@@ -208,9 +208,9 @@ class LayerUnpacker:
     # Create files
 
     def _create(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
-        """Create the file ``name`` in the directory ``fd``; ``path`` is its path in the tree.
+        """Create the file that ``header`` describes, ``name`` in the directory ``fd``.
 
-        ``header`` is its header in the archive.
+        ``path`` is its path in the tree.
         """
         if header.type == HARD_LINK:
             self._hard_link(header, fd, name, path)
@@ -352,7 +352,7 @@ class LayerUnpacker:
     def _hide_below(self, fd: int, path: bytes) -> None:
         """Remove the files of lower layers in the directory ``path``, which is open as ``fd``.
 
-        Only the first call for a directory does so; later calls do nothing.
+        The first call for a directory removes them; later calls do nothing.
         """
         if path in self.hidden:
             return
@@ -395,7 +395,7 @@ def _remove(directory: int, name: bytes, mode: int) -> None:
 
 
 def _refuse(header: Header, error: OSError) -> None:
-    """Raise ImageError if the image's content has caused ``error``, otherwise HostError."""
+    """Raise an ImageError if the image's content caused ``error``, otherwise a HostError."""
     if error.errno in _FAULTS_OF_IMAGE:
         raise ImageError(f'unpack "{header.shown()}": {reason(error)}') from None
     raise HostError(f'unpack "{header.shown()}"', error) from None

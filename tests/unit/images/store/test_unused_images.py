@@ -83,6 +83,6 @@ def test_notes_are_one_line_a_reason() -> None:
         warnings.add("x", "why", name)
     warnings.add("y", "why", "d")
     assert warnings.lines() == [
-        'left out x of "a" and 2 others: why',
-        'left out y of "d": why',
+        'ignored x of "a" and 2 more: why',
+        'ignored y of "d": why',
     ]
