@@ -1,8 +1,8 @@
 """Validate values of API requests and options: strings, numbers, lists and JSON objects.
 
-A check is a function that takes a JSON path and the value at that path, and raises BadRequest for
-an invalid value.  The error quotes the path, or the option if the value comes from a command line.
-A table of type ``Members`` maps each member of a JSON object to its check.
+A check is a function ``check(where, value)`` that raises BadRequest if the value is invalid.
+``where`` is the value's JSON path, or the option if the value comes from a command line; the error
+quotes it.  A table of type ``Members`` maps each member of a JSON object to its check.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Members = Mapping[str, Check]
 def check_object(document: object, members: Members, what: str = "the body") -> dict[str, Any]:
     """Validate a request's JSON object against a table of members; return it without null members.
 
-    ``what`` names the object in error messages.  Raises BadRequest if ``document`` is not an
-    object, or if a member is unknown or invalid.
+    Raises BadRequest if ``document`` is not an object, or if a member is unknown or invalid.
+    ``what`` names the object in error messages.
     """
     if not isinstance(document, dict):
         raise BadRequest("", f"{what} must be a JSON object")
@@ -88,7 +88,7 @@ def flag(where: str, value: object) -> None:
 def number(least: float, most: float, *, whole: bool = True) -> Check:
     """Return a check that accepts numbers from ``least`` to ``most``.
 
-    If ``whole`` is set, it accepts only integers.
+    If ``whole`` is set, the check accepts only integers.
     """
 
     def check(where: str, value: object) -> None:
@@ -149,9 +149,9 @@ def object_of(members: Members, *required: str) -> Check:
 
 
 def path_of(where: str, name: str) -> str:
-    """Return the JSON path of the member ``name`` of the object at the JSON path ``where``.
+    """Return the JSON path of the member ``name`` in the object at ``where``: ``WHERE.NAME``.
 
-    If ``where`` is a command-line option, such as ``--option``, the result is ``--option: name``.
+    If ``where`` is a command-line option, such as ``--option``, returns ``--option: NAME``.
     """
     return f"{where}: {name}" if where.startswith("--") else f"{where}.{name}"
 

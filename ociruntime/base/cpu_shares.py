@@ -6,9 +6,9 @@ from __future__ import annotations
 def weight_of_shares(shares: int) -> int:
     """Convert v1 CPU shares (2..262144, default 1024) to a v2 cpu.weight (1..10000, default 100).
 
-    This is the formula that runtimes and Kubernetes have agreed on, quadratic in log2 of the
-    shares.  It maps the minimum, default and maximum of shares to those of cpu.weight.  The earlier
-    linear formula gave the default of 1024 shares a weight of only 39.
+    Runtimes and Kubernetes have agreed on this formula, which is quadratic in log2 of the shares.
+    It maps the minimum, default and maximum of the shares to those of cpu.weight.  The earlier,
+    linear formula mapped the default, 1024 shares, to a weight of only 39.
     """
     from math import ceil, log2
 

@@ -85,9 +85,9 @@ def _identity(fd: int) -> tuple[int, int]:
 def open_regular(path: str, status: os.stat_result) -> int:
     """Open the regular file at ``path`` for reading, if ``status`` still describes it.
 
-    ``status`` is a stat result.  The file is compared with it before it is opened for reading: if a
-    FIFO or device has replaced the file, opening that could block or have side effects.  Raises
-    OSError, with ESTALE if the file was replaced.
+    ``status`` is a stat result.  The function compares the file with it before opening the file for
+    reading: a FIFO or device could have replaced the file, and opening one can block or have side
+    effects.  Raises OSError, with ESTALE if the file was replaced.
     """
     path_fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -106,9 +106,9 @@ def _allow() -> None:
 class TreeEntry:
     """A file or directory that ``walk`` yields.
 
-    ``cursor`` is at the directory that contains it, ``name`` is its name in that directory, and
-    ``status`` is its stat result.  A directory is yielded twice: before its content and, with
-    ``leaving`` set, after it.
+    ``cursor`` is positioned at the directory that contains the entry, ``name`` is the entry's name
+    in that directory, and ``status`` is its stat result.  ``walk`` yields a directory twice: before
+    its content and, with ``leaving`` set, after it.
     """
 
     __slots__ = ("cursor", "leaving", "name", "status")
@@ -123,12 +123,12 @@ class TreeEntry:
 
     @property
     def path(self) -> str:
-        """Return a path by which the entry can be opened, until ``walk`` yields the next entry."""
+        """A path by which the entry can be opened, until ``walk`` yields the next entry."""
         return self.cursor.path(self.name)
 
     @property
     def inside(self) -> str:
-        """Return the entry's path relative to the root of the walk, without a leading slash."""
+        """The entry's path relative to the root of the walk, without a leading slash."""
         return "/".join([*self.cursor.names, self.name])
 
 
@@ -138,8 +138,8 @@ def walk(
     """Yield all entries below ``root``, sorted; a directory both before and after its content.
 
     Does not follow symbolic links.  Calls ``count`` for each entry that it reads; ``count`` may
-    raise an exception to end the walk.  ``filesystem`` is a device number: directories on any other
-    filesystem are yielded but not entered.  Raises OSError.
+    raise an exception to end the walk.  If ``filesystem`` (a device number) is given, yields
+    directories on other filesystems without entering them.  Raises OSError.
     """
     with TreeCursor(root) as cursor:
         pending = [_entries(cursor.fd, count)]
@@ -184,9 +184,10 @@ def disk_usage(root: str) -> int:
 
 
 def _entries(fd: int, count: Callable[[], None]) -> list[tuple[str, os.stat_result]]:
-    """Return (name, stat result) of each entry of a directory, in reverse order, for use with pop.
+    """Return (name, stat result) of each entry of a directory, in reverse order of the names.
 
-    ``fd`` is the open directory; ``count`` is called once for each entry.
+    ``list.pop`` thus returns them in order.  ``fd`` is the open directory; ``count`` is called once
+    for each entry.
     """
     with os.scandir(fd) as entries:
         pairs = []

@@ -34,7 +34,7 @@ def parse_keys(text: str) -> bytes:
 class KeyWatch:
     """A filter for a terminal's input that detects the detach keys.
 
-    It holds back a prefix of the sequence until the next key shows whether the sequence continues.
+    Keys that may begin the sequence are held back until the next key shows whether it continues.
     """
 
     __slots__ = ("_keys", "_seen", "detaching")

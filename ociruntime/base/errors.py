@@ -20,13 +20,13 @@
      |   +- BadRequest         a request is wrong; names the JSON path
      |   +- Forbidden          the daemon's configuration does not allow it
      |   +- NotFound           a reference matches no container
-     |   +- Conflict           a name is in use, the container's state forbids it
+     |   +- Conflict           a name is in use, or the container's state forbids it
      |   +- StartFailed        the program was not executed; has the exit code
      +- InternalError          a bug in ociruntime itself
 
 A message has the form ``what was attempted: object: what went wrong (what to do)``, in lower case
-and without a final period.  What went wrong is in the kernel's words if the kernel has refused it;
-what to do is the hint.  Paths, names and values that come from outside are in double quotes.  JSON
+and without a final period.  What went wrong is in the kernel's words if a system call failed; what
+to do is the hint.  Paths, names and values that come from outside are in double quotes.  JSON
 paths, options, numbers, digests, URLs and socket addresses are not: nothing in them can be mistaken
 for a part of the message.  Only the command line prints messages.
 """
@@ -65,7 +65,7 @@ class ConfigError(RuntimeFailure):
 
     ``where`` is the value's JSON path (``mounts[7].options[0]``), or "" for the file itself.  The
     path and the message may quote the document verbatim.  Therefore this class escapes unprintable
-    characters, and cuts the middle out of a text that is too long for a line.
+    characters, and cuts the middle out of a text that is too long.
     """
 
     def __init__(self, where: str, message: str, hint: str = "") -> None:
@@ -115,11 +115,11 @@ class StepError(RuntimeFailure):
 
 
 class HookError(RuntimeFailure):
-    """A hook failed; the message names its kind, index and path, and quotes its last output."""
+    """A hook failed; the message names the hook, and quotes the end of its output."""
 
 
 class CriuError(RuntimeFailure):
-    """CRIU is missing, too old, or has failed; the message quotes its log."""
+    """CRIU is missing or too old, or it failed; the message quotes its log."""
 
 
 class PodError(RuntimeFailure):
@@ -183,7 +183,7 @@ class Conflict(ManagerError):
 
 
 class StartFailed(ManagerError):
-    """A container's program did not start.
+    """A container's program could not be started.
 
     ``exit_code`` is 127 (not found), 126 (not executable) or 125 (another error).
     """

@@ -5,8 +5,8 @@ to several of these, separated by commas.  Without the variable, a point costs o
 environment.
 
 The caller who sets the environment may have fewer privileges than the program (sudo's env_keep).
-Therefore these variables are ignored unless the package contains the file ``_faults``, which
-``./dev build`` creates and no wheel contains.
+Therefore these variables are ignored unless the package contains the file ``_faults``.
+``./dev build`` creates that file; no wheel contains it.
 """
 
 from __future__ import annotations

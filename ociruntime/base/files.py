@@ -45,10 +45,11 @@ def write_new(
     lasting: bool = False,
     within: int | None = None,
 ) -> None:
-    """Create the file ``path``, which must not exist, with content ``data``.  Raises OSError.
+    """Create the file ``path`` with the content ``data``; the file must not exist yet.
 
     With ``lasting``, the data survives a power failure.  A relative path is resolved in the
-    directory with the descriptor ``within``.  If writing fails, removes the partial file.
+    directory with the descriptor ``within``.  If writing fails, removes the partial file.  Raises
+    OSError, also if the file exists.
     """
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC | posix.O_NOFOLLOW
     fd = posix.open(path, flags, mode, dir_fd=within)
@@ -76,8 +77,8 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
 def memory_file(name: str, data: bytes, flags: int = posix.MFD_CLOEXEC) -> int:
     """Return a descriptor of a memfd that contains ``data``, positioned at its start.
 
-    Without MFD_CLOEXEC in ``flags``, its path in ``/proc/self/fd`` stays valid after execve(2).
-    Raises OSError.
+    Without MFD_CLOEXEC in ``flags``, the descriptor stays open after execve(2), and its path in
+    ``/proc/self/fd`` stays valid.  Raises OSError.
     """
     fd = posix.memfd_create(name, flags)
     try:
@@ -100,11 +101,11 @@ def replace_file(
 ) -> None:
     """Replace the file ``path`` atomically: readers see either the old or the complete new content.
 
-    With ``lasting``, this is also true after a power failure; otherwise the file may then be empty.
-    The temporary file's name contains our pid, so that several processes can write at once.  If
-    there is only one writer, it can pass a fixed name as ``temporary``, so that a crash leaves at
-    most one stale file.  A relative path is resolved in the directory with the descriptor
-    ``within``.  Raises OSError.
+    With ``lasting``, this is also true after a power failure; otherwise a power failure may leave
+    an empty file.  The temporary file's name contains our pid, so that several processes can write
+    at once.  If there is only one writer, it can pass a fixed name as ``temporary``, so that a
+    crash leaves at most one stale file.  A relative path is resolved in the directory with the
+    descriptor ``within``.  Raises OSError.
     """
     name = path.rpartition("/")[2]
     temporary = temporary or f"{path.removesuffix(name)}.{name}.{posix.getpid()}"
@@ -118,10 +119,11 @@ def replace_file(
 
 
 def publish_file(path: str, data: bytes, mode: int = 0o644) -> None:
-    """Create ``path`` with all of its content in one step, using O_TMPFILE and linkat(2).
+    """Create the file ``path`` complete with its content, using O_TMPFILE and linkat(2).
 
-    Removes an existing file of that name first.  The temporary file has no name: if this process is
-    killed, no stale file remains in the directory.  Raises OSError.
+    Removes an existing file of that name first.  The temporary file has no name, so that no stale
+    file remains in the directory if this process is killed.  If the filesystem does not support
+    O_TMPFILE, calls ``replace_file`` instead.  Raises OSError.
     """
     directory = path.rpartition("/")[0] or "."
     try:
@@ -169,8 +171,8 @@ def sync_directory(path: str) -> None:
 def cgroup_tree(top: str, skipped: Container[int]) -> Iterator[str]:
     """Yield the paths of all cgroups below ``top``, children first, and ``top`` itself last.
 
-    Each path is valid only until the next path is requested.  A directory that cannot be read is
-    skipped if ``skipped`` contains the errno; otherwise OSError is raised.
+    Each path is valid only until the next path is requested.  Skips a directory that cannot be
+    opened if ``skipped`` contains the errno; otherwise raises OSError.
 
     A container may nest its cgroups to any depth, with names of any length.  Therefore this
     generator keeps a single descriptor, returns to a parent through ``..`` (a cgroup cannot be
@@ -233,7 +235,7 @@ def _subdirectories(directory: int) -> list[str]:
 
 
 def may_access(path: str, mode: int) -> bool:
-    """Return whether the effective user and group may access ``path`` with ``mode``.
+    """Return whether this process's effective user and group may access ``path``.
 
     ``mode`` is a mode of access(2), such as W_OK.
     """
@@ -254,11 +256,14 @@ def mode_of(path: str) -> int:
     except (FileNotFoundError, NotADirectoryError):
         return 0
     except OSError as error:
-        raise HostError(f'find "{path}"', error) from None
+        raise HostError(f'stat "{path}"', error) from None
 
 
 def is_there(path: str) -> bool:
-    """Return whether ``path`` exists.  Raises HostError if that cannot be determined."""
+    """Return whether ``path`` exists, following symbolic links.
+
+    Raises HostError if that cannot be determined.
+    """
     return mode_of(path) != 0
 
 

@@ -37,11 +37,12 @@ READ_SIZE = 64 * SIGINFO.size
 
 
 class SignalQueue:
-    """The signals sent to this process: blocked until ``release``, and read from a signalfd(2).
+    """A queue of the signals sent to this process, which it reads from a signalfd(2).
 
-    ``fd`` is readable while signals are pending.  Create the object before the container's process,
-    so that no signal is lost in between.  A program that is started meanwhile inherits the blocked
-    signals unless its starter unblocks them, as the executor and ``run_host_hooks`` do.
+    The signals are blocked until ``release`` is called.  ``fd`` is readable while signals are
+    pending.  Create the object before the container's process, so that no signal is lost in
+    between.  A program that is started in the meantime inherits the blocked signals unless its
+    starter unblocks them, as the executor and ``run_host_hooks`` do.
     """
 
     __slots__ = ("_before", "_received", "fd")
@@ -109,11 +110,12 @@ def wait_foreground(
 ) -> int:
     """Forward signals to the container's init until it exits; return its exit status.
 
-    The status is 128+n if signal n killed the init, which must be a child of this process.  Also
-    reaps other children, which were reparented to this subreaper.  Starts ``relay`` and always
-    closes it, which restores the terminal.  ``signals`` stay blocked after the call, so that a late
-    signal does not interrupt the caller's cleanup.  ``notifying`` forwards the container's
-    sd_notify(3) messages to a service manager.  Raises HostError.
+    The init, which must be a child of this process, has the pid ``pid`` and the pidfd ``pidfd``.
+    The status is 128+n if signal n killed the init.  Other children, which were reparented to this
+    process because it is a subreaper, are reaped as well.  Starts ``relay`` and always closes it,
+    which restores the terminal.  ``signals`` stay blocked after the call, so that a late signal
+    does not interrupt the caller's cleanup.  ``notifying`` forwards the container's sd_notify(3)
+    messages to a service manager.  Raises HostError.
     """
     queue = signals or SignalQueue()
     try:
@@ -203,7 +205,7 @@ def _is_child(pid: int) -> bool:
 
 
 def _reap(pid: int) -> int | None:
-    """Reap all exited children; return the wait status of ``pid``, None if it has not exited."""
+    """Reap all exited children; return the wait status of ``pid``, or None if it still runs."""
     status = None
     try:
         while True:

@@ -22,8 +22,8 @@ DIRECTORIES = (
 def own_launcher(name: str) -> str:
     """Return the path of the launcher ``name``, such as ``ocipod``, in this program's directory.
 
-    Returns "" if it is missing.  Only a launcher can start a program from a snapshot of the
-    interpreter.
+    Returns "" if the launcher is missing.  A program starts from a snapshot of the interpreter only
+    if its launcher is executed.
     """
     path = f"{sys.argv[0].partition('/lib/python')[0]}/bin/{name}"
     return path if posix.access(path, posix.X_OK) else ""

@@ -1,6 +1,6 @@
-"""Explain a JSON syntax error: return a message with line, column and cause.
+"""Explain why a JSON document is invalid, with line, column and cause.
 
-This module is imported only when a document is refused, because it imports ``json`` and ``re``.
+This module is imported only after a document was refused, because it imports ``json`` and ``re``.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def _syntax(text: str, error: json.JSONDecodeError, name: str) -> ConfigError:
 def _tokens(text: str, name: str) -> ConfigError:
     """Return the error for the first NaN, Infinity or duplicate name in ``text``.
 
-    The module ``json`` accepts all three.  If ``text`` contains none, the error gives no position.
+    The module ``json`` accepts all three.  If ``text`` contains none of them, the error has no
+    position.
     """
     names: list[dict[str, int]] = []  # for each enclosing object or array: {key: position}
     previous = ("", 0)

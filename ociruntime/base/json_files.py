@@ -49,8 +49,9 @@ def replace(path: str, value: object, *, lasting: bool = True) -> None:
 def replace_text(path: str, data: bytes, mode: int = 0o640, *, lasting: bool = True) -> None:
     """Replace a file atomically: readers see either the old or the complete new content.
 
-    With ``lasting``, this is also true after a power failure.  Otherwise the file may then be
-    empty, which is acceptable for files that are useless once the pod has ended.  Raises HostError.
+    With ``lasting``, this is also true after a power failure.  Otherwise a power failure may leave
+    an empty file, which is acceptable for files that are useless once the pod has ended.  Raises
+    HostError.
     """
     try:
         # A fixed name suffices: the monitor's children write these files, but only one at a time.

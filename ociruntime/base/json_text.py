@@ -1,7 +1,7 @@
 """Read and write JSON without the module ``json``, which takes too long to import.
 
-``dump`` writes strings in ASCII, and members in the order of the dict.  ``_json`` is the C scanner
-that the module ``json`` also uses.
+``dump`` writes strings in ASCII, and members in the order of the dict.  The parser is the scanner
+in the C module ``_json``, which ``json`` also uses.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _BLANKS = " \t\n\r"
 
 
 class _Rules:
-    """The decoder attributes that the C scanner reads, for non-strict parsing."""
+    """The attributes that the C scanner reads; with these, it accepts NaN and duplicate names."""
 
     strict = True
     object_hook = None
@@ -56,7 +56,7 @@ def parse(data: bytes, name: str) -> Any:  # noqa: ANN401 - whatever it holds
     """Parse an untrusted JSON document strictly; ``name`` (a path) names it in errors.
 
     Refuses duplicate names, encodings other than UTF-8, NaN, Infinity, and text after the document.
-    Raises ConfigError with line and column.
+    Raises ConfigError; its message quotes line and column.
     """
     try:
         return _read(data, _scan_strictly)
@@ -83,7 +83,7 @@ def _read(data: bytes, scan: Any) -> Any:  # noqa: ANN401
 def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
     """Parse JSON text like ``json.loads``, with the same exceptions, without importing ``json``.
 
-    ``json`` is imported only for invalid text, to get its error message, and for UTF-16.
+    Imports ``json`` only if the text is invalid, for its error message, or not in UTF-8.
     """
     try:
         return read(data)
@@ -100,8 +100,9 @@ _CONSTANTS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 def dump(value: object, indent: int | str = 0) -> str:
     """Serialise a dict, list, tuple, str, int, float, bool or None as JSON text.
 
-    ``indent`` is the indentation of one level, as a number of spaces or as text (a tab); with 0,
-    everything is on one line without spaces.  Raises TypeError for values of other types.
+    ``indent`` is the indentation of one level: a number of spaces, or the text itself, such as a
+    tab.  With 0, everything is on one line without spaces.  Raises TypeError for values of other
+    types.
     """
     step = " " * indent if isinstance(indent, int) else indent
     pieces: list[str] = []

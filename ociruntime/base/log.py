@@ -2,12 +2,12 @@
 
 Engines parse the log: containerd takes the last JSON object whose level is ``error``; podman reads
 the whole file as one JSON document.  Therefore a failing command writes a single line in runc's
-format (logrus text, or one-line JSON with the keys ``level``, ``msg``, ``time``), with the time
-zone in the time.  If the log is a file, the error message is also printed on standard error, for
-conmon and for users.
+format (logrus text, or one-line JSON with the keys ``level``, ``msg``, ``time``).  The time
+includes the time zone.  If the log is a file, the error message is also printed on standard error,
+for conmon and for users.
 
-Warnings are held back until the command has succeeded: together with an error they would turn the
-file into two JSON documents.  With ``--debug``, everything is written immediately.
+Warnings are held back until the command has succeeded: a warning and an error in one file would be
+two JSON documents.  With ``--debug``, everything is written immediately.
 
 Like all modules that every command loads, this one uses ``posix`` instead of ``os``, whose import
 takes a millisecond (the interpreter runs without ``site``, so nothing else imports it).
@@ -31,9 +31,9 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', **_SHORT}
 
 
 class Log:
-    """A log, written to ``target`` (a path; "" for standard error) as ``text`` or ``json``.
+    """A log, written to ``target`` (a path; "" for standard error) in ``text`` or ``json`` format.
 
-    ``debug`` enables all levels, ``warnings`` enables warnings.  Only ``open`` raises exceptions.
+    ``debug`` enables all levels; ``warnings`` enables warnings.  Only ``open`` raises exceptions.
     """
 
     __slots__ = ("_held", "debugging", "format", "target", "warnings")
@@ -48,7 +48,7 @@ class Log:
         self._held: list[str] = []
 
     def open(self) -> None:
-        """Create the log file if it does not exist.
+        """Create the log file if it does not exist, and check that it can be opened.
 
         Raises HostError for a link that another user may have planted, ValueError if the path
         contains NUL, OSError if the file cannot be opened.

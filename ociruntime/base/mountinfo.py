@@ -48,9 +48,9 @@ def own_mountinfo() -> str:
 def parse_mountinfo(text: str) -> list[Mount]:
     """Return the mounts in the text of a mountinfo file, in order; skip malformed lines.
 
-    Only a line feed ends a line.  The kernel escapes blanks, tabs and line feeds in paths, but not
-    the other separators of ``str.splitlines()``.  A user who can mount, or rename a directory above
-    a mount point, can put those into a path.
+    Only a line feed ends a line.  The kernel escapes spaces, tabs and line feeds in paths, but not
+    the other line separators that ``str.splitlines()`` recognises.  A user who can mount
+    filesystems, or rename a directory above a mount point, can put such characters into a path.
     """
     mounts = []
     for line in text.split("\n"):
@@ -113,8 +113,8 @@ def reachable(mounts: list[Mount], *fstypes: str) -> list[Mount]:
 def kernel_mounts(rootfs: str) -> tuple[str, ...]:
     """Return the mount points of proc and sysfs in this namespace outside ``rootfs``, latest first.
 
-    With ``--no-pivot``, a container could still reach these mounts, so the executor unmounts them
-    first.  Raises HostError.
+    With ``--no-pivot``, a container could still reach these mounts, so the executor unmounts them.
+    Raises HostError.
     """
     try:
         return find_kernel_mounts(own_mountinfo(), rootfs)

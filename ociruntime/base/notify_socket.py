@@ -32,7 +32,7 @@ O_PATH = 0o10000000
 
 
 def make_directory(state_directory: str) -> None:
-    """Create the directory for the notify socket, which is bind-mounted into the container.
+    """Create the directory of the notify socket; the directory is bind-mounted into the container.
 
     Raises HostError.
     """
@@ -114,8 +114,9 @@ class NotifyRelay:
     def wait_ready(self, pidfd: int) -> None:
         """Forward messages until READY=1 or the exit of process ``pidfd``, then close the relay.
 
-        ``pidfd`` is -1 if the process has already exited.  Waits until the service manager has read
-        all messages, because it ignores messages from a process that has exited.  Raises HostError.
+        ``pidfd`` is -1 if the process has already exited.  After READY=1, waits until the service
+        manager has read all messages: it ignores messages whose sender (this process) has exited.
+        Raises HostError.
         """
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
@@ -178,8 +179,8 @@ def _connect(address: bytes) -> _socket.socket:
 def _bind(directory: str) -> _socket.socket:
     """Create the container's socket in ``directory``, bind it and return it.
 
-    The path of a socket is limited to 107 bytes, so the directory is named by a descriptor in
-    /proc.  Raises HostError.
+    A socket's address is limited to 107 bytes, so it refers to the directory through
+    /proc/self/fd.  Raises HostError.
     """
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
     fd = -1

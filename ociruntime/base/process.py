@@ -54,8 +54,8 @@ def process_stat(pid: int) -> tuple[bool, int, int]:
     """Return (has exited, parent's pid, start time) of a process, from proc_pid_stat(5).
 
     A zombie has exited, but still has a parent and a start time.  For a process that does not
-    exist, returns (True, 0, 0).  The start time is as seen from our own time namespace.  Raises
-    HostError.
+    exist, returns (True, 0, 0).  The start time includes the offset of our time namespace; that of
+    ``start_time`` does not.  Raises HostError.
     """
     fields = _stat_fields(pid)
     if fields is None:
@@ -76,9 +76,9 @@ def is_exiting(pid: int) -> bool:
 
 
 def _stat_fields(pid: int) -> list[bytes] | None:
-    """Return the fields of /proc/PID/stat from the third (the state) on.
+    """Return the fields of /proc/PID/stat, starting with the third, the state.
 
-    Returns None if the process does not exist.
+    Returns None if the process does not exist.  Raises HostError.
     """
     path = f"/proc/{pid}/stat"
     try:
@@ -177,12 +177,12 @@ def signal_pinned(
     opener: Callable[[int], int],
     send: Callable[[int, int], object],
 ) -> None:
-    """Call ``send(pidfd, pid)`` once for each pid in ``pids`` that ``listing()`` still lists.
+    """Call ``send(pidfd, pid)`` once for each pid in ``pids`` that ``listing()`` still returns.
 
-    ``opener(pid)`` returns a pidfd, or -1 if the process has exited.  The pidfd pins the process.
-    ``listing`` is called after the pidfds are open, so a pid that was reused before that gets no
-    signal.  The processes are handled in batches, as large as the limit on open files permits.
-    Raises HostError.
+    Opens the processes with ``opener(pid)``, which returns a pidfd, or -1 if the process has
+    exited.  Calls ``listing`` only then: if a pid was reused before it was opened, the new process
+    is not listed, and gets no signal.  Handles the processes in batches that are as large as the
+    limit on open files permits.  Raises HostError.
     """
     waiting = list(pids)
     while waiting:
@@ -197,9 +197,9 @@ def signal_pinned(
 
 
 def _hold(pids: list[int], opener: Callable[[int], int]) -> tuple[dict[int, int], list[int]]:
-    """Open a pidfd of each process; return ({pid: pidfd}, pids left when descriptors ran out).
+    """Open a pidfd of each process; return ({pid: pidfd}, pids that are not opened yet).
 
-    Raises HostError.
+    Such pids remain if the process runs out of descriptors.  Raises HostError.
     """
     held: dict[int, int] = {}
     for index, pid in enumerate(pids):
@@ -299,10 +299,11 @@ def _interrupt(number: int, _frame: object) -> None:
 
 
 def heed_ignored_signals() -> None:
-    """Reset the signals that the caller ignores (nohup(1)) to their default actions.
+    """Restore the default actions of signals that the caller ignores, as under nohup(1).
 
-    Programs that we start inherit ignored signals, so SIGHUP could not end them.  SIGPIPE and
-    SIGXFSZ are skipped: Python itself ignores them, and resets them for programs that it starts.
+    Programs that we start inherit ignored signals: without this, SIGHUP could not end them.
+    SIGPIPE and SIGXFSZ are skipped: Python itself ignores them, and resets them for programs that
+    it starts.
     """
     for number in _signal.valid_signals() - {_signal.SIGPIPE, _signal.SIGXFSZ}:
         if _signal.getsignal(number) == _signal.SIG_IGN:
@@ -334,8 +335,8 @@ def become_subreaper() -> None:
 def is_dying(pid: int) -> bool:
     """Return whether the process was killed with SIGKILL, or is exiting.  Raises HostError.
 
-    A main thread that exits while other threads run does not count.  See SigPnd and ShdPnd in
-    proc_pid_status(5).
+    A process whose main thread has exited while other threads run does not count as exiting.  A
+    pending SIGKILL shows in SigPnd or ShdPnd (proc_pid_status(5)).
     """
     fields = _stat_fields(pid)
     if fields is None or (int(fields[6]) & PF_EXITING and int(fields[17]) < 2):
@@ -352,7 +353,7 @@ def is_dying(pid: int) -> bool:
 
 
 def await_end(pidfd: int, seconds: float | None) -> bool:
-    """Wait for a process to exit, up to ``seconds`` (None: forever); return False on timeout."""
+    """Wait up to ``seconds`` (None: forever) for a process to exit; return False on timeout."""
     from select import POLLIN, poll
 
     poller = poll()
@@ -388,6 +389,6 @@ def inheritable_descriptors() -> list[int]:
 
 
 def close_inherited_on_exec() -> None:
-    """Set close-on-exec on the descriptors that this process has inherited from its caller."""
+    """Set close-on-exec on the descriptors that this process inherited from its caller."""
     for fd in inheritable_descriptors():
         posix.set_inheritable(fd, False)

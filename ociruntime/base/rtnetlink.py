@@ -1,8 +1,8 @@
 """A client of rtnetlink(7): read and change the kernel's network devices, addresses and routes.
 
-It uses no library: importing pyroute2 takes ten times as long as a whole `create`.  It copies
-attributes from one namespace to another exactly as the kernel wrote them.  Therefore this module
-defines only the few attributes that it reads or sets itself.
+It uses no library: importing pyroute2 takes ten times as long as a whole ``create``.  Addresses and
+routes are copied from one namespace to another with their attributes exactly as the kernel wrote
+them.  Therefore this module defines only the few attributes that it reads or sets itself.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Rtnetlink:
     def request(self, kind: int, body: bytes, flags: int = 0) -> list[bytes]:
         """Send a netlink request of type ``kind`` (RTM_*); return the bodies of the replies.
 
-        Raises OSError with the kernel's explanation.
+        If the kernel refuses the request, raises OSError with its explanation.
         """
         self._sequence += 1
         flags |= NLM_F_REQUEST | NLM_F_ACK
@@ -130,14 +130,14 @@ class Rtnetlink:
             start += _aligned(max(length, calcsize(HEADER)))
 
     def link(self, name: str) -> Link | None:
-        """Return the device with this name or alternative name; None if missing.
+        """Return the device with this name or alternative name; None if there is none.
 
         Raises OSError.
         """
         return self._link(pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(name)))
 
     def link_at(self, index: int) -> Link | None:
-        """Return the device with this interface index; None if missing.  Raises OSError."""
+        """Return the device with this interface index; None if there is none.  Raises OSError."""
         return self._link(pack(LINK, 0, 0, index, 0, 0))
 
     def _link(self, body: bytes) -> Link | None:
@@ -171,7 +171,7 @@ class Rtnetlink:
     def rename(self, index: int, name: str) -> None:
         """Rename the device ``index``, which must be down.
 
-        In a name such as ``eth%d``, the kernel replaces ``%d`` by the lowest free number.
+        In a name such as ``eth%d``, the kernel replaces ``%d`` with the lowest free number.
         """
         changes = attribute(IFLA_IFNAME, _text(name))
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + changes)
@@ -277,7 +277,7 @@ def attribute_pairs(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _raise_error(body: bytes, flags: int) -> None:
-    """Raise OSError, with the kernel's explanation, if an NLMSG_ERROR body contains an errno."""
+    """Raise OSError with the kernel's explanation if an NLMSG_ERROR body contains an errno."""
     number = -unpack_from("=i", body)[0] if len(body) >= 4 else 0
     if not number:
         return

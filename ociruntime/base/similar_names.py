@@ -8,7 +8,8 @@ from collections.abc import Iterable
 def closest(word: str, names: Iterable[str]) -> str:
     """Return the name in ``names`` that is most similar to ``word``, or "" if none is similar.
 
-    A name is similar if it begins with ``word``, or if at most a third of its letters differ.
+    A name is similar if it begins with ``word`` (two letters or more), or if its edit distance from
+    ``word`` is 1 or at most a third of its length.
     """
     best = ""
     fewest = 0

@@ -20,8 +20,8 @@ O_PATH = 0o10000000
 def connect(path: str, what: str, seconds: float | None = None) -> _socket.socket:
     """Connect to the stream socket at ``path``; ``what`` describes the socket in errors.
 
-    ``seconds`` is the timeout for connecting and for each later call on the socket.  A path that is
-    too long for a socket address is opened through a descriptor.  Raises HostError.
+    ``seconds`` is the timeout for connecting and for each later call on the socket; None means no
+    timeout.  The path may be longer than a socket address permits.  Raises HostError.
     """
     try:
         return open_connection(path, seconds)
@@ -56,8 +56,9 @@ def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
 def connect_through_signals(sock: _socket.socket, address: str) -> None:
     """Connect the blocking Unix socket ``sock``; try again if a signal interrupts connect(2).
 
-    Python waits instead until an interrupted socket is writable, as if it connected in the
-    background.  A Unix socket does not: it is writable at once, but not connected.  Raises OSError.
+    Python instead waits until the socket is writable, as if the interrupted call continued in the
+    background.  For a Unix socket, it does not: the socket is writable at once, but not connected.
+    Raises OSError.
     """
     while True:
         sock.connect(address)

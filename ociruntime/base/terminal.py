@@ -51,10 +51,10 @@ def keep_line_feeds(master: int) -> None:
 
 
 def find_terminal() -> Terminal:
-    """Return the host's terminal: the first of stderr, stdout and stdin that is one.
+    """Return the host's terminal: the first of stderr, stdout and stdin that is a terminal.
 
-    If none of them is a terminal, opens /dev/tty.  Call it before anything is created.  Raises
-    ConfigError if this process has no terminal.
+    If none of them is, opens /dev/tty.  Call this function before creating anything, because it
+    raises ConfigError if this process has no terminal.
     """
     for fd in (2, 1, 0):
         if posix.isatty(fd):

@@ -1,8 +1,8 @@
 """A relay between the host's standard streams and a container's terminal.
 
-``foreground.py`` runs the event loop: ``watch`` registers descriptors, ``handle`` transfers the
-data that is available, without blocking.  Each direction has one buffer and reads only when that is
-empty, so a slow reader slows down the writer instead of filling memory.
+``foreground.py`` runs the event loop: ``watch`` registers descriptors, and ``handle`` transfers the
+available data without blocking.  Each direction has one buffer, which is filled only when it is
+empty.  A slow reader thus slows down the writer instead of filling memory.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ DRAIN_LIMIT = 5000
 class Relay:
     """A relay between the host's ``stdin`` and ``stdout`` and the pty ``master``.
 
-    ``terminal`` is the host's terminal, which provides the modes and the window size; ``stdin`` and
-    ``stdout`` may be redirected to other files.  ``close`` also closes ``master``.
+    ``terminal`` is the host's terminal, which the relay sets to raw mode and whose window size it
+    copies; ``stdin`` and ``stdout`` may be redirected to other files.  ``close`` also closes
+    ``master``.
     """
 
     __slots__ = (
@@ -57,7 +58,7 @@ class Relay:
         self.resize()
 
     def _without_blocking(self, fd: int, access: int) -> int:
-        """Return a new non-blocking descriptor of a terminal or pipe; ``fd`` if that is impossible.
+        """Reopen a terminal or pipe for non-blocking access; return ``fd`` if that is impossible.
 
         Setting O_NONBLOCK on ``fd`` would affect every program that shares the open file (such as
         the caller's shell), and would persist if this process were killed.
@@ -86,7 +87,7 @@ class Relay:
         self._terminal.give_size_to(self._master)
 
     def watch(self, poll: select.poll) -> int | None:
-        """Register the relay's descriptors with ``poll``; return the timeout for the poll in ms.
+        """Register the relay's descriptors with ``poll``; return the timeout for ``poll`` in ms.
 
         None means no timeout.
         """
@@ -101,7 +102,7 @@ class Relay:
         return HUNG_UP_PAUSE if hung_up else None
 
     def handle(self, fd: int, events: int) -> None:
-        """Transfer data after ``poll`` has reported ``events`` for the descriptor ``fd``."""
+        """Transfer data after the poll reported ``events`` for the descriptor ``fd``."""
         if fd == self._stdin:
             self._read_input()
         elif fd == self._stdout:

@@ -5,8 +5,8 @@ privileged process uses: a user who can write to them gains that process's privi
 directory is trusted only if it belongs to us or to root, no one else can write to it, and no one
 else can replace it.  No one else can replace it if every directory and symbolic link on the path
 belongs to us or to root, and every world-writable directory on the path is sticky, like ``/tmp``.
-(Whether a directory on the path is group-writable is left to the administrator.) sshd's StrictModes
-has the same requirements for a home directory.
+(Directories on the path may be group-writable: that is the administrator's decision.)  sshd's
+StrictModes has similar requirements for a home directory.
 
 After the check, no other user can replace the path before it is used.
 """
@@ -33,14 +33,14 @@ _HINT = "it must belong to root or to the calling user, and no one else may have
 
 
 class _Untrusted(PermissionError):
-    """Raised for a path that the kernel lets us use, but that other users could change."""
+    """The error for a path that the kernel lets us use, but that other users could change."""
 
 
 def check_directory(path: str, kind: str) -> bool:
     """Check that only root and our own user can change the directory at the absolute ``path``.
 
-    Returns whether the directory exists.  ``kind``, such as "image store", describes it in errors.
-    Raises HostError if another user can change it.
+    Returns whether the directory exists.  Raises HostError if another user can change it; ``kind``,
+    such as "image store", describes it in the error message.
     """
     try:
         status, real = _walk(path)
@@ -54,10 +54,10 @@ def check_directory(path: str, kind: str) -> bool:
 
 
 def check_entry(path: str, kind: str) -> bool:
-    """Check that ``path`` is not a link, and that only root and our own user can change it.
+    """Check that only root and our own user can change the directory ``path``; refuse a link.
 
     The parent directory must have passed ``check_directory``.  Returns whether ``path`` exists.
-    Raises HostError.
+    Raises HostError, also if ``path`` is not a directory.
     """
     try:
         if problem := flaw(posix.lstat(path)):
@@ -103,7 +103,8 @@ def check_link(path: str, kind: str) -> None:
 def check_parent(path: str, kind: str) -> None:
     """Check that no other user can replace the file at the absolute ``path``.
 
-    The directory of the file may be world-writable if it is sticky.  Raises HostError.
+    The directory of the file may be world-writable if it is sticky.  Raises HostError if another
+    user can replace the file.
     """
     parent = path.rpartition("/")[0]
     try:
@@ -117,8 +118,8 @@ def check_parent(path: str, kind: str) -> None:
 def make_directory(path: str, mode: int, kind: str) -> bool:
     """Create the directory at the absolute ``path``, with missing parents, unless it exists.
 
-    Returns whether it was created.  Raises HostError, also if another user can change the
-    directory.
+    Returns whether this call created it.  Raises HostError if it cannot be created, or if another
+    user can change it.
     """
     if check_directory(path, kind):
         return False
@@ -161,7 +162,8 @@ def in_user_namespace() -> bool:
 def _walk(path: str) -> tuple[posix.stat_result | None, str]:
     """Resolve ``path``, and check each directory and link on it; return (status, resolved path).
 
-    The status is None if a component of the path does not exist.  Raises OSError.
+    If a component does not exist, the status is None, and the resolved path ends with that
+    component.  Raises OSError if another user could change the path.
     """
     here, status = "", posix.lstat("/")
     pending = _parts(path)
