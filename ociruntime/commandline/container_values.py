@@ -1,7 +1,7 @@
 """Parse container options in docker's syntax: --ulimit, --tmpfs, --device, NAME=VALUE.
 
-``ocictl`` and ``ocipod`` share these parsers, which check only the syntax.  The whole request is
-validated later.
+``ocictl`` and ``ocipod`` share these parsers.  They check only the syntax; the values are validated
+later, as a part of the whole request.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def tmpfs(text: str, where: str) -> dict[str, Any]:
 def device(text: str, where: str) -> dict[str, Any]:
     """Parse ``/dev/fuse[:/dev/fuse[:rwm]]`` into ``{"source", "target", "access"}``.
 
-    As with docker, ``/dev/fuse:rw`` omits the path in the container.  Raises UsageError, which
-    names the option ``where``, if the syntax is wrong.
+    As in docker, the path in the container may be omitted: ``/dev/fuse:rw``.  Raises UsageError if
+    the syntax is wrong; the message begins with the option ``where``.
     """
     source, *rest = text.split(":")
     target = rest.pop(0) if rest and rest[0].startswith("/") else source

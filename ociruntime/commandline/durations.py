@@ -12,7 +12,7 @@ FOREVER = float("inf")
 
 
 def interval(text: str, option: str) -> float:
-    """Convert an option's duration to seconds.
+    """Convert ``text``, the value of ``--OPTION``, to seconds; the duration must be positive.
 
     Raises UsageError, in runc's wording, if the duration is malformed or not above 0.
     """
@@ -25,7 +25,10 @@ def interval(text: str, option: str) -> float:
 
 
 def period(text: str, option: str) -> float:
-    """Convert an option's duration to seconds.  Raises UsageError if malformed or negative."""
+    """Convert ``text``, the value of ``--OPTION``, to seconds; the duration may be 0.
+
+    Raises UsageError if the duration is malformed or negative.
+    """
     seconds = _seconds(text, option)
     if seconds < 0:
         raise UsageError(f"--{option} {text}: must not be negative")
@@ -33,9 +36,10 @@ def period(text: str, option: str) -> float:
 
 
 def timeout(text: str, option: str) -> float:
-    """Convert an option's timeout to seconds; ``true`` or a negative value gives FOREVER.
+    """Convert ``text``, the value of ``--OPTION``, to a timeout in seconds.
 
-    ``false`` and "" give 0.  Raises UsageError if the duration is malformed.
+    Returns FOREVER for ``true`` or a negative duration, and 0 for ``false`` or "".  Raises
+    UsageError if the duration is malformed.
     """
     if text in ("", "false"):
         return 0
@@ -71,7 +75,7 @@ def _parse(text: str) -> float | None:
 
 
 def _split(text: str, *, digits: bool) -> tuple[str, str]:
-    """Split ``text`` after the digits and points with which it begins.
+    """Split ``text`` where its leading digits and points end; return both parts.
 
     If ``digits`` is False, splits it before the first digit or point instead.
     """

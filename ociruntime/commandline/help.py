@@ -13,7 +13,7 @@ _INDENT = 31
 def general_help(program: Program, closing: str = "") -> str:
     """Return the text of ``PROGRAM --help``: all commands and the global options.
 
-    ``closing`` replaces the last line, which says how to get the help of a command.
+    ``closing`` replaces the last line, which says how to get the help for a command.
     """
     lines = [f"usage: {program.name} [OPTION]... COMMAND [ARGUMENT]...", "", program.description]
     groups = program.shown_groups()
@@ -39,7 +39,10 @@ def group_help(program: Program, first: str) -> str:
 
 
 def _aliases(program: Program, first: str) -> list[str]:
-    """Return the help lines that list the aliases of the commands in the group ``first``."""
+    """Return help lines that list the aliases in the group ``first``: ``attach, cp, ls (ps)``.
+
+    The command is in parentheses if its name differs from the alias's second word.
+    """
     import textwrap
 
     words = []
@@ -79,7 +82,7 @@ def _grouped(command: Command) -> list[tuple[str, tuple[Option, ...]]]:
 
 
 def usage(program: str, command: Command) -> tuple[str, str]:
-    """Return a usage line in two parts: (program and command name, options and arguments)."""
+    """Return a command's usage line in two parts: (program and command, options and arguments)."""
     parts = [command.synopsis] if command.synopsis else []
     if any(option.help for option in command.options) and "OPTION" not in command.synopsis:
         parts.insert(0, "[OPTION]...")
@@ -87,7 +90,7 @@ def usage(program: str, command: Command) -> tuple[str, str]:
 
 
 def option_lines(options: tuple[Option, ...]) -> list[str]:
-    """Return one or two help lines for each option; options without a help text are hidden."""
+    """Return one or two help lines for each option; omit options without a help text."""
     lines: list[str] = []
     for option in options:
         if not option.help:

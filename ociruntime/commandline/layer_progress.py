@@ -97,9 +97,9 @@ def duration(seconds: float) -> str:
 class Layers:
     """The progress display of an image pull, for use as a Progress (images/model/image.py).
 
-    On a terminal each layer has a line that is redrawn in place; if there are more layers than
-    lines, only active layers are shown.  Without a terminal, a line is printed for each complete
-    layer, unless ``quiet``.
+    On a terminal, each layer has a line that is redrawn in place; if the terminal has too few
+    lines, only active layers are shown.  If standard error is not a terminal, a line is printed for
+    each step of a layer that is complete.  With ``quiet``, nothing is shown.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Layers:
     def __call__(self, kind: str, done: int, total: int) -> None:
         """Show that the step ``kind`` has processed ``done`` of ``total`` bytes.
 
-        An example of a step is ``fetching layer 1 of 3``.
+        ``kind`` is, for example, ``fetching layer 1 of 3``.
         """
         verb, _, label = kind.partition(" ")
         if label not in self._layers and len(self._layers) >= _MOST:
@@ -171,10 +171,10 @@ class Layers:
         self._drawn, self._lines = now, len(lines)
 
     def picture(self, most: int) -> list[str]:
-        """Return the lines to display: one for each layer, but at most ``most`` lines.
+        """Return the lines to display, at most ``most``.
 
-        If there are more layers, only active layers have a line, and the last line counts the
-        others.
+        There is a line for each layer, or, if there are too many layers, a line for each active
+        layer and a last line that counts the complete and the waiting layers.
         """
         if len(self._layers) <= most:
             return [layer.line(label) for label, layer in self._layers.items()]

@@ -30,9 +30,9 @@ class Option:
         refused  known from another program but not supported; ``value`` is the error's hint
 
     The default kind is ``text`` if there is a ``value``, else ``flag``.  An option without ``help``
-    is accepted but not listed.  ``details`` is added to the help in the manual page.  Shell
-    completion offers nothing for a value that is not ``completed``, such as a new name or a path
-    inside a container.
+    is accepted but not listed.  The manual page adds ``details`` to the help.  If ``completed`` is
+    False, shell completion offers nothing for the value, which is, for example, a new name or a
+    path inside a container.
     """
 
     __slots__ = ("completed", "details", "help", "kind", "name", "short", "value")
@@ -64,11 +64,11 @@ class Command:
     synopsis determines how many arguments the command takes, unless ``fewest`` and ``most`` do.
 
     ``run`` is called with the program's context and the parsed arguments, and returns the exit
-    status.  ``options_end`` is the number of the argument after which everything belongs to another
-    program's command line; 0 if options may stand anywhere.  ``parse`` replaces the parser for
-    commands where the position of an option matters.  ``exit_status`` describes exit statuses other
-    than the usual ones.  ``option_groups`` lists the groups of options in the help, each as (title,
-    names of its options); options without a group come first.
+    status.  Everything after the first ``options_end`` arguments is the command line of another
+    program, as in ``exec ID COMMAND --option``; if it is 0, options may appear anywhere.  ``parse``
+    replaces the parser for commands where the position of an option matters.  ``exit_status``
+    describes exit statuses other than the usual ones.  ``option_groups`` lists the groups of
+    options in the help, each as (title, names of its options); options without a group come first.
     """
 
     __slots__ = (

@@ -1,10 +1,10 @@
 """Parse command lines in the syntax of both runc and crun.
 
-runc accepts one dash or two before a long name, and a value for a boolean. crun accepts bundled
-short options (``-it``), a value attached to a short option (``-b/dir``) and unique abbreviations.
-Callers mix these forms (go-runc sends ``-no-subreaper``), so all of them are accepted.  Options may
-come before or after the arguments; ``--`` ends them.  If an option is repeated, the last value
-wins, except for lists.
+runc accepts one or two dashes before a long option, and a value for a flag (``--debug=false``).
+crun accepts bundled short options (``-it``), a value attached to a short option (``-b/dir``) and
+unique abbreviations.  Callers mix these forms (go-runc sends ``-no-subreaper``), so all of them are
+accepted.  Options may come before or after the arguments; ``--`` ends them.  If an option is
+repeated, the last value wins, except for lists.
 
 Only ``ociruntime`` accepts abbreviated options: docker, podman and rkt do not, and docker's
 ``--pid`` must not be mistaken for ``--pids-limit``.
@@ -29,7 +29,7 @@ class Arguments:
     """A parsed command line: options by the type of their value, and positional arguments.
 
     With ``as_runc``, errors have runc's wording, because engines parse them, and option names may
-    be abbreviated; without it, errors are written for people.
+    be abbreviated.  Otherwise errors are written for people, and abbreviations are refused.
     """
 
     __slots__ = ("as_runc", "flags", "lists", "numbers", "positional", "texts")
@@ -67,7 +67,7 @@ class Arguments:
         return (*self.texts, *self.lists, *self.flags, *self.numbers)
 
     def first_name(self) -> str:
-        """Return the name of an option that was given; "" if there is none."""
+        """Return the name of one of the options that were given; "" if there are none."""
         return next(iter(self.names()), "")
 
 
@@ -78,12 +78,12 @@ def parse(
     *,
     mixed: bool = True,
 ) -> int:
-    """Parse ``argv`` into ``arguments``; return the index at which parsing has ended.
+    """Parse ``argv`` into ``arguments``; return the index in ``argv`` at which parsing ended.
 
     Looks up each option in the ``tables``, in their order.  With ``mixed``, parses all of ``argv``;
-    otherwise stops at the first argument that is not an option.  After an error, ``arguments``
-    keeps the options parsed so far: the error must be written to the log that ``--log`` names.
-    Raises UsageError.
+    otherwise stops at the first argument that is not an option.  Raises UsageError; ``arguments``
+    then contains the options parsed so far, because the error must be written to the log that
+    ``--log`` names.
     """
     scopes = [(table, arguments) for table in tables]
     at = 0
@@ -107,7 +107,7 @@ def parse(
 def parse_command(
     argv: list[str], command: Command, options: tuple[Option, ...], arguments: Arguments
 ) -> None:
-    """Parse ``argv``, the arguments after the command's name; ``options`` are the global options.
+    """Parse ``argv``, what follows the command's name; ``options`` are the global options.
 
     If ``command.options_end`` is not 0, everything after that many arguments is the command line of
     another program and is not parsed.  Raises UsageError.
@@ -122,15 +122,15 @@ def parse_command(
 
 
 def is_option(word: str) -> bool:
-    """Return whether an item of argv is an option; "-" (standard input) and "-1" are arguments."""
+    """Return whether an item of argv is an option; "-" (standard input) and "-1" are not."""
     return len(word) > 1 and word[0] == "-" and not (word[1:].isascii() and word[1:].isdigit())
 
 
 def parse_option(word: str, following: list[str], scopes: Sequence[Scope]) -> int:
-    """Parse the option ``word``; return how many items of ``following`` it has used as its value.
+    """Parse the option ``word``; return how many items of ``following`` are its value (0 or 1).
 
     A scope is a pair: a table of options, and the Arguments that store their values.  The first
-    scope with an option of this name is used.  Raises UsageError.
+    scope that has an option of this name is used.  Raises UsageError.
     """
     dashes = 2 if word.startswith("--") else 1
     name, equals, value = word[dashes:].partition("=")
@@ -229,7 +229,10 @@ def _store(option: Option, value: str, arguments: Arguments) -> None:
 
 
 def _invalid(message: str, name: str, value: str, hint: str, arguments: Arguments) -> UsageError:
-    """Return the UsageError for an invalid value; ``message`` has runc's wording, for engines."""
+    """Return the UsageError for an invalid ``value`` of the option ``name``.
+
+    ``message`` has runc's wording; it is used only if engines parse the errors.
+    """
     return UsageError(message if arguments.as_runc else f'--{name}: invalid value "{value}"', hint)
 
 

@@ -1,4 +1,4 @@
-"""The class ``Program``: finds the command, of one or two words, in argv and runs it."""
+"""The class ``Program``, which finds a command of one or two words in argv and runs it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Program:
     """A program: its name, package, global options and commands.
 
     Each module in ``groups`` has a tuple ``COMMANDS``, and is imported when one of these commands
-    is needed.  ``foreign`` lists commands of similar programs, which must not be taken for
-    abbreviations of our commands.  ``aliases`` maps a command's second name to its first.  A second
-    name cannot be abbreviated, and the help does not list it among the commands.  ``absent`` maps a
-    command of a similar program that this program lacks to the reason, for the error message.
+    is needed.  ``foreign`` lists commands of similar programs, which must not be mistaken for
+    abbreviations of our commands.  ``aliases`` maps other names of commands, of two words, to their
+    names.  Aliases cannot be abbreviated, and the help does not list them among the commands.
+    ``absent`` maps commands that only similar programs have to the hint of the error message.
     """
 
     __slots__ = (
@@ -68,7 +68,10 @@ class Program:
         return tuple(map(self.command, self._modules))
 
     def shown_groups(self) -> list[tuple[str, list[Command]]]:
-        """Return the groups of commands in the help as (title, commands), without internal ones."""
+        """Return the groups of commands in the help as (title, commands).
+
+        Internal commands, whose group has no title, are omitted.
+        """
         return [
             (title, [self.command(name) for names in families.values() for name in names])
             for title, families in self.groups.items()
@@ -82,7 +85,7 @@ class Program:
         return next(command for command in commands if command.name == name)
 
     def find(self, words: Sequence[str]) -> tuple[Command, int]:
-        """Return (the command that ``words`` begin with, the number of words in its name).
+        """Find the command that ``words`` begins with; return (command, number of words used).
 
         Each word of a command's name may be abbreviated to a unique prefix.  Raises UsageError if
         no command, or more than one, matches.
@@ -113,9 +116,9 @@ class Program:
         return {name.partition(" ")[0] for name in self._modules if " " in name}
 
     def _complete(self, word: str, names: list[str], group: str = "") -> str:
-        """Return the name in ``names`` that ``word`` is equal to or abbreviates.
+        """Return the name in ``names`` that ``word`` equals or abbreviates.
 
-        If ``word`` is a command's second word, ``group`` is its first word, for the error message.
+        If ``word`` is the second word of a command, ``group`` is the first, for the error message.
         Raises UsageError if no name, or more than one, matches.
         """
         if word in names:
@@ -144,11 +147,12 @@ class Program:
         run: Callable[[Command, Any, Arguments], int],
         failure_status: Callable[[RuntimeFailure, str], int],
     ) -> int:
-        """Parse the command line ``argv``, call ``run``, return the exit status; never raise.
+        """Parse the command line ``argv``, call ``run`` and return the exit status.
 
-        Every error becomes one line on standard error.  ``run`` gets the command, its arguments and
-        the parsed options, and returns the exit status.  ``failure_status`` returns the exit status
-        for an error and the name of the command ("" if it is not known).
+        Raises no exceptions: every error becomes one line on standard error.
+        ``run(command, arguments, options)`` returns the exit status; ``arguments`` is the result of
+        the command's own parser, or the same as ``options``.  ``failure_status(error, name)``
+        returns the exit status for an error; ``name`` is that of the command, "" if not known.
         """
         arguments = Arguments(as_runc=False)
         command_names: list[str] = []
@@ -179,11 +183,11 @@ class Program:
     def read(
         self, argv: list[str], arguments: Arguments, command_names: list[str]
     ) -> tuple[Command, Any] | str | None:
-        """Parse a command line; return (command, its arguments), or the help text if requested.
+        """Parse a command line; return (command, its arguments), or a text to print.
 
-        Returns None if no command was given.  The arguments are ``arguments``, or the result of the
-        command's own parser.  The command's name is appended to ``command_names`` even if its
-        arguments are wrong.  Raises UsageError.
+        The text is the help or the version, if it was requested.  Returns None if no command was
+        given.  The arguments are ``arguments``, or the result of the command's own parser.  Appends
+        the command's name to ``command_names`` even if its arguments are wrong.  Raises UsageError.
         """
         at = parse(argv, (self.options,), arguments, mixed=False)
         if arguments.flag("version"):
@@ -217,14 +221,14 @@ class Program:
         return f"{self.name} {__version__}\n"
 
     def _is_group_help(self, words: Sequence[str]) -> bool:
-        """Return whether ``words`` are the name of a command group, followed by ``-h``.
+        """Return whether ``words`` is the name of a command group, followed by ``-h``.
 
-        For a command, ``-h`` may be another option.
+        After a command, ``-h`` may be a different option.
         """
         return words[1:2] == ["-h"] and words[0] in self.first_words()
 
     def help_of(self, words: Sequence[str]) -> str:
-        """Return the help text of the command or group ``words``, or of the program if empty."""
+        """Return the help text of the command or group ``words``; if empty, of the program."""
         from ociruntime.commandline import help as screens
 
         if not words:

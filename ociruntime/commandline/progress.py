@@ -1,7 +1,9 @@
 """Show the progress of a long operation on standard error: a bar on a terminal, or lines of JSON.
 
-with Bar() as bar:
-    fetch(store, text, policy, progress=bar)
+    with Bar() as bar:
+        fetch(store, text, policy, progress=bar)
+
+``fetch`` then calls ``bar(kind, done, total)`` after each piece of data.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ class Bar:
 class Lines:
     """Progress reports for other programs: lines of JSON, ``{"progress", "done", "total"}``.
 
-    Used like a Bar, but writes to standard error even if that is not a terminal.
+    Use it like a Bar.  It writes to standard error even if that is not a terminal.
     """
 
     __slots__ = ("_gone", "_printed")
@@ -88,7 +90,7 @@ class Lines:
         pass
 
     def __call__(self, kind: str, done: int, total: int) -> None:
-        """Write a line of JSON: the activity ``kind`` has processed ``done`` of ``total`` bytes."""
+        """Report that the activity ``kind`` has processed ``done`` of ``total`` bytes."""
         now = time.monotonic()
         if self._gone or (done != total and now - self._printed.get(kind, -1.0) < _OFTEN):
             return

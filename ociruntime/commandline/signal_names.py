@@ -9,7 +9,8 @@ from ociruntime.base.linux import SIGNALS, SIGRTMAX, SIGRTMIN
 def signal_number(text: str) -> int:
     """Return the number of the signal ``text``: ``9``, ``KILL``, ``sigkill`` or ``SIGRTMIN+3``.
 
-    Accepts 0, which only checks that a process exists.  Raises UsageError.
+    Accepts 0, with which kill(2) only checks that a process exists.  Raises UsageError for an
+    unknown signal.
     """
     if text.isascii() and text.isdigit() and len(text) <= 3:
         number = int(text)
@@ -21,9 +22,9 @@ def signal_number(text: str) -> int:
 
 
 def signal_name(text: str) -> str:
-    """Return a signal's name as in image configurations (StopSignal): ``9`` becomes SIGKILL.
+    """Return a signal's name as image configurations have it (StopSignal): ``9`` is SIGKILL.
 
-    Raises UsageError; 0 is not a valid stop signal.
+    Raises UsageError for an unknown signal and for 0, which cannot be a stop signal.
     """
     number = signal_number(text)
     if SIGRTMIN <= number <= SIGRTMAX:

@@ -12,9 +12,9 @@ _DIGITS = frozenset("0123456789")
 
 
 def byte_count(text: str, flag: str) -> int:
-    """Convert an option's size to bytes; ``-1`` stands for unlimited and gives -1.
+    """Convert an option's size to bytes; ``-1``, which means unlimited, gives -1.
 
-    ``flag`` is the option's name.  Raises UsageError in runc's wording for an invalid size.
+    ``flag`` is the option's name.  Raises UsageError, in runc's wording, if the size is invalid.
     """
     try:
         return -1 if text == "-1" else parse_size(text)
@@ -42,7 +42,8 @@ def parse_size(text: str) -> int:
 def milli_cpus(text: str, what: str) -> int:
     """Convert a number of CPUs (``500m``, ``1.5``, ``2``) to thousandths of a CPU, rounded down.
 
-    The error message begins with ``what``, an option or isolator.  Raises UsageError.
+    Raises UsageError for an invalid number; the message begins with ``what``, the name of the
+    option or isolator.
     """
     try:
         # ".5" and "1." are numbers of CPUs, too.

@@ -34,9 +34,10 @@ def tabbed(rows: list[list[str]]) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], gap: int = 1, narrowest: int = 0) -> str:
-    """Format rows as a table; a column is as wide as its widest cell plus ``gap`` spaces.
+    """Format rows as a table with aligned columns, ``gap`` spaces apart.
 
-    Escapes unprintable characters in cells.  A column has at least ``narrowest`` characters.
+    Escapes unprintable characters in cells.  A column, including the gap, is at least ``narrowest``
+    characters wide.
     """
     rows = [[plain(cell) for cell in row] for row in rows]
     columns = zip(*rows, strict=True)
@@ -84,14 +85,17 @@ def as_json(value: object, form: str) -> str:
 
 
 def date(seconds: int | None) -> str:
-    """Format a time (seconds since the epoch) with date and time zone; None gives ""."""
+    """Format a time (seconds since the epoch) as local date and time with time zone.
+
+    Returns "" for None.
+    """
     if seconds is None:
         return ""
     return time.strftime("%Y-%m-%d %H:%M:%S %z %Z", time.localtime(seconds))
 
 
 def ago(seconds: int | None, now: float | None = None) -> str:
-    """Format a time (seconds since the epoch) as ``3 minutes ago``; None gives ""."""
+    """Format a time (seconds since the epoch) as in ``3 minutes ago``; return "" for None."""
     if seconds is None:
         return ""
     passed = int((time.time() if now is None else now) - seconds)
