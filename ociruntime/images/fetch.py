@@ -42,8 +42,8 @@ def fetch(
     contains the signed document.  To verify it, the image is fetched again even if it is in the
     store.  Therefore a signature cannot be combined with the policy ``never`` or an image id.
 
-    An ACI declares its own name.  If another image in the store has that name, the ACI takes it
-    over if ``replace`` is set; otherwise it is imported without the name, and ``warn`` is called.
+    An ACI declares its own name.  If another image in the store has that name, the ACI takes the
+    name if ``replace`` is set; otherwise the ACI is imported without it, and ``warn`` is called.
     ``warn`` is also called for each ignored credentials file.
 
     ``platform`` is for example ``linux/arm64``, or "" for the machine's platform.  An image for
@@ -51,7 +51,7 @@ def fetch(
 
     Raises HostError if a file cannot be read or written, RegistryError if a registry fails,
     ImageError for other errors.  After an error, the store is unchanged, with one exception: if the
-    reference names a single image (not an index) for another platform, that image stays stored.
+    reference names a single image (not an index) for another platform, the image is in the store.
     """
     if platform:
         parse_platform(platform)
@@ -160,7 +160,7 @@ def _by_name(
 
 
 def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Reference:
-    """Detect the kind of the file at the path ``reference``; return the reference with that kind.
+    """Detect the kind of the file at a reference's path; return the reference with that kind.
 
     If the file no longer exists, returns the reference of a stored image that was imported from
     this path.

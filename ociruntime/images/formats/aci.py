@@ -91,10 +91,11 @@ def read_manifest(path: str, budget: Budget) -> AciManifest:
 
 
 def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> Iterator[Member]:
-    """Yield the members of an ACI's tar archive below ``rootfs``, with names relative to it.
+    """Yield the members of an ACI below ``rootfs``, with names relative to ``rootfs``.
 
-    If ``whitelist`` is not empty, omits files that it does not list, but no directories.  Reads the
-    stream to its end.  Raises ImageError if the archive is invalid.
+    ``stream`` is the ACI's tar archive, which is read to its end.  If ``whitelist`` is not empty,
+    omits files (but not directories) that it does not list.  Raises ImageError if the archive is
+    invalid.
     """
     for member, content in members(stream, budget):
         name = member_name(member.name)
@@ -155,7 +156,8 @@ def _lower(
     """Return the layers of all dependencies of an ACI, lowest layer first.
 
     The layers of the last dependency are on top.  Raises ImageError if a dependency is not in the
-    store, is not permitted or has a different imageID; ``what`` names the ACI in the message.
+    store, is not permitted or does not have the required imageID; ``what`` names the ACI in the
+    error message.
     """
     layers: list[StoredLayer] = []
     for reference, id in manifest.dependencies:

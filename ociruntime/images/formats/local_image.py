@@ -62,7 +62,7 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
 def kind_of_archive(names: Set[str]) -> str:
     """Return an archive's format, such as ``oci-archive``, given the names of its members.
 
-    ``names`` contains the members' names that are in ``_SIGNIFICANT``, "rootfs" if the archive has
+    ``names`` contains the names in ``_SIGNIFICANT`` that the archive has, "rootfs" if it has
     members at or below that path, and "" if it has any other members.
     """
     if is_layout(names.__contains__):
@@ -238,9 +238,9 @@ def load(
     """Import all images of the archive or layout at ``path``; yield (image, its new names).
 
     ``fetch(text)`` imports the image that the local reference ``text`` names.  As in docker, an
-    imported image takes its names from images that are already stored.  An image that gets no name
-    is stored under the name of its file.  Raises HostError if the file cannot be read, ImageError
-    if it is invalid or contains no images.
+    image in the store loses its name if an imported image has the same name.  An image that gets no
+    name is stored under the name of its file.  Raises HostError if the file cannot be read,
+    ImageError if it is invalid or contains no images.
     """
     limits = settings.limits()
     reference = recognized(Reference("path", path, path=path), Budget.at(store.path, limits))

@@ -16,7 +16,7 @@ LENGTHS = {"sha256": 64, "sha512": 128}  # digits
 def check_digest(text: object, what: str = "") -> str:
     """Return ``text`` if it is a valid digest, and therefore safe as a part of a path.
 
-    Raises ImageError otherwise; the error message begins with ``what``, the digest's origin.
+    Raises ImageError otherwise; ``what`` names the source of the digest in the error message.
     """
     if not isinstance(text, str) or not is_digest(text):
         hint = "a digest is sha256: and 64 hexadecimal digits, or sha512: and 128"

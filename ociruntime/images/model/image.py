@@ -40,8 +40,8 @@ class Layer:
 class Image:
     """An image for a single platform.
 
-    ``id`` is the digest of its manifest.  ``name`` is the name by which it was looked up, else its
-    first name, or "" if it has no name.  ``size`` is the total size of its blobs in bytes.
+    ``id`` is the digest of its manifest.  ``name`` is the name by which it was looked up, or else
+    its first name, or "" if it has no name.  ``size`` is the total size of its blobs in bytes.
     ``imported`` and ``used`` (last use) are in seconds since the epoch.  ``index`` is the digest of
     the index (manifest list) that lists the image, or "".
     """
@@ -84,7 +84,7 @@ class Record:
     """The record of an image in the store's database, readable even if its blobs are damaged.
 
     ``origins`` contains (name, signer) for each name under which the image was imported.  The
-    signer is the one that was verified at the import, "" if no signature was required.
+    signer is the one whose signature was verified at the import, "" if none was required.
     """
 
     id: str

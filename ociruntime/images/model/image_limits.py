@@ -107,7 +107,7 @@ class Budget:
             raise _exceeded(f"more bytes than the {free} that are free on the disk", "reserve")
 
     def check_room(self, count: int, what: str) -> None:
-        """Raise ImageError if ``count`` more bytes would exceed the limit or the free disk space.
+        """Raise ImageError if ``count`` more bytes would exceed a limit or the free disk space.
 
         Does not count the bytes.  ``what`` describes them in the error message.
         """

@@ -51,7 +51,10 @@ class HttpClient:
             self._session.close()
 
     def url(self, host: str, path: str) -> str:
-        """Return the URL of ``path`` on ``host``: https, or http if allowed and TLS is missing."""
+        """Return the URL of ``path`` on ``host``.
+
+        The scheme is https, or http if that is allowed and the host does not support TLS.
+        """
         with self._lock:
             if host not in self._schemes:
                 plain = self.allows_http(host) and not self._supports_tls(host)
@@ -72,9 +75,9 @@ class HttpClient:
         """Send a request with retries and redirects; return the final response.
 
         Returns the response whatever its HTTP status.  Its body has not been read yet: the caller
-        reads it (``read_body``, or ``raw``) or closes the response.  ``form``, if given, is the
-        body of the request, which is then URL-encoded.  Raises RegistryError if the server cannot
-        be reached or a redirect is refused.
+        reads it (``read_body``, or ``raw``) or closes the response.  ``form``, if given, is sent
+        URL-encoded as the body of the request.  Raises RegistryError if the server cannot be
+        reached or a redirect is refused.
         """
         sent = dict(headers)
         for _ in range(_MOST_REDIRECTS):

@@ -38,10 +38,10 @@ _POLL = 0.05  # seconds between two attempts to lock the file
 class Download:
     """The download of a blob to the file ``path``; it resumes earlier attempts.
 
-    The context manager locks the file.  If another process holds the lock, it waits ``wait``
-    seconds, and longer (up to _LONGEST_WAIT) while the other process receives data fast enough;
-    then it uses a separate file.  The file stays until ``discard`` is called, but leaving the
-    context removes an empty or separate file.
+    Entering the context locks the file.  If another process holds the lock, this waits ``wait``
+    seconds, or up to _LONGEST_WAIT seconds while that process receives data at _RATE; then a
+    separate file is used.  Leaving the context removes the file if it is empty or separate.  Any
+    other file stays until ``discard`` is called.
     """
 
     def __init__(

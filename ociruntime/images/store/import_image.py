@@ -88,8 +88,8 @@ class Incoming:
     ) -> str:
         """Copy a blob from a stream into the import and return its digest.
 
-        Verifies ``digest`` and ``size`` (bytes) if they are given, and stops reading after more
-        than ``size`` bytes.  ``kind`` is the label for ``progress``.
+        Verifies ``digest`` and ``size`` (bytes) if they are given, and stops reading once the
+        stream exceeds ``size``.  ``kind`` is the label for ``progress``.
         """
         partial = f"{self.path}/.{secrets.token_hex(8)}"
         hashed = hasher(check_digest(digest) if digest else "sha256:")

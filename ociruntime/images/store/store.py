@@ -166,7 +166,7 @@ class Store:
     def origins(self, id: str) -> dict[str, str]:
         """Return {name: signer} for the names under which the image ``id`` was imported.
 
-        The signer is the one that was verified at the import, "" if no signature was required.
+        The signer is the one whose signature was verified at the import, "" if none was required.
         """
         return next((dict(record.origins) for record in self.records() if record.id == id), {})
 

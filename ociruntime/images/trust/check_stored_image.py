@@ -1,7 +1,7 @@
 """Check whether the signature policy still allows an image that is already in the store.
 
-The store records the names under which an image was imported, and the signer that was verified at
-the import.  The policy must still allow that signer's key to sign images of that name.
+The store records each name under which an image was imported, and the signer whose signature was
+verified then.  The image may be used under that name only while the policy accepts that signer.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class Permission:
             raise ImageError(message, hint)
 
     def _culprit(self, id: str, name: str) -> str:
-        """Return the name because of which the policy refuses the image ``id`` as ``name``.
+        """Return the name that makes the policy refuse the use of the image ``id`` as ``name``.
 
-        Returns "" if the policy allows the image.
+        Returns "" if the policy allows it.
         """
         origins = self.store.origins(id)
         if (
@@ -94,7 +94,7 @@ class Permission:
         return signer != "" and signer in self._signers(rule, name)
 
     def require_any(self, id: str) -> None:
-        """Raise ImageError unless the policy allows the image under a name of its import."""
+        """Raise ImageError unless the policy allows a name under which the image was imported."""
         if self.policy.accepts_all:
             return
         refused: list[ImageError] = []

@@ -24,9 +24,9 @@ class Inside:
     """Resolve paths in the tree whose root directory is ``root`` (a descriptor).
 
     No other process may change the tree.  The last resolved directory stays open, because archives
-    list files directory by directory.  The caller must not remove that directory; to remove one, it
-    first resolves the parent, which is then the open directory.  ``budget`` limits the depth and
-    the number of created directories.
+    list files directory by directory.  The caller must not remove the open directory: before
+    removing a directory, it must resolve the parent.  ``budget`` limits the depth and the number of
+    created directories.
     """
 
     def __init__(self, root: int, budget: Budget) -> None:

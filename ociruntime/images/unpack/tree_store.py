@@ -147,7 +147,7 @@ class TreeStore:
             return 0
 
     def remove(self, tree: str, *, wait: bool = True) -> bool:
-        """Remove a tree; wait until no other process holds its lock, and return True.
+        """Wait until no other process holds a tree's lock, then remove the tree; return True.
 
         Without ``wait``, returns False at once if another process holds the lock.
         """

@@ -208,7 +208,7 @@ class LayerUnpacker:
     # Create files
 
     def _create(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
-        """Create the file that ``header`` describes, ``name`` in the directory ``fd``.
+        """Create the file that ``header`` describes, as ``name`` in the directory ``fd``.
 
         ``path`` is its path in the tree.
         """
