@@ -8,13 +8,13 @@
      |   +- ContainerExists    id in use
      |   +- NotRunning         the init has exited
      +- HostError              a system call outside the container failed
-     +- StepError              an operation of the plan failed inside
+     +- StepError              an operation of the plan failed inside the container
      +- HookError              a hook failed, timed out or could not be started
      +- CriuError              criu is missing, or could not dump or restore
-     +- PodError               the pod's state forbids the request, or a file of it is damaged
+     +- PodError               the pod's state forbids the request, or one of its files is damaged
      |   +- NoSuchPod          a UUID or prefix matches no pod, or several
      +- ImageError             an image is missing, damaged, or refused
-     |   +- RegistryError      a registry refused, or did not answer
+     |   +- RegistryError      a registry refused a request, or did not answer
      +- NetworkError           a pod's network could not be set up or torn down
      +- ManagerError           a request to the container manager failed
      |   +- BadRequest         a request is wrong; names the JSON path
@@ -214,8 +214,8 @@ def unhandled(action: str, error: Exception) -> RuntimeFailure:
     """Return the error to report for an exception that nothing has handled.
 
     For an OSError, a lack of memory, or a thread that cannot be started, the message says that
-    ``action`` failed, and names the file if there is one.  Any other exception is reported as a
-    bug.
+    ``action`` failed, and names the file if there is one.  If an import failed, the message asks
+    whether the installation is complete.  Any other exception is reported as a bug.
     """
     if isinstance(error, MemoryError):
         return HostError(action, OSError(12, "Cannot allocate memory"))

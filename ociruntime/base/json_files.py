@@ -61,11 +61,11 @@ def replace_text(path: str, data: bytes, mode: int = 0o640, *, lasting: bool = T
 
 
 def now() -> str:
-    """Return the current time in UTC, as RFC 3339 with nanoseconds."""
+    """Return the current time in RFC 3339 format, in UTC and with nanoseconds."""
     return time_text(time.time_ns())
 
 
 def time_text(nanoseconds: int) -> str:
-    """Convert nanoseconds since the epoch to RFC 3339."""
+    """Format a time (nanoseconds since the epoch) in RFC 3339 format, in UTC."""
     seconds, fraction = divmod(nanoseconds, 1_000_000_000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{fraction:09d}Z"

@@ -57,8 +57,8 @@ def connect_through_signals(sock: _socket.socket, address: str) -> None:
     """Connect the blocking Unix socket ``sock``; try again if a signal interrupts connect(2).
 
     Python instead waits until the socket is writable, as if the interrupted call continued in the
-    background.  For a Unix socket, it does not: the socket is writable at once, but not connected.
-    Raises OSError.
+    background.  A call on a Unix socket does not continue: the socket is writable at once, but not
+    connected.  Raises OSError.
     """
     while True:
         sock.connect(address)
