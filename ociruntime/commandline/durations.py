@@ -14,7 +14,7 @@ FOREVER = float("inf")
 def interval(text: str, option: str) -> float:
     """Convert ``text``, the value of ``--OPTION``, to seconds; the duration must be positive.
 
-    Raises UsageError, in runc's wording, if the duration is malformed or not above 0.
+    Raises UsageError, in runc's wording, if the duration is malformed, zero or negative.
     """
     seconds = _parse(text)
     if seconds is None:

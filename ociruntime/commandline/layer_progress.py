@@ -1,8 +1,8 @@
 """The progress of an image pull: on a terminal, a line per layer that is redrawn in place.
 
     with Layers("busybox") as layers:
-        layers("fetching layer 1 of 3", done, total)       at each change, in bytes
-        layers.finish()                                    replaces the lines by a summary
+        layers("fetching layer 1 of 3", done, total)       # at each change; numbers of bytes
+        layers.finish()                                    # replaces the lines with a summary
 
 If standard error is not a terminal, plain lines are printed instead.
 """
@@ -98,8 +98,8 @@ class Layers:
     """The progress display of an image pull, for use as a Progress (images/model/image.py).
 
     On a terminal, each layer has a line that is redrawn in place; if the terminal has too few
-    lines, only active layers are shown.  If standard error is not a terminal, a line is printed for
-    each step of a layer that is complete.  With ``quiet``, nothing is shown.
+    lines, only active layers are shown.  If standard error is not a terminal, a line is printed
+    whenever a layer completes a step.  With ``quiet``, nothing is shown.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Layers:
             self._put(f"{plain(layer.line(label))}\n")
 
     def finish(self) -> None:
-        """Replace the layers' lines by one line that summarises the pull."""
+        """Replace the layers' lines with one line that summarises the pull."""
         self.clear()
         if self._quiet:
             return

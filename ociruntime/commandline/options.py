@@ -65,10 +65,11 @@ class Command:
 
     ``run`` is called with the program's context and the parsed arguments, and returns the exit
     status.  Everything after the first ``options_end`` arguments is the command line of another
-    program, as in ``exec ID COMMAND --option``; if it is 0, options may appear anywhere.  ``parse``
-    replaces the parser for commands where the position of an option matters.  ``exit_status``
-    describes exit statuses other than the usual ones.  ``option_groups`` lists the groups of
-    options in the help, each as (title, names of its options); options without a group come first.
+    program, as in ``exec ID COMMAND --option``; 0 means that options may appear anywhere.
+    ``parse`` replaces the parser for commands where the position of an option matters.
+    ``exit_status`` describes exit statuses other than the usual ones.  ``option_groups`` lists the
+    groups of options in the help, each as (title, names of its options); options without a group
+    come first.
     """
 
     __slots__ = (

@@ -14,7 +14,7 @@ STDERR = 2
 
 
 def write(text: str) -> int:
-    """Write ``text`` to standard output; return the exit status.
+    """Write ``text`` to standard output; return the program's exit status.
 
     The status is 1 if the reader has closed the pipe, else 0.  Raises HostError if writing fails
     for another reason.
@@ -41,7 +41,8 @@ def write_all(fd: int, data: bytes) -> bool:
 def write_lines(lines: Iterable[str]) -> int:
     """Write each text as a line to standard output, with unprintable characters escaped.
 
-    Returns the exit status: 1 if the reader has closed the pipe, else 0.  Raises HostError.
+    Returns the program's exit status: 1 if the reader has closed the pipe, else 0.  Raises
+    HostError if writing fails for another reason.
     """
     return write("".join([f"{plain(line)}\n" for line in lines]))
 

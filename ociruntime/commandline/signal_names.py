@@ -22,7 +22,7 @@ def signal_number(text: str) -> int:
 
 
 def signal_name(text: str) -> str:
-    """Return a signal's name as image configurations have it (StopSignal): ``9`` is SIGKILL.
+    """Return a signal's name as in an image's StopSignal: SIGKILL for ``9`` or ``kill``.
 
     Raises UsageError for an unknown signal and for 0, which cannot be a stop signal.
     """

@@ -42,8 +42,8 @@ def parse_size(text: str) -> int:
 def milli_cpus(text: str, what: str) -> int:
     """Convert a number of CPUs (``500m``, ``1.5``, ``2``) to thousandths of a CPU, rounded down.
 
-    Raises UsageError for an invalid number; the message begins with ``what``, the name of the
-    option or isolator.
+    Raises UsageError for an invalid number, or one outside ``CPU_RANGE``; the message begins with
+    ``what``, the name of the option or isolator.
     """
     try:
         # ".5" and "1." are numbers of CPUs, too.
