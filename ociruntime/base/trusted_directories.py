@@ -206,7 +206,7 @@ def _flaw_on_the_way(status: posix.stat_result) -> str:
     if not _is_known(status.st_uid):
         return f"belongs to uid {status.st_uid}"
     if status.st_mode & OTHERS and not status.st_mode & STICKY:
-        return f"is world-writable without the sticky bit ({status.st_mode & 0o7777:04o})"
+        return f"is world-writable without the sticky bit (mode {status.st_mode & 0o7777:04o})"
     return ""
 
 

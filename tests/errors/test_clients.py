@@ -104,6 +104,6 @@ def test_a_directory_that_others_can_write_to(tmp_path: Path) -> None:
         make_directory(f"{tmp_path}/a/b", 0o700, "store")
     assert str(caught.value) == (
         f'use the store "{tmp_path}/a/b": "{tmp_path}" is world-writable without the'
-        " sticky bit (0777) (it must belong to root or to the calling user, and no one else may"
-        " have write access)"
+        " sticky bit (mode 0777) (it must belong to root or to the calling user, and no one else"
+        " may have write access)"
     )

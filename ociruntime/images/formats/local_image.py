@@ -246,7 +246,7 @@ def load(
     reference = recognized(Reference("path", path, path=path), Budget.at(store.path, limits))
     images = named_images(reference, store.tmp, Budget.at(store.path, limits))
     if not images:
-        hint = "use an archive of `docker save`, or an OCI image layout"
+        hint = "use an archive made with `docker save`, or an OCI image layout"
         raise ImageError(f'load "{path}": the file contains no images', hint)
     claims = Claims(permission, replace=True, warn=warn)
     for tag, names in images.items():
