@@ -111,7 +111,7 @@ def reachable(mounts: list[Mount], *fstypes: str) -> list[Mount]:
 
 
 def kernel_mounts(rootfs: str) -> tuple[str, ...]:
-    """Return the mount points of proc and sysfs in this namespace outside ``rootfs``, latest first.
+    """Return this process's mount points of proc and sysfs outside ``rootfs``, latest first.
 
     With ``--no-pivot``, a container could still reach these mounts, so the executor unmounts them.
     Raises HostError.

@@ -50,8 +50,8 @@ def fetch(
     another platform is refused.
 
     Raises HostError if a file cannot be read or written, RegistryError if a registry fails,
-    ImageError for other errors.  After an error, the store is unchanged, with one exception: if the
-    reference names a single image (not an index) for another platform, the image is in the store.
+    ImageError for other errors.  After an error, the store is unchanged, with one exception: a
+    single image (not an index) that turns out to be for another platform stays in the store.
     """
     if platform:
         parse_platform(platform)

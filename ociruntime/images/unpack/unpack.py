@@ -334,7 +334,7 @@ class LayerUnpacker:
         self._hide(fd, parent, hidden)
 
     def _hide(self, fd: int, parent: bytes, name: bytes) -> None:
-        """Remove ``name`` from the directory ``fd``, except files that this layer has created."""
+        """Remove ``name`` from the directory ``fd``, but keep files that this layer has created."""
         path = _join(parent, name)
         try:
             mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
