@@ -92,7 +92,7 @@ enum plan_op {
 
 #define PLAN_OP_LAST 57u
 
-/* open a namespace file of the host; the descriptor is kept in a slot */
+/* open a namespace file of the host; its descriptor is kept in a slot */
 struct op_open_namespace {
 	uint32_t slot;
 	const char *source;
@@ -126,7 +126,7 @@ static inline bool read_unshare(struct plan_reader *r, struct op_unshare *op)
 	return plan_u32(r, &op->flags);
 }
 
-/* report a stage to the runtime; the executor waits until the runtime has handled it */
+/* report a stage to the runtime; the executor waits until the runtime tells it to go on */
 struct op_sync {
 	uint32_t stage;
 };
@@ -147,7 +147,7 @@ static inline bool read_become_root(struct plan_reader *r, struct op_become_root
 	return r->ok;
 }
 
-/* fork the container's init into new namespaces; the init continues, its parent exits */
+/* fork the container's init into new namespaces; the init continues and its parent exits */
 struct op_clone_init {
 	uint32_t flags;
 };
@@ -169,7 +169,7 @@ static inline bool read_join_process(struct plan_reader *r, struct op_join_proce
 	       plan_u32(r, &op->root_of);
 }
 
-/* fork into the joined pid namespace; the child continues, its parent exits */
+/* fork into the joined pid namespace; the child continues and its parent exits */
 struct op_clone_process {
 	uint32_t terminal;
 };
@@ -246,7 +246,7 @@ static inline bool read_open_tree(struct plan_reader *r, struct op_open_tree *op
 	       plan_u32(r, &op->id_map_recursive);
 }
 
-/* bind-mount the root filesystem on itself; later targets are resolved inside it */
+/* bind-mount the root filesystem on itself; the targets of later operations are inside it */
 struct op_root {
 	const char *source;
 };
@@ -256,7 +256,7 @@ static inline bool read_root(struct plan_reader *r, struct op_root *op)
 	return plan_str(r, &op->source);
 }
 
-/* resolve later targets inside a directory that is not a mount point */
+/* resolve later targets inside a directory; the directory need not be a mount point */
 struct op_shared_root {
 	const char *source;
 };
@@ -416,7 +416,7 @@ static inline bool read_symlink(struct plan_reader *r, struct op_symlink *op)
 	       plan_u32(r, &op->replace);
 }
 
-/* open a terminal of the container's devpts; the runtime gets its master */
+/* open a terminal of the container's devpts; the runtime receives its master */
 struct op_console {
 	uint32_t rows;
 	uint32_t columns;
@@ -454,7 +454,7 @@ static inline bool read_readonly(struct plan_reader *r, struct op_readonly *op)
 	return plan_str(r, &op->target);
 }
 
-/* run a hook in the current namespaces; its standard input is the container's state */
+/* run a hook in the current namespaces; it reads the container's state from standard input */
 struct op_hook {
 	const char *source;
 	struct plan_strs args;
@@ -476,7 +476,7 @@ static inline bool read_hook(struct plan_reader *r, struct op_hook *op)
 	       plan_str(r, &op->state_after);
 }
 
-/* replace the host's /dev/null with the container's in standard streams */
+/* replace the host's /dev/null by the container's; only in the standard streams */
 struct op_null_streams {
 	uint32_t root_of;
 };
@@ -497,7 +497,7 @@ static inline bool read_pivot_root(struct plan_reader *r, struct op_pivot_root *
 	return r->ok;
 }
 
-/* move the root filesystem onto / (MS_MOVE); it replaces pivot_root(2) on an initramfs */
+/* move the root filesystem onto / (MS_MOVE); used instead of pivot_root(2) with --no-pivot */
 struct op_move_root {
 	struct plan_strs uncovered;
 };
@@ -691,7 +691,7 @@ static inline bool read_capabilities(struct plan_reader *r, struct op_capabiliti
 	       plan_u64(r, &op->ambient);
 }
 
-/* drop the capabilities that were kept only to load the filter; it uses only capset(2) */
+/* drop the capabilities that were kept only to load the filter; uses only capset(2) */
 struct op_drop_extra {
 	uint64_t effective;
 	uint64_t permitted;
@@ -758,7 +758,7 @@ static inline bool read_listen_pid(struct plan_reader *r, struct op_listen_pid *
 	return r->ok;
 }
 
-/* look up the program in PATH like execvp(3); the user's permissions apply */
+/* look up the program like execvp(3), with the user's permissions */
 struct op_find_executable {
 	const char *file;
 	const char *path;
@@ -770,7 +770,7 @@ static inline bool read_find_executable(struct plan_reader *r, struct op_find_ex
 	       plan_str(r, &op->path);
 }
 
-/* wait at the start gate for `start` */
+/* wait at the gate for `start` */
 struct op_wait_start {
 	char none;
 };
@@ -819,7 +819,7 @@ static inline bool read_restrict(struct plan_reader *r, struct op_restrict *op)
 	       plan_u64(r, &op->set_attributes);
 }
 
-/* bind-mount the root filesystem on itself; the runtime records the mount first */
+/* bind-mount the root filesystem on itself; the runtime first records the mount */
 struct op_recorded_root {
 	const char *source;
 };

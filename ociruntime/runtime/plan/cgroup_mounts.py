@@ -1,10 +1,11 @@
-"""Plan a mount of type ``cgroup``, which shows the container its cgroups.
+"""Plan a mount of type ``cgroup`` or ``cgroup2``, which shows the container its cgroups.
 
-With a cgroup namespace, the container gets a new cgroup filesystem, whose root is its cgroup.
-Otherwise it gets a bind mount: of its cgroup's directory on v1, and of the whole hierarchy on v2,
-as with runc and crun.  On v2, an engine or systemd in a privileged container thus finds its cgroup
-below the mount by its path in /proc/self/cgroup.  A new mount of v2 in the host's namespace would
-change the options of the host's mount (``nsdelegate``).
+A container with its own cgroup namespace gets a new cgroup filesystem, whose root is its cgroup.
+Any other container gets a bind mount of the host's cgroup filesystem.  On v1, only the container's
+own directory is mounted.  On v2, the whole hierarchy is mounted, as with runc and crun, so that an
+engine or systemd in a privileged container finds its cgroup at the path in /proc/self/cgroup.  A
+new mount of v2 in the host's namespace would change the options of the host's mount
+(``nsdelegate``).
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def compile_cgroup_mount(
 ) -> None:
     """Append the operations for a cgroup mount.
 
-    On v1, these mount a tmpfs, and each hierarchy inside it.
+    On v1, they mount a tmpfs, and inside it a directory for each hierarchy.  Raises ConfigError for
+    an unknown option, or for a v2 mount on a host without a v2 hierarchy.
     """
     job.enter_cgroup_namespace()
     job.require_cgroup()
@@ -58,7 +60,10 @@ def _unified(
     propagation: list[int],
     where: str,
 ) -> None:
-    """Append the operation that mounts cgroup v2, or bind-mounts a directory of it."""
+    """Append the operation that mounts cgroup v2, or bind-mounts a directory of the host's.
+
+    Raises ConfigError if the host has no cgroup v2 hierarchy.
+    """
     if _own_namespace(job):
         job.add(
             operations.mount(
@@ -88,8 +93,9 @@ def _unified(
 def _may_see_all(job: Compilation, attributes: int) -> bool:
     """Return whether a container in the host's cgroup namespace may see the whole hierarchy.
 
-    It must not be able to write to cgroups other than its own, unless it could mount the filesystem
-    itself.
+    It may if its mount is read-only, or if its bounding set has CAP_SYS_ADMIN, because it could
+    then mount the hierarchy itself.  Other containers must not be able to write to cgroups of the
+    host.
     """
     if attributes & MOUNT_ATTR_RDONLY:
         return True
@@ -99,9 +105,10 @@ def _may_see_all(job: Compilation, attributes: int) -> bool:
 
 
 def _hierarchies(job: Compilation, target: str, options: MountOptions, where: str) -> None:
-    """Append the operations for a tmpfs with a mount for each v1 hierarchy.
+    """Append the operations for a tmpfs that contains a mount for each hierarchy of the host.
 
-    Controllers that share a hierarchy get symbolic links to its mount.
+    A hierarchy with several controllers gets a symbolic link for each of them, such as ``cpu`` and
+    ``cpuacct`` for ``cpu,cpuacct``.
     """
     for index, text in options.data:
         raise ConfigError(
@@ -187,8 +194,8 @@ NOBODY_ELSE = -1
 def cgroup_owner(config: Config) -> int:
     """Return the host uid that must own the container's v2 cgroup; -1 leaves the owner unchanged.
 
-    If the container has a cgroup namespace and a writable cgroup mount, its user owns the cgroup:
-    such a container is meant to create nested cgroups.
+    A container with a new cgroup namespace and a writable cgroup mount is meant to create nested
+    cgroups, so its user owns its cgroup.
     """
     linux = config.get("linux") or {}
     if not _is_new(linux, "cgroup") or not any(map(_is_writable, config.get("mounts") or ())):
@@ -207,7 +214,7 @@ def _is_new(linux: Linux, kind: str) -> bool:
 
 
 def _is_writable(mount: Mount) -> bool:
-    """Return whether ``mount`` is a writable cgroup filesystem at /sys/fs/cgroup."""
+    """Return whether ``mount`` mounts a writable cgroup filesystem at /sys/fs/cgroup."""
     if mount["destination"].rstrip("/") != "/sys/fs/cgroup" or mount.get("source") != "cgroup":
         return False
     if mount.get("type") not in ("cgroup", "cgroup2"):
@@ -217,7 +224,7 @@ def _is_writable(mount: Mount) -> bool:
 
 
 def _mapped(uid: int, mappings: Sequence[IdMapping]) -> int:
-    """Return the host uid for ``uid`` in the container; -1 if ``mappings`` do not map it."""
+    """Return the host uid for ``uid`` in the container, or -1 if ``mappings`` do not map it."""
     for each in mappings:
         if 0 <= uid - each["containerID"] < each["size"]:
             return each["hostID"] + uid - each["containerID"]

@@ -1,4 +1,4 @@
-"""Compile config.json and facts about the host to a plan, the executor's operations.
+"""Compile config.json and facts about the host to a plan: the operations for the executor.
 
 The passes run in the order of ``PASSES``; each of them appends operations.
 """
@@ -40,10 +40,10 @@ PASSES: tuple[Callable[[Compilation], None], ...] = (
 
 
 def compile_plan(config: Config, facts: HostFacts, request: Request) -> Plan:
-    """Return the executor's plan for a container; ``facts`` describe the host.
+    """Return the executor's plan for a container.
 
-    ``config`` has been checked (runtime/spec/check_schema.py, validate.py).  Raises ConfigError for
-    a valid setting that cannot be applied on this host.
+    ``config`` must have passed the checks of runtime/spec/check_schema.py and validate.py.  Raises
+    ConfigError for a valid setting that cannot be applied on this host.
     """
     job = Compilation(config, facts, request)
     for compile_part in PASSES:

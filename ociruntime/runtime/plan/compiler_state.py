@@ -19,11 +19,13 @@ class Compilation:
     """The state of one compilation of a plan.
 
     The passes read ``config``, ``linux`` ({} if config.json has none), ``facts`` and ``request``,
-    and append to ``plan``.  The namespaces pass sets ``new`` and ``joined`` (CLONE_NEW* masks),
-    ``id_maps``, and ``trees``.  ``trees`` maps an index in ``mounts`` to the slot of the mount's id
-    map, or of its tree from open_tree(2).  A plan that enters a container sets ``mount_flags``
-    (MOUNT_* of every mount).  The mounts pass sets ``read_only_later``: pairs (target, index in
-    ``mounts``).
+    and append operations to ``plan``.  They share their results in the other attributes:
+
+        new, joined      the CLONE_NEW* masks of the namespaces to create and to join
+        id_maps          {index in ``mounts``: slot of the mount's id map}
+        trees            {index in ``mounts``: slot of the bind mount's source, from open_tree(2)}
+        read_only_later  [(target, index in ``mounts``)]: mounts to make read-only after all others
+        mount_flags      MOUNT_* flags for every mount, for a plan that enters a running container
     """
 
     __slots__ = (
@@ -75,7 +77,10 @@ class Compilation:
 
     @property
     def forks_last(self) -> bool:
-        """True if a pid namespace is joined: the process enters it last, without privileges."""
+        """True if the container joins a pid namespace.
+
+        The process enters that namespace last, when it has dropped its privileges.
+        """
         return bool(self.joined & CLONE_NEWPID)
 
     def add(self, operation: Operation) -> None:
@@ -83,7 +88,7 @@ class Compilation:
         self.plan.operations.append(operation)
 
     def warn(self, text: str) -> None:
-        """Append a warning to the plan, without duplicates."""
+        """Append a warning to the plan, unless the plan already has it."""
         if text not in self.plan.warnings:
             self.plan.warnings.append(text)
 
@@ -101,7 +106,7 @@ class Compilation:
         )
 
     def labels_of(self, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
-        """Return (mount options, label of the root directory) that apply ``linux.mountLabel``."""
+        """Return (mount options, label for the root directory) that apply ``linux.mountLabel``."""
         if not self.linux.get("mountLabel"):
             return [], ""
 
@@ -116,9 +121,9 @@ class Compilation:
     def require_cgroup(self) -> None:
         """Append the operations that move the process into its cgroup, unless the plan has them.
 
-        They also allow the process all CPUs of its cpuset.  Passes call this as late as possible,
-        so that the runtime moves the process while the executor makes the mounts: on cgroup v1, the
-        move waits for an RCU grace period.
+        They also reset the CPU affinity to all CPUs of the cpuset.  Passes call this as late as
+        possible, so that the runtime moves the process while the executor makes the mounts: on
+        cgroup v1, the move waits for an RCU grace period.
         """
         if not self.in_cgroup:
             self.enter_cgroup()
@@ -127,7 +132,7 @@ class Compilation:
     def enter_cgroup(self) -> None:
         """Append the operation that moves the process into its cgroup.
 
-        Does not set the CPU affinity.
+        Unlike ``require_cgroup``, leaves the CPU affinity unchanged.
         """
         self.in_cgroup = True
         self.add(operations.sync(stage=STAGE_CGROUP, where="linux.cgroupsPath"))
@@ -135,7 +140,7 @@ class Compilation:
     def enter_cgroup_namespace(self) -> None:
         """Append the operation that creates the cgroup namespace, if config.json requests one.
 
-        The namespace's root becomes the process's cgroup, so the process enters its cgroup first.
+        The process enters its cgroup first, because that cgroup becomes the root of the namespace.
         """
         if self.new & CLONE_NEWCGROUP and not self.in_new_cgroup_namespace:
             self.in_new_cgroup_namespace = True
@@ -159,9 +164,11 @@ CONTEXTS = ("context", "defcontext", "fscontext")
 
 
 def _mount_labels(job: Compilation, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
-    """Return (mount options that label a whole filesystem, label for only its root directory).
+    """Return (mount options, label for the root directory) that apply ``linux.mountLabel``.
 
-    Both are empty if ``options`` contain a label, or if the SELinux policy labels the files.
+    The mount options label the whole filesystem.  The label is for a filesystem that does not
+    accept such options; only its root directory is labelled.  Both are empty if ``options`` already
+    contain a label, or if the SELinux policy labels the files.
     """
     label = job.linux["mountLabel"]
     own = any(option.partition("=")[0] in CONTEXTS for option in options)

@@ -26,7 +26,7 @@ TYPES: dict[str, int] = {"b": S_IFBLK, "c": S_IFCHR, "p": S_IFIFO, "u": S_IFCHR}
 
 
 def compile_devices(job: Compilation) -> None:
-    """Append operations for all device nodes, the symbolic links in /dev and the console."""
+    """Append operations for the device nodes, the symbolic links in /dev and the console."""
     listed = [
         (clean(device["path"]), device, f"linux.devices[{index}]")
         for index, device in enumerate(job.linux.get("devices") or ())

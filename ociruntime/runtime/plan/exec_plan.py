@@ -1,10 +1,10 @@
 """Plan `exec`: run an additional process in a running container.
 
-The passes are those for the container's init, except that the process enters the container's
-namespaces instead of creating them.  The executor starts on the host, enters the namespaces of the
-container's init and drops the privileges that the new process must not have. Then it forks into the
-pid namespace: the container's processes never see a process with the runtime's privileges
-(CVE-2016-9962).
+The passes are those for the container's init, except that the process joins the container's
+namespaces instead of creating new ones.  The executor starts on the host, joins the namespaces of
+the container's init and drops the privileges that the new process must not have.  Only then does it
+fork into the pid namespace, so that the container's processes never see a process with the
+runtime's privileges (CVE-2016-9962).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ WHERE = "linux.namespaces"
 def compile_exec_plan(
     config: Config, facts: HostFacts, request: Request, pid: int, apart: int
 ) -> Plan:
-    """Return the plan that runs the process of ``config`` in a running container.
+    """Return the plan that runs ``process`` of ``config`` in a running container.
 
-    ``pid`` is the container's init. ``apart``: the CLONE_NEW* flags of the namespaces that the init
+    ``pid``: the container's init.  ``apart``: the CLONE_NEW* flags of the namespaces that the init
     does not share with the runtime.  Raises ConfigError for a setting of the process that this host
     cannot apply.
     """

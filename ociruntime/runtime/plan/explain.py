@@ -1,4 +1,4 @@
-"""Explain a plan as text, or convert it to a JSON object."""
+"""Format a plan as text for people, or convert it to a JSON object."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def fields_of(operation: Operation) -> Fields:
 
 
 def arguments(operation: Operation) -> str:
-    """Format an operation's arguments for a line of the explained plan, without its name."""
+    """Return an operation's arguments as text, for its line in ``explain``."""
     name = OPERATIONS[operation.code - 1][0]
     fields = fields_of(operation)
     write = WRITERS.get(name)
@@ -130,7 +130,7 @@ def arguments(operation: Operation) -> str:
 
 
 def describe(operation: Operation) -> str:
-    """Describe an operation for a sentence in an error message: ``mount proc on "/proc"``."""
+    """Describe an operation by a phrase for an error message: ``mount proc on "/proc"``."""
     name = OPERATIONS[operation.code - 1][0]
     verb = VERBS.get(name) or name.replace("_", " ")
     fields = fields_of(operation)
@@ -139,9 +139,10 @@ def describe(operation: Operation) -> str:
 
 
 def operation_lines(operations: Sequence[Operation], first: int = 1) -> list[str]:
-    """Return a line of text for each operation: number, name, arguments, JSON path of the setting.
+    """Return a line of text for each operation, beginning with its number.
 
-    ``first`` is the number of the first operation.
+    The line goes on with the operation's name and arguments, and the JSON path of the setting that
+    requires it.  ``first`` is the number of the first operation.
     """
     lines = []
     for number, operation in enumerate(operations, first):
@@ -196,7 +197,7 @@ def _mount(f: Fields) -> str:
 def _map(lines: str) -> str:
     """Format the lines of an id map: ``0 1000 1`` becomes ``0=1000+1``.
 
-    The numbers are the id on disk, the id shown in the mount, and the count.
+    The numbers are the first id on disk, the first id shown in the mount, and the number of ids.
     """
     return ",".join("{}={}+{}".format(*line.split()) for line in lines.splitlines())
 
@@ -209,7 +210,7 @@ def _id_map_names(f: Fields) -> list[str]:
 
 
 def _mount_flag_names(f: Fields) -> list[str]:
-    """Return a mount's flags in words: propagation, treatment of the mount point, id map."""
+    """Return words for a mount's propagation, the treatment of its mount point, and its id map."""
     names = [propagation_name(f["propagation"])] if f["propagation"] else []
     if f["flags"] & MOUNT_REAL_DIRECTORY:
         names.append("real directory")
@@ -470,7 +471,7 @@ def attribute_names(on: int, off: int = 0) -> list[str]:
 
 
 def namespace_names(flags: int) -> list[str]:
-    """Return the names in /proc/PID/ns for CLONE_NEW* bits, such as ``["mnt", "pid"]``."""
+    """Return the namespaces in a CLONE_NEW* mask, named as in /proc/PID/ns: ``["mnt", "pid"]``."""
     return [NAMESPACE_FILES[kind] for kind, flag in NAMESPACES.items() if flags & flag]
 
 
@@ -480,7 +481,7 @@ def propagation_name(flags: int) -> str:
 
 
 def capability_names(mask: int) -> list[str]:
-    """Return the names in a capability mask without the prefix: ``["chown", "kill"]``."""
+    """Return the names of the capabilities in a mask: ``["chown", "kill"]``."""
     return [name[4:].lower() for number, name in enumerate(CAPABILITIES) if mask >> number & 1]
 
 

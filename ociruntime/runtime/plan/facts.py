@@ -1,7 +1,7 @@
 """The compiler's inputs besides config.json: facts about the host, and the caller's options.
 
-Other packages collect them (``runtime/host/gather_facts.py``, ``runtime/lifecycle/create.py``), so
-that the compiler makes no system call and a test can simulate any host.
+Other packages collect both (``runtime/host/gather_facts.py``, ``runtime/lifecycle/create.py``).
+Thus the compiler makes no system call, and a test can simulate any host.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class HostFacts:
 
 
 class Request:
-    """The caller's options for a container or an exec, and what was prepared for it on the host."""
+    """The caller's options for a container or an exec, and what the runtime prepared for it."""
 
     __slots__ = (
         "bundle",

@@ -1,7 +1,8 @@
-"""Plan the hooks: run those in the container's namespaces, wait for those in the runtime's.
+"""Plan the hooks: run those of the container's namespaces, wait for those of the runtime's.
 
-The runtime runs prestart and createRuntime hooks: the plan only waits for them. createContainer and
-startContainer hooks are operations of the plan. poststart and poststop hooks are not in the plan.
+The runtime runs prestart and createRuntime hooks itself: the plan only waits for them.
+createContainer and startContainer hooks are operations of the plan.  poststart and poststop hooks
+are not in the plan.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _LONGEST = (1 << 32) - 1  # seconds: the largest u32, more than 136 years
 def compile_create_hooks(job: Compilation) -> None:
     """Append operations for prestart, createRuntime and createContainer hooks.
 
-    All of them run before pivot_root(2).
+    All of these hooks run before pivot_root(2).
     """
     hooks = job.config.get("hooks") or {}
     if hooks.get("prestart") or hooks.get("createRuntime"):

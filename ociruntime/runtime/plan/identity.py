@@ -19,9 +19,9 @@ BITS: dict[str, int] = {name: 1 << number for number, name in enumerate(CAPABILI
 
 
 def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
-    """Return {name: bit mask} of all five capability sets; ``bounding`` is one of the names.
+    """Return {name: bit mask} for the five capability sets, from ``bounding`` to ``ambient``.
 
-    Capabilities that cannot be granted are left out with a warning.  Without the member
+    Capabilities that cannot be granted are left out with a warning.  If ``process`` has no
     ``capabilities``, all sets are empty: the specification does not define a default.
     """
     configured = process.get("capabilities") or {}
@@ -76,7 +76,7 @@ def _restrict(
 ) -> None:
     """Remove from ``masks[kind]`` all capabilities that are not in ``limit``, with a warning.
 
-    ``superset`` is the name of the set ``limit``, for the warning.
+    ``superset`` is the warning's name for the set ``limit``, such as ``permitted``.
     """
     lost = masks[kind] & ~limit
     if lost:
@@ -85,10 +85,10 @@ def _restrict(
 
 
 def compile_user(job: Compilation, process: Process, late_policy: bool = False) -> None:
-    """Append operations for the bounding set, then the user, then the other capability sets.
+    """Append operations that set the bounding set, then the user, then the other capability sets.
 
-    ``late_policy``: keep CAP_SYS_NICE until the next ``add_capabilities``, for a scheduling policy
-    that is set in between.
+    ``late_policy``: the scheduling policy is set after these operations, so the process keeps
+    CAP_SYS_NICE until ``add_capabilities`` is called again.
     """
     masks = capability_masks(job, process)
     user = process["user"]
@@ -108,7 +108,7 @@ def compile_user(job: Compilation, process: Process, late_policy: bool = False) 
 def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None:
     """Append the operation that sets all capability sets except the bounding set.
 
-    ``extra``: mask of capabilities to keep until the next call.
+    ``extra``: mask of further capabilities, which the process keeps until this is called again.
     """
     masks = capability_masks(job, process)
     if job.request.seccomp_filter and not process.get("noNewPrivileges"):
@@ -127,7 +127,7 @@ def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None
 
 
 def drop_extra_capabilities(job: Compilation, process: Process) -> None:
-    """Append the operation that drops CAP_SYS_ADMIN, if only the seccomp filter required it."""
+    """Append the operation that drops CAP_SYS_ADMIN, if it was kept only to load the filter."""
     masks = capability_masks(job, process)
     if not process.get("noNewPrivileges") and CAP_SYS_ADMIN & ~(
         masks["effective"] & masks["permitted"]
@@ -143,11 +143,11 @@ def drop_extra_capabilities(job: Compilation, process: Process) -> None:
 
 
 def _sets_groups(job: Compilation, process: Process) -> bool:
-    """Return whether the process gets supplementary groups from config.json.
+    """Return whether to set the process's supplementary groups to those of config.json.
 
-    Otherwise it keeps the caller's groups: if setgroups(2) is denied, or if an annotation requests
-    it (podman's ``--group-add keep-groups``). Raises ConfigError if setgroups(2) is denied although
-    ``additionalGids`` is set.
+    If not, the process keeps the caller's groups: because setgroups(2) is denied, or because an
+    annotation requests it (podman's ``--group-add keep-groups``).  Raises ConfigError if
+    setgroups(2) is denied although ``additionalGids`` is set.
     """
     annotations = job.config.get("annotations")
     if annotations:
@@ -170,8 +170,8 @@ def _sets_groups(job: Compilation, process: Process) -> bool:
 def _denies_setgroups(job: Compilation) -> bool:
     """Return whether the user namespace denies setgroups(2).
 
-    It does if an unprivileged user maps only their own group: the kernel accepts such a gid map
-    only after setgroups(2) was denied (runtime/host/idmap.py).
+    It does if an unprivileged user maps only their own group: the kernel then requires that
+    setgroups(2) is denied before the gid map is written (runtime/host/idmap.py).
     """
     mappings = job.linux.get("gidMappings") or ()
     return bool(

@@ -1,6 +1,6 @@
-"""``linux.intelRdt``: choose a container's resctrl groups (config-linux.md#intelrdt).
+"""Choose a container's resctrl groups by ``linux.intelRdt`` (config-linux.md#intelrdt).
 
-The functions are pure: ``runtime/lifecycle/intel_rdt_groups.py`` reads the existing groups, and
+The functions are pure: ``runtime/lifecycle/intel_rdt_groups.py`` reads the existing groups and
 creates the chosen ones.
 """
 
@@ -18,7 +18,7 @@ DECIMAL = (
 
 
 class Group:
-    """A resctrl group; ``exists`` is False if it has yet to be created."""
+    """A resctrl group, which need not exist yet."""
 
     __slots__ = ("exists", "monitoring", "path", "schemata")
 
@@ -34,9 +34,9 @@ class Group:
 class Placement:
     """The steps that put a container into its resctrl groups.
 
-    ``made``: directories to create, in order.  ``lines``: (JSON path, file, line) to write.
-    ``tasks``: files to write the pid to, in order.  ``own``: the directories of ``made`` that
-    `delete` removes.
+    ``made``: directories to create, in order.  ``lines``: (JSON path, file, line), each line to be
+    written to its file.  ``tasks``: files to write the pid to, in order.  ``own``: those of
+    ``made`` that `delete` removes.
     """
 
     __slots__ = ("lines", "made", "own", "tasks")
@@ -53,8 +53,8 @@ class Placement:
 def group_path(rdt: IntelRdt, container_id: str, mountpoint: str) -> str:
     """Return the directory of the container's resctrl group.
 
-    The group's name is ``closID`` or, without closID, ``container_id``.  Raises ConfigError if that
-    id is a name reserved by the kernel.
+    The group's name is ``closID`` or, without closID, ``container_id``.  Raises ConfigError if the
+    container id is needed as the name but is reserved by the kernel.
     """
     name = rdt.get("closID") or ""
     if name == "/":  # LNX-RDT-04
@@ -68,10 +68,12 @@ def group_path(rdt: IntelRdt, container_id: str, mountpoint: str) -> str:
 def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
     """Return the steps that put a container into ``group``.
 
-    Raises ConfigError if the group named by closID is missing and ``rdt`` has no schemata for it,
-    or if its schemata differ from l3CacheSchema or memBwSchema; if
-    closID is not set and the group already exists; or if ``rdt`` requests monitoring and resctrl
-    does not support it.
+    Raises ConfigError if
+
+        - the group named by closID does not exist, and ``rdt`` has no schemata to create it with;
+        - the group named by closID exists with schemata other than l3CacheSchema or memBwSchema;
+        - closID is not set, and the group already exists;
+        - ``rdt`` requests monitoring, which this host's resctrl does not support.
     """
     named = bool(rdt.get("closID"))
     schemata = lines(rdt)
@@ -99,7 +101,7 @@ def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
 
 
 def lines(rdt: IntelRdt) -> list[tuple[str, str]]:
-    """Return the schemata in ``rdt`` as (JSON path, line), in writing order."""
+    """Return the schemata of ``rdt`` as (JSON path, line), in the order in which to write them."""
     bandwidth = rdt.get("memBwSchema") or ""
     result = []
     for line in (rdt.get("l3CacheSchema") or "").splitlines():
@@ -123,7 +125,10 @@ def _check_group(group: Group, named: bool, with_schema: bool) -> None:
 
 
 def _compare(group: Group, lines: list[tuple[str, str]]) -> None:
-    """Raise ConfigError if l3CacheSchema or memBwSchema differs from the group's schemata."""
+    """Raise ConfigError if l3CacheSchema or memBwSchema differs from the group's schemata.
+
+    ``lines``: pairs (JSON path, line) of the wanted schemata.
+    """
     present = {_resource(line): _values(line) for line in group.schemata.splitlines()}
     for where, line in lines:
         if where.startswith(f"{WHERE}.schemata"):

@@ -1,8 +1,8 @@
 """Plans for `mounts add` and `mounts remove`, which change a running container's mounts.
 
 The passes are those for ``mounts`` in config.json.  The executor opens the host's files before it
-enters the mount namespace.  The container's processes never see the executor, because it does not
-enter the pid namespace.
+enters the container's mount namespace.  It never enters the pid namespace, so the container's
+processes cannot see it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ REFUSED = {
 
 
 class RunningContainer:
-    """A running container: the ``pid`` of its init, and its namespaces.
+    """A running container: the pid of its init, and the namespaces that are its own.
 
-    ``apart``: the CLONE_NEW* flags of the namespaces that it does not share with the
-    runtime, including CLONE_NEWNS.
+    ``apart``: the CLONE_NEW* flags of the namespaces that the container does not share with the
+    runtime; CLONE_NEWNS is always one of them.
     """
 
     __slots__ = ("apart", "pid")
@@ -52,7 +52,7 @@ class RunningContainer:
 def compile_adding(
     config: Config, facts: HostFacts, request: Request, container: RunningContainer
 ) -> Plan:
-    """Return the plan that adds ``mounts`` to a running container.
+    """Return the plan that adds the ``mounts`` of ``config`` to a running container.
 
     Raises ConfigError for a mount that cannot be added to a running container.
     """
@@ -84,11 +84,11 @@ def compile_removing(
     container: RunningContainer,
     recorded: Collection[str],
 ) -> Plan:
-    """Return the plan that unmounts ``mounts``, the last one first.
+    """Return the plan that unmounts the ``mounts`` of ``config``, the last one first.
 
-    ``recorded``: destinations of mounts that `mounts add` has recorded with their mount ids.  The
-    executor follows symbolic links only in these; any other destination must be a mount point.
-    Raises ConfigError for the destinations /, /proc and files in /proc.
+    ``recorded``: destinations of mounts that `mounts add` made, and recorded with their mount ids.
+    The executor follows symbolic links only in these; any other destination must itself be a mount
+    point. Raises ConfigError for the destinations /, /proc and files in /proc.
     """
     mounts = config.get("mounts") or []
     job = Compilation(config, facts, request)
@@ -105,9 +105,9 @@ def compile_removing(
 def compile_undoing(
     target: str, where: str, facts: HostFacts, request: Request, container: RunningContainer
 ) -> Plan:
-    """Return the plan that unmounts the mount just added at ``target``.
+    """Return the plan that unmounts what `mounts add` has just mounted at ``target``.
 
-    The plan follows symbolic links in ``target``.
+    The executor follows symbolic links in ``target``.
     """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
@@ -127,9 +127,10 @@ def compile_uncovering(
 ) -> Plan:
     """Return the plan that unmounts a root filesystem at ``target`` on the host.
 
-    ``depth``: the maximum number of mounts to unmount, because other mounts may cover the root.
-    ``kept``: mounts inside the root to preserve, as (path on the host, path below the root).
-    ``joins``: the root is mounted in another process's mount namespace; enter that first.
+    ``depth``: how many mounts to unmount there, because other mounts may cover the root.  ``kept``:
+    mounts inside the root that must survive, as (path on the host, path below the root).
+    ``joins``: the root is mounted in another process's mount namespace, which the executor enters
+    first.
     """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
@@ -175,7 +176,7 @@ def compile_uncovering(
 def compile_restricting(
     restrictions: Mapping[str, int], facts: HostFacts, request: Request
 ) -> Plan:
-    """Return the plan that sets attributes of existing mounts.
+    """Return the plan that adds attributes, such as read-only, to existing mounts.
 
     ``restrictions``: {mount point: MOUNT_ATTR_* flags to set}.
     """
@@ -209,7 +210,10 @@ def _user_namespace(job: Compilation, container: RunningContainer) -> int:
 
 
 def _check_target(target: str, where: str) -> None:
-    """Raise ConfigError for /, /proc and files in /proc, whose mounts confine the container."""
+    """Raise ConfigError for /, /proc and files in /proc, whose mounts confine the container.
+
+    A few files that lxcfs replaces are allowed (``ALLOWED_IN_PROC``).
+    """
     if target in ("/", "/proc"):
         raise ConfigError(
             f"{where}.destination", f'"{target}" must not be mounted over or unmounted'

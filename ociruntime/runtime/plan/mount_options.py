@@ -2,7 +2,7 @@
 
 There are three kinds of options, applied through three kernel interfaces: attributes of one mount
 (mount_setattr(2), fsmount(2)), options of the filesystem's superblock (fsconfig(2)) and propagation
-(mount_namespaces(7)).  An option in none of the tables is data for the filesystem.
+(mount_namespaces(7)).  An option that is in none of the tables is passed to the filesystem.
 """
 
 from __future__ import annotations
@@ -95,9 +95,10 @@ FSTAB_WORDS = ("_netdev", "auto", "noauto", "nofail")
 class MountOptions:
     """The options of one mount, grouped by the system call that applies them.
 
-    ``set`` and ``clear`` are MOUNT_ATTR_* masks. ``set_recursive`` and ``clear_recursive`` are such
-    masks for the mount and all mounts below.  ``propagation`` is a list of MS_* values, applied in
-    order; ``data`` are pairs (index in the options, text).
+    ``set`` and ``clear``: MOUNT_ATTR_* masks for the mount.  ``set_recursive`` and
+    ``clear_recursive``: the same for the mount and all mounts below it.  ``propagation``: MS_*
+    values, applied in order. ``data``: options for the filesystem, as pairs (index in the list of
+    options, option).
     """
 
     __slots__ = (
@@ -129,14 +130,15 @@ class MountOptions:
 
 
 def option_names() -> list[str]:
-    """Return the sorted names of all supported mount options, for the command ``features``."""
+    """Return the sorted names of all supported mount options."""
     return sorted([*ACTIONS, *ATTRIBUTES, *RECURSIVE_ATTRIBUTES, *SUPERBLOCK, *PROPAGATION])
 
 
 def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
-    """Parse a mount's options; if two contradict each other, the later one wins.
+    """Parse a mount's options; of two that contradict each other, the later one wins.
 
-    ``where`` is the JSON path of the mount.  Raises ConfigError if an option is not supported.
+    ``where`` is the JSON path of the mount.  Unknown options become options for the filesystem.
+    Raises ConfigError for ``idmap`` or ``ridmap`` with a value.
     """
     parsed = MountOptions()
     for index, word in enumerate(options):
@@ -178,16 +180,16 @@ def _take_action(parsed: MountOptions, word: str) -> None:
 
 
 def _split(data: str) -> list[str]:
-    """Split filesystem options at commas; return a text with a quote or backslash whole."""
+    """Split filesystem options at commas, but leave a text with a quote or backslash whole."""
     if '"' in data or "\\" in data:
         return [data]
     return [text for text in data.split(",") if text]
 
 
 def _whole_access_time(on: int, off: int) -> int:
-    """Return the mask ``off``, with all access time bits if ``on`` or ``off`` has any of them.
+    """Return the mask ``off``, completed for the kernel if an access time option is set or cleared.
 
-    mount_setattr(2) requires that.
+    mount_setattr(2) requires that ``off`` then contains all access time bits.
     """
     if (on | off) & MOUNT_ATTR__ATIME:
         return off | MOUNT_ATTR__ATIME
@@ -258,7 +260,11 @@ def without_quotes(text: str) -> str:
 
 
 def check_data(fstype: str, data: Sequence[tuple[int, str]], where: str) -> None:
-    """Raise ConfigError for a misspelled filesystem option; the kernel checks the others."""
+    """Raise ConfigError for a filesystem option that looks like a misspelling of a known one.
+
+    Other unknown options are left to the kernel.  ``data``: pairs (index in the list of options,
+    option).  ``where``: the JSON path of the mount.
+    """
     keys = DATA_KEYS.get(fstype)
     if keys is None:
         return

@@ -1,4 +1,4 @@
-"""Plan ``mounts`` of config.json, in the order in which they are listed."""
+"""Plan ``mounts`` of config.json, in the order of the list."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ SHOWN: dict[str, int] = {"proc": CLONE_NEWPID, "sysfs": CLONE_NEWNET}
 
 
 def is_bind(mount: Mount) -> bool | None:
-    """Return None if ``mount`` is not a bind mount, True for a recursive one, False otherwise.
+    """Return True for a recursive bind mount, False for another bind mount, None for anything else.
 
-    The options ``bind`` and ``rbind`` decide, whatever the mount's type is; the last of them wins.
+    The options ``bind`` and ``rbind`` decide, whatever the mount's type; the last one wins.  A
+    remount is not a bind mount.
     """
     recursive: bool | None = None
     remount = False
@@ -90,15 +91,15 @@ def bind_source(job: Compilation, mount: Mount) -> str:
 
 
 def bind_path(bundle: str, source: str) -> str:
-    """Return the absolute path of a bind mount's source; a relative source starts at the bundle."""
+    """Return the absolute path of a bind mount's source, which may be relative to the bundle."""
     return source if source.startswith("/") else f"{bundle}/{source}"
 
 
 def compile_mounts(job: Compilation) -> None:
     """Append operations for ``mounts``.
 
-    Read-only mounts in which the runtime still has to create files are appended to
-    ``job.read_only_later``.
+    A read-only mount in which the runtime still has to create files is mounted writable, and added
+    to ``job.read_only_later``.  Raises ConfigError for a mount that is not supported.
     """
     if job.linux.get("mountLabel") and not job.facts.selinux:
         raise ConfigError("linux.mountLabel", "SELinux is not enabled on this host")
@@ -144,11 +145,11 @@ def compile_read_only_mounts(job: Compilation) -> None:
 
 
 def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) -> bool:
-    """Return whether the runtime itself may create files in this mount after mounting it.
+    """Return whether the runtime may still have to create files in this mount.
 
-    This is so for /dev, and for a tmpfs that is followed by other mounts: their mount points may be
-    inside it, and symbolic links in the image can hide that.  It is not so for a tmpfs that a later
-    mount at the same destination covers.
+    It may in /dev, and in a tmpfs that is followed by other mounts: their mount points may be
+    inside it, perhaps through symbolic links in the image.  It does not in a tmpfs that is covered
+    by a later mount at the same destination.
     """
     if target == "/dev":
         return True
@@ -157,7 +158,7 @@ def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) ->
 
 
 def _check_target(mount: Mount, target: str, options: MountOptions, where: str) -> None:
-    """Raise ConfigError for a destination that would replace /, /proc or files in /proc."""
+    """Raise ConfigError for a mount on / and for a forbidden mount on or inside /proc."""
     if target == "/":
         raise ConfigError(
             f"{where}.destination",
@@ -169,7 +170,8 @@ def _check_target(mount: Mount, target: str, options: MountOptions, where: str) 
         from_proc = clean(mount.get("source") or "") == "/proc" and options.bind
         if not (options.remount or from_proc or (fstype == "proc" and not options.bind)):
             raise ConfigError(
-                where, '"/proc" can only be a proc filesystem, new or bind-mounted from the host'
+                where,
+                '"/proc" must be a new proc filesystem or a bind mount of the host\'s "/proc"',
             )
     elif is_below(target, "/proc") and target not in ALLOWED_IN_PROC:
         raise ConfigError(
@@ -233,9 +235,9 @@ def _mount(
 def _fallback(job: Compilation, fstype: str) -> int:
     """Return MOUNT_OR_BIND if the user namespace may be unable to mount ``fstype``, else 0.
 
-    Only the owner of the pid namespace may mount proc, and only the owner of the network namespace
-    sysfs.  If the container shares that namespace, a bind mount of the host's filesystem has the
-    same content.
+    Only the user namespace that owns the pid namespace may mount proc, and only the one that owns
+    the network namespace may mount sysfs.  A container that shares the pid or network namespace of
+    the host can use a bind mount of the host's filesystem, which has the same content.
     """
     kind = SHOWN.get(fstype, 0)
     in_user_namespace = job.facts.user_namespace or (job.new | job.joined) & CLONE_NEWUSER
@@ -243,9 +245,9 @@ def _fallback(job: Compilation, fstype: str) -> int:
 
 
 def _without_unmapped_group(job: Compilation, data: list[str], where: str) -> list[str]:
-    """Return the devpts options ``data``, without a ``gid=`` that the user namespace does not map.
+    """Return the devpts options ``data`` without a ``gid=`` that the user namespace does not map.
 
-    The gid is usually that of the group tty.  Adds a warning if it is left out.
+    Adds a warning if it leaves the option out.  The gid is usually that of the group tty.
     """
     if not job.new & CLONE_NEWUSER:
         return data
@@ -297,10 +299,10 @@ def _bind(job: Compilation, index: int, mount: Mount, target: str, options: Moun
 
 
 def _ignore_data(job: Compilation, options: MountOptions, where: str) -> None:
-    """Add a warning for each filesystem option of a bind mount: the kernel ignores them.
+    """Add a warning for each filesystem option of a bind mount, because the kernel ignores them.
 
-    Raises ConfigError for a misspelled mount option: if a misspelled ``ro`` were ignored, the mount
-    would be writable.
+    Raises ConfigError for an option that looks misspelled: if a misspelled ``ro`` were ignored, the
+    mount would be writable.
     """
     for option, text in options.data:
         hint = suggestion(text)
@@ -311,7 +313,11 @@ def _ignore_data(job: Compilation, options: MountOptions, where: str) -> None:
 
 
 def _remount(job: Compilation, fstype: str, target: str, options: MountOptions, where: str) -> None:
-    """Append operations for a remount: attributes and, without ``bind``, filesystem options."""
+    """Append operations that remount a mount with other options.
+
+    With the option ``bind``, they change only the attributes of the mount.  Without it, they also
+    change options of the filesystem.
+    """
     if options.bind:
         _ignore_data(job, options, where)
     else:

@@ -2,12 +2,12 @@
 
 The container's init starts in one of two ways.  If no namespace is joined, and neither a user nor a
 time namespace is created, the executor is cloned straight into the new namespaces.  Otherwise the
-executor starts on the host, carries out the operations for these namespaces, and forks the init
-with ``clone_init``: the runtime must write a user namespace's maps, and only children enter a time
-namespace.
+executor starts on the host, joins or creates these namespaces, and then forks the init with
+``clone_init``.  The fork is needed because the runtime must first write a user namespace's maps,
+and because only a child enters a new time namespace.
 
-In a joined pid namespace, other processes may trace every new process.  It is therefore entered
-last, by ``clone_process``, when everything is set up and all privileges are dropped (process.py).
+A joined pid namespace is entered last, by ``clone_process``, when everything is set up and all
+privileges are dropped (process.py): its other processes may be able to trace the new one.
 """
 
 from __future__ import annotations
@@ -117,10 +117,10 @@ def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]
 def open_trees(job: Compilation) -> None:
     """Append operations that open bind mount sources while the host's paths are accessible.
 
-    Root of the user namespace may not be allowed to search the host's directories, and in a joined
-    mount namespace the directories may not exist.  An ordinary user cannot copy mounts and does not
-    need to, because it stays the same user on the host.  Only root of the host may id-map its
-    mounts.
+    Later they may not be: root of the user namespace may lack permission to search the host's
+    directories, and in a joined mount namespace the directories may not exist.  Appends nothing
+    unless the runtime is root of the host, because no other user may copy mounts; an ordinary user
+    keeps their permissions in the user namespace.
     """
     inaccessible_later = (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS
     if not inaccessible_later or job.facts.uid != 0 or not job.facts.owns_mounts:
@@ -167,7 +167,7 @@ def _add_time_namespace(job: Compilation) -> None:
 
 
 def compile_namespace_settings(job: Compilation) -> None:
-    """Append operations for host and domain name, loopback, network devices and sysctls.
+    """Append operations for the host and domain name, loopback, network devices and sysctls.
 
     They must precede the operation that makes /proc/sys read-only.
     """
@@ -205,10 +205,10 @@ def _add_sysctls(job: Compilation, sysctls: dict[str, str]) -> None:
 
 
 def compile_id_maps(job: Compilation, joined: int) -> None:
-    """Append operations that create the id maps of id-mapped mounts, each distinct pair once.
+    """Append operations that create the id maps of id-mapped mounts, and set ``job.id_maps``.
 
-    ``joined``: slot of the joined user namespace, or NO_SLOT.  Sets ``job.id_maps``.  Raises
-    ConfigError for a mount whose ids cannot be mapped.
+    Mounts with the same mappings share an id map.  ``joined``: slot of the joined user namespace,
+    or NO_SLOT.  Raises ConfigError for a mount whose ids cannot be mapped.
     """
     slots: dict[tuple[str, str], int] = {}
     for index, mount in enumerate(job.config.get("mounts") or ()):

@@ -10,9 +10,9 @@ from ociruntime.runtime.plan.plan import Operation
 def open_namespace(*, slot: int, source: str, where: str = "") -> Operation:
     """Return an operation to open a namespace file of the host.
 
-    The descriptor is kept in a slot.
+    Its descriptor is kept in a slot.
 
-    ``slot``: number of the slot. ``source``: namespace file.
+    ``slot``: number of the slot. ``source``: path of the namespace file.
     """
     return Operation(1, (slot, source), where)
 
@@ -36,7 +36,7 @@ def unshare(*, flags: int, where: str = "") -> Operation:
 def sync(*, stage: int, where: str = "") -> Operation:
     """Return an operation to report a stage to the runtime.
 
-    The executor waits until the runtime has handled it.
+    The executor waits until the runtime tells it to go on.
 
     ``stage``: STAGE_* number.
     """
@@ -51,7 +51,7 @@ def become_root(*, where: str = "") -> Operation:
 def clone_init(*, flags: int, where: str = "") -> Operation:
     """Return an operation to fork the container's init into new namespaces.
 
-    The init continues, its parent exits.
+    The init continues and its parent exits.
 
     ``flags``: CLONE_NEW* bits.
     """
@@ -61,8 +61,8 @@ def clone_init(*, flags: int, where: str = "") -> Operation:
 def join_process(*, flags: int, root_of: int, where: str = "") -> Operation:
     """Return an operation to enter the namespaces and the root of the container's init.
 
-    ``flags``: CLONE_NEW* bits. ``root_of``: pid of the init, if its root differs from that of its
-    mount namespace; else 0.
+    ``flags``: CLONE_NEW* bits. ``root_of``: pid of the init, if its mount namespace is the
+    runtime's; else 0.
     """
     return Operation(7, (flags, root_of), where)
 
@@ -70,9 +70,9 @@ def join_process(*, flags: int, root_of: int, where: str = "") -> Operation:
 def clone_process(*, terminal: int, where: str = "") -> Operation:
     """Return an operation to fork into the joined pid namespace.
 
-    The child continues, its parent exits.
+    The child continues and its parent exits.
 
-    ``terminal``: 1: the child takes standard input as controlling terminal.
+    ``terminal``: 1: standard input becomes the child's controlling terminal.
     """
     return Operation(8, (terminal,), where)
 
@@ -93,7 +93,7 @@ def keyring(*, where: str = "") -> Operation:
 def propagation(*, flags: int, where: str = "") -> Operation:
     """Return an operation to set the propagation of the mount at the current root.
 
-    ``flags``: MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, and MS_REC.
+    ``flags``: MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, optionally with MS_REC.
     """
     return Operation(11, (flags,), where)
 
@@ -103,7 +103,8 @@ def id_map(*, slot: int, uid_map: str, gid_map: str, where: str = "") -> Operati
 
     Its descriptor is kept in a slot.
 
-    ``slot``: number of the slot. ``uid_map``: lines of a uid_map. ``gid_map``: lines of a gid_map.
+    ``slot``: number of the slot. ``uid_map``: content of its uid_map. ``gid_map``: content of its
+    gid_map.
     """
     return Operation(12, (slot, uid_map, gid_map), where)
 
@@ -123,9 +124,9 @@ def open_tree(
     Its descriptor is kept in a slot.
 
     ``slot``: number of the slot. ``source``: path on the host. ``follow``: 1: follow symbolic
-    links; 0: refuse them and stay below the shared root. ``recursive``: 1: with all submounts.
-    ``id_map``: slot of the user namespace whose id maps the mount gets, or NO_SLOT.
-    ``id_map_recursive``: 1: id-map submounts, too.
+    links; 0: refuse them and stay below the shared root. ``recursive``: 1: include all submounts.
+    ``id_map``: slot of the user namespace with the mount's id maps, or NO_SLOT.
+    ``id_map_recursive``: 1: also id-map the submounts.
     """
     return Operation(13, (slot, source, follow, recursive, id_map, id_map_recursive), where)
 
@@ -133,7 +134,7 @@ def open_tree(
 def root(*, source: str, where: str = "") -> Operation:
     """Return an operation to bind-mount the root filesystem on itself.
 
-    Later targets are resolved inside it.
+    The targets of later operations are inside it.
 
     ``source``: root directory on the host.
     """
@@ -141,7 +142,9 @@ def root(*, source: str, where: str = "") -> Operation:
 
 
 def shared_root(*, source: str, where: str = "") -> Operation:
-    """Return an operation to resolve later targets inside a directory that is not a mount point.
+    """Return an operation to resolve later targets inside a directory.
+
+    The directory need not be a mount point.
 
     ``source``: root directory on the host.
     """
@@ -165,10 +168,10 @@ def mount(
 
     ``fstype``: filesystem type. ``source``: source, as shown by mount(8). ``target``: mount point.
     ``options``: superblock options, key or key=value. ``attributes``: MOUNT_ATTR_* bits.
-    ``propagation``: MS_* propagation, 0: none. ``flags``: MOUNT_REAL_DIRECTORY, _INHERIT_MODE,
-    _COPY_UP, _OR_BIND, _PRESENT. ``id_map``: slot of the user namespace whose id maps the mount
-    gets, or NO_SLOT. ``label``: SELinux label for its root directory, set after mounting; empty:
-    none.
+    ``propagation``: MS_* propagation flags; 0: leave it unchanged. ``flags``: MOUNT_* bits:
+    REAL_DIRECTORY, INHERIT_MODE, COPY_UP, OR_BIND, PRESENT. ``id_map``: slot of the user namespace
+    with the mount's id maps, or NO_SLOT. ``label``: SELinux label for the root directory, set after
+    mounting; empty: none.
     """
     return Operation(
         16,
@@ -206,13 +209,13 @@ def bind(
     """Return an operation to bind-mount a host path on a target, which is created if missing.
 
     ``slot``: slot of a tree opened before, or NO_SLOT. ``source``: path on the host, if slot is
-    NO_SLOT. ``target``: mount point. ``recursive``: 1: with all submounts. ``set_attributes``:
+    NO_SLOT. ``target``: mount point. ``recursive``: 1: include all submounts. ``set_attributes``:
     MOUNT_ATTR_* to set on the top mount. ``clear_attributes``: MOUNT_ATTR_* to clear on the top
     mount. ``set_recursive``: MOUNT_ATTR_* to set on the mount and all submounts.
     ``clear_recursive``: MOUNT_ATTR_* to clear on the mount and all submounts. ``propagation``: MS_*
-    propagation, 0: none. ``flags``: MOUNT_REAL_DIRECTORY, MOUNT_PRESENT. ``id_map``: if slot is
-    NO_SLOT: slot of the user namespace with the mount's id maps. ``id_map_recursive``: 1: id-map
-    submounts, too.
+    propagation flags; 0: leave it unchanged. ``flags``: MOUNT_REAL_DIRECTORY, MOUNT_PRESENT.
+    ``id_map``: if slot is NO_SLOT: slot of the user namespace with the mount's id maps.
+    ``id_map_recursive``: 1: also id-map the submounts.
     """
     return Operation(
         17,
@@ -256,8 +259,8 @@ def set_attributes(
     """Return an operation to change the attributes of the mount at a target.
 
     ``target``: a mount point. ``set_attributes``: MOUNT_ATTR_* to set. ``clear_attributes``:
-    MOUNT_ATTR_* to clear. ``recursive``: 1: change all submounts, too. ``propagation``: MS_*
-    propagation, 0: none.
+    MOUNT_ATTR_* to clear. ``recursive``: 1: also change all submounts. ``propagation``: MS_*
+    propagation flags; 0: leave it unchanged.
     """
     return Operation(19, (target, set_attributes, clear_attributes, recursive, propagation), where)
 
@@ -314,10 +317,10 @@ def symlink(*, target: str, text: str, requires: str, replace: int, where: str =
 def console(*, rows: int, columns: int, uid: int, flags: int, where: str = "") -> Operation:
     """Return an operation to open a terminal of the container's devpts.
 
-    The runtime gets its master.
+    The runtime receives its master.
 
-    ``rows``: height, 0: unset. ``columns``: width, 0: unset. ``uid``: user id of the slave's owner.
-    ``flags``: CONSOLE_BIND, CONSOLE_CONTROL.
+    ``rows``: height in characters; 0: not set. ``columns``: width in characters; 0: not set.
+    ``uid``: user id of the slave's owner. ``flags``: CONSOLE_BIND, CONSOLE_CONTROL.
     """
     return Operation(24, (rows, columns, uid, flags), where)
 
@@ -327,7 +330,7 @@ def mask(*, target: str, context: str, where: str = "") -> Operation:
 
     A missing path is skipped.
 
-    ``target``: path to hide. ``context``: SELinux context of the empty directory, empty: none.
+    ``target``: path to hide. ``context``: SELinux context of the empty directory; empty: none.
     """
     return Operation(25, (target, context), where)
 
@@ -355,20 +358,22 @@ def hook(
 ) -> Operation:
     """Return an operation to run a hook in the current namespaces.
 
-    Its standard input is the container's state.
+    It reads the container's state from standard input.
 
     ``source``: path of the program. ``args``: argv of the program. ``env``: environment of the
-    hook. ``with_home``: 1: add the variable HOME that the operation home has found. ``timeout``:
-    timeout in seconds, 0: none. ``state_before``: state document (JSON) up to the pid.
+    hook. ``with_home``: 1: add HOME, which an earlier operation `home` looked up. ``timeout``:
+    timeout in seconds; 0: none. ``state_before``: state document (JSON) up to the pid.
     ``state_after``: state document (JSON) after the pid.
     """
     return Operation(27, (source, args, env, with_home, timeout, state_before, state_after), where)
 
 
 def null_streams(*, root_of: int, where: str = "") -> Operation:
-    """Return an operation to replace the host's /dev/null with the container's in standard streams.
+    """Return an operation to replace the host's /dev/null by the container's.
 
-    ``root_of``: pid of a process with the container's /dev/null, 0: the root being built.
+    Only in the standard streams.
+
+    ``root_of``: pid of a process with the container's /dev/null; 0: the root being built.
     """
     return Operation(28, (root_of,), where)
 
@@ -384,9 +389,9 @@ def pivot_root(*, where: str = "") -> Operation:
 def move_root(*, uncovered: list[str], where: str = "") -> Operation:
     """Return an operation to move the root filesystem onto / (MS_MOVE).
 
-    It replaces pivot_root(2) on an initramfs.
+    Used instead of pivot_root(2) with --no-pivot.
 
-    ``uncovered``: mount points of the host's proc and sysfs, to unmount or else to cover.
+    ``uncovered``: mount points of the host's proc and sysfs, which are unmounted or covered first.
     """
     return Operation(30, (uncovered,), where)
 
@@ -483,7 +488,8 @@ def memory_policy(*, mode: int, nodes: bytes, where: str = "") -> Operation:
 def chdir(*, path: str, optional: int, where: str = "") -> Operation:
     """Return an operation to change the working directory, which must be inside the root.
 
-    ``path``: directory in the container. ``optional``: 1: ignore a failure; a second chdir follows.
+    ``path``: directory in the container. ``optional``: 1: ignore a failure, because a second chdir
+    follows.
     """
     return Operation(41, (path, optional), where)
 
@@ -511,8 +517,8 @@ def user(*, uid: int, gid: int, groups: list[int], set_groups: int, where: str =
 
     Root's capabilities are kept until the capability sets are set.
 
-    ``uid``: user id. ``gid``: group id. ``groups``: supplementary groups. ``set_groups``: 0: the
-    user namespace denies setgroups.
+    ``uid``: user id. ``gid``: group id. ``groups``: supplementary groups. ``set_groups``: 1: set
+    the groups; 0: keep the caller's groups.
     """
     return Operation(44, (uid, gid, groups, set_groups), where)
 
@@ -531,7 +537,7 @@ def capabilities(
 def drop_extra(*, effective: int, permitted: int, inheritable: int, where: str = "") -> Operation:
     """Return an operation to drop the capabilities that were kept only to load the filter.
 
-    It uses only capset(2).
+    Uses only capset(2).
 
     ``effective``: capability mask. ``permitted``: capability mask. ``inheritable``: capability
     mask.
@@ -571,9 +577,7 @@ def listen_pid(*, where: str = "") -> Operation:
 
 
 def find_executable(*, file: str, path: str, where: str = "") -> Operation:
-    """Return an operation to look up the program in PATH like execvp(3).
-
-    The user's permissions apply.
+    """Return an operation to look up the program like execvp(3), with the user's permissions.
 
     ``file``: process.args[0]. ``path``: PATH of the environment.
     """
@@ -581,15 +585,15 @@ def find_executable(*, file: str, path: str, where: str = "") -> Operation:
 
 
 def wait_start(*, where: str = "") -> Operation:
-    """Return an operation to wait at the start gate for `start`."""
+    """Return an operation to wait at the gate for `start`."""
     return Operation(53, (), where)
 
 
 def seccomp(*, flags: int, last: int, filter: bytes, where: str = "") -> Operation:
     """Return an operation to load the seccomp filter.
 
-    ``flags``: SECCOMP_FILTER_FLAG_* bits. ``last``: 1: execve follows; announce it before loading
-    the filter. ``filter``: struct sock_filter array.
+    ``flags``: SECCOMP_FILTER_FLAG_* bits. ``last``: 1: the program is executed next; report that
+    before loading the filter. ``filter``: struct sock_filter array.
     """
     return Operation(54, (flags, last, filter), where)
 
@@ -616,7 +620,7 @@ def restrict(*, target: str, set_attributes: int, where: str = "") -> Operation:
 def recorded_root(*, source: str, where: str = "") -> Operation:
     """Return an operation to bind-mount the root filesystem on itself.
 
-    The runtime records the mount first.
+    The runtime first records the mount.
 
     ``source``: root directory on the host.
     """

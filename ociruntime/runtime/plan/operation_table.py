@@ -1,9 +1,9 @@
 """The table of all operations of a plan.
 
-Each operation is one to three system calls that the executor makes.  From this table
+The executor carries out each operation with one system call or a few.  From this table,
 ``tools/generate_plan.py`` writes ``runtime/plan/operation_constructors.py`` (typed constructors),
-``plan_ops.h`` (structures, decoders, dispatch) and ``docs/plan-reference.md``; a test compares them
-with the table.
+``csrc/executor/plan_ops.h`` (structures, decoders, dispatch) and ``docs/plan-reference.md``; a test
+fails if one of them is out of date.
 
 Field types: ``u32``, ``u64``, ``str``, ``bytes``, ``strs`` (list of str), ``u32s`` (list of u32).
 The executor resolves a path called ``target`` inside the container's root; a path called ``source``
@@ -17,8 +17,8 @@ from __future__ import annotations
 OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "open_namespace",
-        "open a namespace file of the host; the descriptor is kept in a slot",
-        (("slot", "u32", "number of the slot"), ("source", "str", "namespace file")),
+        "open a namespace file of the host; its descriptor is kept in a slot",
+        (("slot", "u32", "number of the slot"), ("source", "str", "path of the namespace file")),
     ),
     (
         "join_namespace",
@@ -31,13 +31,13 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ("unshare", "create namespaces and enter them", (("flags", "u32", "CLONE_NEW* bits"),)),
     (
         "sync",
-        "report a stage to the runtime; the executor waits until the runtime has handled it",
+        "report a stage to the runtime; the executor waits until the runtime tells it to go on",
         (("stage", "u32", "STAGE_* number"),),
     ),
     ("become_root", "switch to uid and gid 0 of the user namespace", ()),
     (
         "clone_init",
-        "fork the container's init into new namespaces; the init continues, its parent exits",
+        "fork the container's init into new namespaces; the init continues and its parent exits",
         (("flags", "u32", "CLONE_NEW* bits"),),
     ),
     (
@@ -48,14 +48,14 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             (
                 "root_of",
                 "u32",
-                "pid of the init, if its root differs from that of its mount namespace; else 0",
+                "pid of the init, if its mount namespace is the runtime's; else 0",
             ),
         ),
     ),
     (
         "clone_process",
-        "fork into the joined pid namespace; the child continues, its parent exits",
-        (("terminal", "u32", "1: the child takes standard input as controlling terminal"),),
+        "fork into the joined pid namespace; the child continues and its parent exits",
+        (("terminal", "u32", "1: standard input becomes the child's controlling terminal"),),
     ),
     (
         "write_proc",
@@ -69,15 +69,21 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "propagation",
         "set the propagation of the mount at the current root",
-        (("flags", "u32", "MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, and MS_REC"),),
+        (
+            (
+                "flags",
+                "u32",
+                "MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, optionally with MS_REC",
+            ),
+        ),
     ),
     (
         "id_map",
         "create a user namespace that only holds id maps; its descriptor is kept in a slot",
         (
             ("slot", "u32", "number of the slot"),
-            ("uid_map", "str", "lines of a uid_map"),
-            ("gid_map", "str", "lines of a gid_map"),
+            ("uid_map", "str", "content of its uid_map"),
+            ("gid_map", "str", "content of its gid_map"),
         ),
     ),
     (
@@ -91,23 +97,23 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
                 "u32",
                 "1: follow symbolic links; 0: refuse them and stay below the shared root",
             ),
-            ("recursive", "u32", "1: with all submounts"),
+            ("recursive", "u32", "1: include all submounts"),
             (
                 "id_map",
                 "u32",
-                "slot of the user namespace whose id maps the mount gets, or NO_SLOT",
+                "slot of the user namespace with the mount's id maps, or NO_SLOT",
             ),
-            ("id_map_recursive", "u32", "1: id-map submounts, too"),
+            ("id_map_recursive", "u32", "1: also id-map the submounts"),
         ),
     ),
     (
         "root",
-        "bind-mount the root filesystem on itself; later targets are resolved inside it",
+        "bind-mount the root filesystem on itself; the targets of later operations are inside it",
         (("source", "str", "root directory on the host"),),
     ),
     (
         "shared_root",
-        "resolve later targets inside a directory that is not a mount point",
+        "resolve later targets inside a directory; the directory need not be a mount point",
         (("source", "str", "root directory on the host"),),
     ),
     (
@@ -119,21 +125,21 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("target", "str", "mount point"),
             ("options", "strs", "superblock options, key or key=value"),
             ("attributes", "u64", "MOUNT_ATTR_* bits"),
-            ("propagation", "u32", "MS_* propagation, 0: none"),
+            ("propagation", "u32", "MS_* propagation flags; 0: leave it unchanged"),
             (
                 "flags",
                 "u32",
-                "MOUNT_REAL_DIRECTORY, _INHERIT_MODE, _COPY_UP, _OR_BIND, _PRESENT",
+                "MOUNT_* bits: REAL_DIRECTORY, INHERIT_MODE, COPY_UP, OR_BIND, PRESENT",
             ),
             (
                 "id_map",
                 "u32",
-                "slot of the user namespace whose id maps the mount gets, or NO_SLOT",
+                "slot of the user namespace with the mount's id maps, or NO_SLOT",
             ),
             (
                 "label",
                 "str",
-                "SELinux label for its root directory, set after mounting; empty: none",
+                "SELinux label for the root directory, set after mounting; empty: none",
             ),
         ),
     ),
@@ -144,19 +150,19 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("slot", "u32", "slot of a tree opened before, or NO_SLOT"),
             ("source", "str", "path on the host, if slot is NO_SLOT"),
             ("target", "str", "mount point"),
-            ("recursive", "u32", "1: with all submounts"),
+            ("recursive", "u32", "1: include all submounts"),
             ("set_attributes", "u64", "MOUNT_ATTR_* to set on the top mount"),
             ("clear_attributes", "u64", "MOUNT_ATTR_* to clear on the top mount"),
             ("set_recursive", "u64", "MOUNT_ATTR_* to set on the mount and all submounts"),
             ("clear_recursive", "u64", "MOUNT_ATTR_* to clear on the mount and all submounts"),
-            ("propagation", "u32", "MS_* propagation, 0: none"),
+            ("propagation", "u32", "MS_* propagation flags; 0: leave it unchanged"),
             ("flags", "u32", "MOUNT_REAL_DIRECTORY, MOUNT_PRESENT"),
             (
                 "id_map",
                 "u32",
                 "if slot is NO_SLOT: slot of the user namespace with the mount's id maps",
             ),
-            ("id_map_recursive", "u32", "1: id-map submounts, too"),
+            ("id_map_recursive", "u32", "1: also id-map the submounts"),
         ),
     ),
     (
@@ -171,8 +177,8 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("target", "str", "a mount point"),
             ("set_attributes", "u64", "MOUNT_ATTR_* to set"),
             ("clear_attributes", "u64", "MOUNT_ATTR_* to clear"),
-            ("recursive", "u32", "1: change all submounts, too"),
-            ("propagation", "u32", "MS_* propagation, 0: none"),
+            ("recursive", "u32", "1: also change all submounts"),
+            ("propagation", "u32", "MS_* propagation flags; 0: leave it unchanged"),
         ),
     ),
     (
@@ -220,10 +226,10 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "console",
-        "open a terminal of the container's devpts; the runtime gets its master",
+        "open a terminal of the container's devpts; the runtime receives its master",
         (
-            ("rows", "u32", "height, 0: unset"),
-            ("columns", "u32", "width, 0: unset"),
+            ("rows", "u32", "height in characters; 0: not set"),
+            ("columns", "u32", "width in characters; 0: not set"),
             ("uid", "u32", "user id of the slave's owner"),
             ("flags", "u32", "CONSOLE_BIND, CONSOLE_CONTROL"),
         ),
@@ -233,7 +239,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "hide a path behind an empty file or directory; a missing path is skipped",
         (
             ("target", "str", "path to hide"),
-            ("context", "str", "SELinux context of the empty directory, empty: none"),
+            ("context", "str", "SELinux context of the empty directory; empty: none"),
         ),
     ),
     (
@@ -243,25 +249,25 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "hook",
-        "run a hook in the current namespaces; its standard input is the container's state",
+        "run a hook in the current namespaces; it reads the container's state from standard input",
         (
             ("source", "str", "path of the program"),
             ("args", "strs", "argv of the program"),
             ("env", "strs", "environment of the hook"),
-            ("with_home", "u32", "1: add the variable HOME that the operation home has found"),
-            ("timeout", "u32", "timeout in seconds, 0: none"),
+            ("with_home", "u32", "1: add HOME, which an earlier operation `home` looked up"),
+            ("timeout", "u32", "timeout in seconds; 0: none"),
             ("state_before", "str", "state document (JSON) up to the pid"),
             ("state_after", "str", "state document (JSON) after the pid"),
         ),
     ),
     (
         "null_streams",
-        "replace the host's /dev/null with the container's in standard streams",
+        "replace the host's /dev/null by the container's; only in the standard streams",
         (
             (
                 "root_of",
                 "u32",
-                "pid of a process with the container's /dev/null, 0: the root being built",
+                "pid of a process with the container's /dev/null; 0: the root being built",
             ),
         ),
     ),
@@ -272,12 +278,12 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "move_root",
-        "move the root filesystem onto / (MS_MOVE); it replaces pivot_root(2) on an initramfs",
+        "move the root filesystem onto / (MS_MOVE); used instead of pivot_root(2) with --no-pivot",
         (
             (
                 "uncovered",
                 "strs",
-                "mount points of the host's proc and sysfs, to unmount or else to cover",
+                "mount points of the host's proc and sysfs, which are unmounted or covered first",
             ),
         ),
     ),
@@ -339,7 +345,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "change the working directory, which must be inside the root",
         (
             ("path", "str", "directory in the container"),
-            ("optional", "u32", "1: ignore a failure; a second chdir follows"),
+            ("optional", "u32", "1: ignore a failure, because a second chdir follows"),
         ),
     ),
     (
@@ -359,7 +365,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("uid", "u32", "user id"),
             ("gid", "u32", "group id"),
             ("groups", "u32s", "supplementary groups"),
-            ("set_groups", "u32", "0: the user namespace denies setgroups"),
+            ("set_groups", "u32", "1: set the groups; 0: keep the caller's groups"),
         ),
     ),
     (
@@ -374,7 +380,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "drop_extra",
-        "drop the capabilities that were kept only to load the filter; it uses only capset(2)",
+        "drop the capabilities that were kept only to load the filter; uses only capset(2)",
         (
             ("effective", "u64", "capability mask"),
             ("permitted", "u64", "capability mask"),
@@ -388,16 +394,20 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ("listen_pid", "add LISTEN_PID (the pid in the container) to the environment", ()),
     (
         "find_executable",
-        "look up the program in PATH like execvp(3); the user's permissions apply",
+        "look up the program like execvp(3), with the user's permissions",
         (("file", "str", "process.args[0]"), ("path", "str", "PATH of the environment")),
     ),
-    ("wait_start", "wait at the start gate for `start`", ()),
+    ("wait_start", "wait at the gate for `start`", ()),
     (
         "seccomp",
         "load the seccomp filter",
         (
             ("flags", "u32", "SECCOMP_FILTER_FLAG_* bits"),
-            ("last", "u32", "1: execve follows; announce it before loading the filter"),
+            (
+                "last",
+                "u32",
+                "1: the program is executed next; report that before loading the filter",
+            ),
             ("filter", "bytes", "struct sock_filter array"),
         ),
     ),
@@ -419,7 +429,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "recorded_root",
-        "bind-mount the root filesystem on itself; the runtime records the mount first",
+        "bind-mount the root filesystem on itself; the runtime first records the mount",
         (("source", "str", "root directory on the host"),),
     ),
 )

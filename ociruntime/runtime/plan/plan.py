@@ -1,4 +1,4 @@
-"""The plan: the operations that the executor carries out, and the parameters of its start."""
+"""The plan: the operations that the executor carries out, and how to start the executor."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Value: TypeAlias = int | str | bytes | list[str] | list[int]
 
 
 class Operation:
-    """One operation of the plan: ``code`` and ``values`` as in ``runtime/plan/operation_table.py``.
+    """One operation of the plan: its code, and the values of its fields.
 
-    ``where`` is the JSON path of the setting that requires the operation.  Error messages contain
-    it; the executor does not get it.
+    ``runtime/plan/operation_table.py`` defines both.  ``where`` is the JSON path of the setting
+    that requires the operation.  It is for error messages; the executor does not get it.
     """
 
     __slots__ = ("code", "values", "where")
@@ -28,11 +28,11 @@ class Operation:
 
 
 class Plan:
-    """A plan: its operations, and the parameters of the executor's start.
+    """A plan: the operations that the executor carries out, and how to start the executor.
 
-    ``clone_flags``: the CLONE_NEW* bits of the clone3(2) that starts the executor.
-    ``preserve_fds``: the number of descriptors from 3 on that the program keeps.  ``warnings``:
-    warnings to log.
+    ``clone_flags``: the CLONE_NEW* flags of the clone3(2) that starts the executor.
+    ``preserve_fds``: the number of descriptors, from 3 on, that the container's program inherits.
+    ``warnings``: texts for the log.
     """
 
     __slots__ = ("clone_flags", "operations", "preserve_fds", "warnings")

@@ -27,7 +27,8 @@ LISTEN_VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 def compile_process(job: Compilation) -> None:
     """Append operations for ``process``.
 
-    If config.json has no ``process``, the init waits for `start` but has no program to execute.
+    If config.json has no ``process``, the init only waits for `start` and has no program to
+    execute.
     """
     process = job.config.get("process")
     if not process:
@@ -72,8 +73,8 @@ def compile_process(job: Compilation) -> None:
 def prepare_process(job: Compilation, process: Process, late_policy: bool = False) -> list[str]:
     """Append operations for limits, labels, user and executable; return the program's environment.
 
-    With ``late_policy`` the scheduling policy is left out: the caller appends it later, and then
-    sets the capabilities again.
+    ``late_policy``: leave out the scheduling policy, which the caller appends later, followed by
+    the capabilities again.
     """
     _add_limits(job, process)
     _add_personality(job)
@@ -99,7 +100,7 @@ def prepare_process(job: Compilation, process: Process, late_policy: bool = Fals
 
 
 def add_fork(job: Compilation) -> None:
-    """Append the fork into the joined pid namespace; call it after all privileges are dropped."""
+    """Append the fork into the joined pid namespace. Call it after dropping all privileges."""
     terminal = int(job.request.console)
     job.add(operations.clone_process(terminal=terminal, where="linux.namespaces"))
 
@@ -153,7 +154,7 @@ def add_hard_limits(job: Compilation) -> None:
     """Append operations that set the hard limits, before the process enters its user namespace.
 
     Inside a user namespace, a hard limit cannot be raised.  The soft limits are set just before
-    exec, so that low limits do not hinder the setup.
+    execve(2), so that low limits do not hinder the setup.
     """
     process = job.config.get("process")
     for index, limit in enumerate((process and process.get("rlimits")) or ()):
@@ -192,7 +193,7 @@ def _add_personality(job: Compilation) -> None:
 
 
 def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
-    """Append operations that switch to the user, with a chdir(2) before and one after that.
+    """Append operations that switch to the user, with a chdir(2) before and another one after it.
 
     Root may enter directories that the user may not enter; on a network filesystem, the user may
     enter directories that root may not.
@@ -210,7 +211,7 @@ def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
 
 
 def listening_environment(environment: list[str], request: Request) -> list[str]:
-    """Return ``environment`` with LISTEN_FDS and LISTEN_FDNAMES (sd_listen_fds(3))."""
+    """Return ``environment`` with the caller's LISTEN_FDS and LISTEN_FDNAMES (sd_listen_fds(3))."""
     result = [entry for entry in environment if entry.partition("=")[0] not in LISTEN_VARIABLES]
     result.append(f"LISTEN_FDS={request.listen_fds}")
     if request.listen_names:
@@ -219,7 +220,10 @@ def listening_environment(environment: list[str], request: Request) -> list[str]
 
 
 def unique_environment(env: list[str]) -> list[str]:
-    """Return ``env`` with only the last entry for each name: getenv(3) may return any of them."""
+    """Return ``env`` with only the last entry for each name.
+
+    With duplicates, it would depend on the C library which of them getenv(3) returns.
+    """
     last = {entry.partition("=")[0]: index for index, entry in enumerate(env)}
     if len(last) == len(env):
         return env

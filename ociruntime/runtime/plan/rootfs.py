@@ -43,7 +43,7 @@ def compile_root(job: Compilation) -> None:
 
 
 def _make_root_private(job: Compilation) -> None:
-    """Append operations that make the root private: later mounts of the host stay out of it."""
+    """Append the operation that makes the root private, to keep out later mounts of the host."""
     job.add(
         operations.set_attributes(
             target="/",
@@ -57,19 +57,19 @@ def _make_root_private(job: Compilation) -> None:
 
 
 def _propagation(job: Compilation) -> int:
-    """Return the MS_* propagation of the host's mounts in the container's mount namespace.
+    """Return the MS_* propagation for the host's mounts in the container's mount namespace.
 
-    The default is slave, not private: a mount that the host unmounts must not stay busy.  It is
-    shared only if configured, for bind mounts that propagate the container's mounts to the host
-    (Kubernetes' Bidirectional).  Without pivot_root(2), it is never shared: the root is moved onto
-    ``/``, and the move would propagate to the host.
+    The default is slave rather than private, so that a mount which the host unmounts does not stay
+    busy in the container.  It is shared only if config.json says so, for bind mounts that propagate
+    the container's mounts to the host (Bidirectional in Kubernetes).  It is never shared without
+    pivot_root(2): the root is then moved onto ``/``, and the move would propagate to the host.
     """
     flags = PROPAGATION.get(job.linux.get("rootfsPropagation") or "", 0)
     return flags if flags & MS_SHARED and not job.request.no_pivot else MS_SLAVE | MS_REC
 
 
 def compile_working_directory(job: Compilation) -> None:
-    """Append the operation that creates ``process.cwd``, while the root is still writable."""
+    """Append the operation that creates ``process.cwd``, while the root is writable."""
     process = job.config.get("process")
     if process:
         cwd = clean(process["cwd"])
@@ -78,7 +78,10 @@ def compile_working_directory(job: Compilation) -> None:
 
 
 def compile_path_restrictions(job: Compilation) -> None:
-    """Append operations for read-only and masked paths, after the hooks, which may add mounts."""
+    """Append operations for read-only and masked paths.
+
+    They follow the hooks, which may add mounts.  Raises ConfigError if a path is ``/``.
+    """
     for index, path in enumerate(job.linux.get("readonlyPaths") or ()):
         where = f"linux.readonlyPaths[{index}]"
         target = _below_root(path, where, "set root.readonly for a read-only root filesystem")
@@ -94,7 +97,7 @@ def compile_path_restrictions(job: Compilation) -> None:
 
 
 def _below_root(path: str, where: str, hint: str) -> str:
-    """Return ``path`` normalized.  Raises ConfigError for ``/``.
+    """Return the normalized ``path``, or raise ConfigError if that is ``/``.
 
     A mount on the root itself would have no effect: the process's root is below that mount.
     """

@@ -50,7 +50,7 @@ def compile_scheduling(job: Compilation, process: Process, late_policy: bool) ->
 
 
 def ends_by_fork(scheduler: Scheduler | None) -> bool:
-    """Return whether fork(2) would reset the scheduling policy, or fail because of it."""
+    """Return whether fork(2) would reset the scheduling policy, or would fail because of it."""
     return scheduler is not None and (
         scheduler["policy"] == "SCHED_DEADLINE"
         or "SCHED_FLAG_RESET_ON_FORK" in (scheduler.get("flags") or ())
@@ -58,7 +58,7 @@ def ends_by_fork(scheduler: Scheduler | None) -> bool:
 
 
 def add_scheduler(job: Compilation, process: Process) -> None:
-    """Append the operation for ``process.scheduler``; the caller ensures that ``process`` has it.
+    """Append the operation for ``process.scheduler``, which must be set.
 
     Raises ConfigError for SCHED_ISO, which Linux does not have.
     """
@@ -95,10 +95,10 @@ def mask_words(mask: int) -> bytes:
 
 
 def node_mask(text: str) -> int:
-    """Convert a list of NUMA nodes, ``0-3,7`` or ``0-30:2/4`` (two of every four), to a bit mask.
+    """Convert a list of NUMA nodes, such as ``0-3,7``, to a bit mask.
 
-    runtime/spec/cpu_list.py has checked the form of the list.  Raises ConfigError for a node above
-    HIGHEST_NODE.
+    ``0-30:2/4`` means the first two of every four nodes.  runtime/spec/cpu_list.py must have
+    checked the form of the list.  Raises ConfigError for a node above HIGHEST_NODE.
     """
     mask = 0
     for node in listed(text):
@@ -110,9 +110,9 @@ def node_mask(text: str) -> int:
 
 
 def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
-    """Append the operation that sets the CPU affinity in ``process.execCPUAffinity``, if any.
+    """Append the operation that sets the CPU affinity of ``process.execCPUAffinity``, if it is set.
 
-    ``moment`` selects its member ``initial`` or ``final``.
+    ``moment`` selects the member of execCPUAffinity: ``initial`` or ``final``.
     """
     text = str((process.get("execCPUAffinity") or {}).get(moment, "")).strip()
     if text:
@@ -124,7 +124,7 @@ def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
 
 
 def listed(text: str) -> Iterator[int]:
-    """Yield the numbers in a well-formed list of CPUs or nodes: ``0-2,7`` gives 0, 1, 2, 7."""
+    """Yield the numbers in a well-formed list of CPUs or nodes: 0, 1, 2, 7 for ``0-2,7``."""
     for part in text.strip().split(",") if text.strip() else ():
         numbers, _, pattern = part.partition(":")
         low, _, high = numbers.partition("-")

@@ -1,11 +1,13 @@
-"""Decide when to load the seccomp filter: as early as it permits the remaining system calls.
+"""Decide when to load the seccomp filter: early if it allows the remaining system calls, else last.
 
-Without noNewPrivileges, loading it requires CAP_SYS_ADMIN.  A process that kept that capability
-until `start` could be traced by another container's process with CAP_SYS_PTRACE, or by a process
-that joins its pid namespace.  Therefore, as in runc, the filter is loaded before the last
-capabilities are dropped, before a fork into a shared pid namespace, and before the wait for
-`start`.  It is loaded last, just before execve(2), if it denies a system call that is still needed,
-or notifies an agent: the agent gets the listener only at `start`.
+Without noNewPrivileges, loading the filter requires CAP_SYS_ADMIN.  A process that kept this
+capability until `start` could be traced by another container's process with CAP_SYS_PTRACE, or by a
+process that joins its pid namespace.  Therefore, as in runc, the filter is normally loaded before
+the last capabilities are dropped, before a fork into a shared pid namespace, and before the wait
+for `start`.
+
+It is loaded last, just before execve(2), if it denies a system call that is still needed, or if it
+notifies an agent, because the agent gets the listener only at `start`.
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ def loads_early(
 ) -> bool:
     """Return whether the filter can be loaded before the fork and the wait for `start`.
 
-    ``waits``: the process waits for `start`.  ``forks``: it forks into a joined pid namespace.
-    ``late_policy``: the scheduling policy can be set only after the fork.  Appends a warning if the
-    filter is loaded late and the process must keep a capability until then.
+    ``waits``: the process waits for `start`.  ``forks``: the process forks into a joined pid
+    namespace. ``late_policy``: the scheduling policy can be set only after that fork.  If the
+    filter cannot be loaded early and the process must keep CAP_SYS_ADMIN until it is loaded,
+    appends a warning.
     """
     request = job.request
     if late_policy:
@@ -78,13 +81,13 @@ def _needed_calls(job: Compilation, process: Process, waits: bool, forks: bool) 
 
 
 def load_early(job: Compilation, process: Process) -> None:
-    """Append operations that load the seccomp filter and drop capabilities needed only for that."""
+    """Append operations that load the seccomp filter and drop the capabilities kept for that."""
     _add(job, 0)
     drop_extra_capabilities(job, process)
 
 
 def load_last(job: Compilation) -> None:
-    """Append the operation that loads the seccomp filter as the last one before execve(2)."""
+    """Append the operation that loads the seccomp filter immediately before execve(2)."""
     _add(job, 1)
 
 

@@ -11,9 +11,10 @@ from ociruntime.runtime.spec.config_types import Process
 def add_keyring(job: Compilation, process: Process | None) -> None:
     """Append operations that create a session keyring with the process's SELinux label.
 
-    The keyring has no name: if another container had created a keyring of that name and opened it
-    to all, keyctl(2) would join it instead of creating one.  The label for new keys is in force
-    until the next execve(2).
+    The keyring is anonymous.  Another container could create a keyring of a known name and open it
+    to everybody; keyctl(2) would then join that one instead of creating a new one.  The label for
+    new keys applies until the next execve(2).  Raises ConfigError if there is a label and SELinux
+    is disabled.
     """
     label = process.get("selinuxLabel") if process else None
     if label:
@@ -23,7 +24,7 @@ def add_keyring(job: Compilation, process: Process | None) -> None:
 
 
 def _require_selinux(job: Compilation) -> str:
-    """Return the JSON path of ``selinuxLabel``.  Raises ConfigError if SELinux is disabled."""
+    """Return the JSON path of ``selinuxLabel``, or raise ConfigError if SELinux is disabled."""
     where = "process.selinuxLabel"
     if not job.facts.selinux:
         raise ConfigError(where, "SELinux is not enabled on this host")
@@ -31,7 +32,10 @@ def _require_selinux(job: Compilation) -> str:
 
 
 def add_labels(job: Compilation, process: Process) -> None:
-    """Append operations that set the AppArmor profile and SELinux label for the next execve(2)."""
+    """Append operations that set the AppArmor profile and SELinux label for the next execve(2).
+
+    Raises ConfigError if the host does not have AppArmor or SELinux enabled for them.
+    """
     profile = process.get("apparmorProfile")
     if profile:
         where = "process.apparmorProfile"
