@@ -165,11 +165,18 @@ def schema_module(schema: Schema) -> str:
     lines = [
         '"""The schema of config.json as tables, which ``check_schema.py`` walks.',
         "",
-        "A table lists an object's members: (name, required, kind, need).  The need depends on",
-        "the kind: integer: (minimum, maximum); enum: the accepted words; array: (minimum",
-        "number of items, kind and need of an item); strings: minimum number of items of an",
-        "array of strings; map: (accepted names or None, kind and need of a value); object: its",
-        'table.  An "absolute" is a string that begins with "/".',
+        "A table lists the members of an object: (name, required, kind, need).  The kind",
+        "determines what the need is:",
+        "",
+        "    integer   (minimum, maximum)",
+        "    enum      the accepted words",
+        "    array     (minimum number of items, kind of an item, need of an item)",
+        "    strings   the minimum number of items of an array of strings",
+        "    map       (accepted keys or None for any, kind of a value, need of a value)",
+        "    object    the table of the object",
+        "    others    None",
+        "",
+        'An "absolute" is a string that begins with "/".',
         '"""',
         "",
         NOTE,
@@ -229,7 +236,7 @@ def summary(name: str) -> str:
     """Return the docstring of the class for the specification's type ``name``."""
     if name == "Config":
         return "The whole document in config.json."
-    return f"An object of config.json: ``{name}`` in schemas/config.schema.json."
+    return f"An object of config.json, defined as ``{name}`` in schemas/config.schema.json."
 
 
 def main() -> int:

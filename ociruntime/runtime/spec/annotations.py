@@ -1,8 +1,9 @@
-"""The table of all annotations in config.json that have an effect.
+"""The table of the annotations in config.json that have an effect.
 
-Each row is (name, effect, unsafe).  A name that ends with a dot is a prefix.  ``unsafe`` is True if
-the annotation can affect the host or other containers.  `features` reports the unsafe annotations,
-for engines that accept annotations from untrusted users.
+Each row is (name, effect, unsafe).  A name that ends with a dot is a prefix: all annotations whose
+names begin with it have the effect.  ``unsafe`` is True if the annotation can affect the host or
+other containers.  `features` reports the unsafe annotations to engines that accept annotations from
+untrusted users.
 """
 
 from __future__ import annotations
@@ -41,17 +42,20 @@ ANNOTATIONS: tuple[tuple[str, str, bool], ...] = (
 
 
 def where(name: str) -> str:
-    """Return the JSON path of an annotation."""
+    """Return the JSON path of the annotation ``name``."""
     return f'annotations["{name}"]'
 
 
 def unsafe() -> list[str]:
-    """Return the names of unsafe annotations, for ``potentiallyUnsafeConfigAnnotations``."""
+    """Return the names of the unsafe annotations.
+
+    `features` prints them as ``potentiallyUnsafeConfigAnnotations``.
+    """
     return [name for name, _, affects_host in ANNOTATIONS if affects_host]
 
 
 def host_path(annotations: Mapping[str, str], name: str) -> str:
-    """Return the absolute path in the annotation ``name``; "" if there is none.
+    """Return the absolute path that the annotation ``name`` contains, or "" if it is not set.
 
     Raises ConfigError for a relative path.
     """
@@ -62,8 +66,8 @@ def host_path(annotations: Mapping[str, str], name: str) -> str:
 
 
 def hook_outputs(annotations: Mapping[str, str]) -> tuple[str, str]:
-    """Return the paths of the files for the hooks' (stdout, stderr); a path is "" if not set.
+    """Return the paths of the files for the standard output and standard error of hooks.
 
-    Raises ConfigError for a relative path.
+    A path is "" if its annotation is not set.  Raises ConfigError for a relative path.
     """
     return host_path(annotations, HOOKS_STDOUT), host_path(annotations, HOOKS_STDERR)

@@ -34,9 +34,10 @@ def load_bundle(
 ) -> Bundle:
     """Load and check the bundle in the directory ``bundle``.
 
-    ``config`` is the path of a file to use instead of the bundle's config.json; relative paths in
-    it are still relative to the bundle.  ``mark`` is called before each phase of loading,
-    with its name.  Raises ConfigError if the bundle or its config cannot be read, or is invalid.
+    ``config``: path of a file to use instead of the bundle's config.json; relative paths inside the
+    file are still relative to the bundle.  ``mark``: called at the start of each phase with the
+    name of the phase.  Raises ConfigError if the bundle or its config cannot be read, or is
+    invalid.
     """
     try:
         path = _directory(bundle or ".")
@@ -56,7 +57,7 @@ def load_bundle(
 
 
 def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
-    """Check a config; return (warnings, whether tolerated_settings.py has changed the config).
+    """Check a config; return its warnings, and whether tolerated_settings.py has changed it.
 
     Raises ConfigError if the config is invalid.
     """
@@ -75,9 +76,10 @@ def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
 
 
 def find_rootfs(root: str, bundle: str) -> str:
-    """Return the real path of ``root`` (root.path); a relative path starts at ``bundle``.
+    """Return the real path of ``root``, the value of root.path.
 
-    Raises ConfigError if it is not an existing directory.
+    ``bundle`` is the directory that a relative path starts from.  Raises ConfigError if the root is
+    not an existing directory.
     """
     resolved = root if root.startswith("/") else f"{bundle}/{root}"
     try:
@@ -92,10 +94,10 @@ def find_rootfs(root: str, bundle: str) -> str:
 
 
 def _directory(path: str) -> str:
-    """Return the real path of a directory.  Raises OSError if ``path`` is not a directory.
+    """Return the real path of a directory, or raise OSError if ``path`` is not a directory.
 
     The kernel walks the path once and reports the result; ``os.path.realpath`` would walk it in
-    Python, and need another call to check that it is a directory.
+    Python and need another call to check that it is a directory.
     """
     flags = posix.O_PATH | posix.O_DIRECTORY | posix.O_CLOEXEC
     descriptor = posix.open(path, flags)

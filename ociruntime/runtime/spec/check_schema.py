@@ -1,12 +1,13 @@
 """Check config.json against its schema: types, ranges and required members.
 
-The tables of ``schema.py`` are walked alongside the document.  Unknown members are ignored
-(CFG-EXT-01); a value of the wrong type, out of range or not among the accepted words is an error
-(CFG-VAL-01).  Every string must be valid as a C string: without NUL, and without an unpaired
-surrogate, which UTF-8 cannot encode.
+The functions walk the tables of ``schema.py`` alongside the document.  They ignore unknown members
+(CFG-EXT-01), and refuse values that have the wrong type, are out of range or are not among the
+accepted words (CFG-VAL-01).  Every string must be usable as a C string: without NUL, and without an
+unpaired surrogate, which UTF-8 cannot encode.
 
-Checking a valid document does not keep track of paths: only when a value is refused does
-``problems`` walk the same tables again, and find all invalid values with their paths.
+The first walk does not keep track of JSON paths, which a valid document does not need.  Only when
+it refuses a value does ``problems`` walk the same tables again, to find all invalid values with
+their paths.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from ociruntime.runtime.spec import schema
 class MismatchError(Exception):
     """Raised for a ``value`` that does not match ``kind`` and ``need`` of a table in schema.py.
 
-    There are kinds besides those of the tables: "missing" (``value`` is the object), "key"
-    (``value`` is a map's invalid key, ``need`` the accepted keys or None), "fewest" (an array with
-    too few items) and "text" (a string that is not a C string).
+    ``kind`` may also be one that the tables do not have:
+
+        missing  an object lacks a required member; ``value`` is the object
+        key      a map has an invalid key; ``value`` is the key, ``need`` the accepted keys or None
+        fewest   an array has too few items
+        text     a string is not usable as a C string
     """
 
     def __init__(self, kind: str, value: object, need: object = None) -> None:
@@ -36,16 +40,17 @@ class MismatchError(Exception):
 def check_schema(config: object) -> None:
     """Check the types, ranges and required members of a config.json.
 
-    Removes optional members that are null, and optional paths that are empty, from ``config``.
-    Raises ConfigError for the first invalid value.
+    Removes from ``config`` the optional members that are null, and the optional paths that are
+    empty. Raises ConfigError for the first invalid value.
     """
     check(config, "object", schema.CONFIG)
 
 
 def check(value: object, kind: str, need: object, where: str = "") -> None:
-    """Check the value at the JSON path ``where`` against a table of schema.py.
+    """Check a value against a table of schema.py, which contains its ``kind`` and ``need``.
 
-    ``kind`` and ``need`` come from that table.  Raises ConfigError for the first invalid value.
+    ``where`` is the JSON path of the value.  Raises ConfigError for the first invalid value inside
+    it.
     """
     try:
         _CHECKS[kind](value, need)
@@ -56,7 +61,8 @@ def check(value: object, kind: str, need: object, where: str = "") -> None:
 def problems(value: Any, kind: str, need: Any, where: str = "") -> Iterator[ConfigError]:  # noqa: ANN401
     """Yield an error for each invalid value inside ``value``, in the order of the tables.
 
-    ``kind`` and ``need`` come from a table of schema.py; ``where`` is the JSON path of ``value``.
+    The ``kind`` and ``need`` of the value come from a table of schema.py.  ``where`` is its JSON
+    path.
     """
     from ociruntime.runtime.spec.config_errors import refusal
 
@@ -149,7 +155,11 @@ def _map(value: object, need: tuple[tuple[str, ...] | None, str, Any]) -> None:
 
 
 def _check_key(key: str, names: tuple[str, ...] | None) -> None:
-    """Raise MismatchError for an invalid key of a map; ``names``: accepted keys, None for any."""
+    """Raise MismatchError for an invalid key of a map.
+
+    ``names`` are the accepted keys.  If it is None, any key is accepted that is not empty and is
+    usable as a C string.
+    """
     if not key or not is_c_string(key) or (names is not None and key not in names):
         raise MismatchError("key", key, names)
 
@@ -184,7 +194,7 @@ def _boolean(value: object, need: None) -> None:  # noqa: ARG001
 
 
 def is_c_string(text: str) -> bool:
-    """Return whether system calls accept ``text``: it is valid UTF-8 and has no NUL."""
+    """Return whether system calls accept ``text``: UTF-8 can encode it, and it has no NUL."""
     if "\0" in text:
         return False
     if text.isascii():

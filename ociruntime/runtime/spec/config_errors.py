@@ -1,6 +1,6 @@
-"""Error messages for an invalid value of config.json: JSON path, accepted values, a suggestion.
+"""Compose the errors for invalid values of config.json: JSON path, accepted values, a suggestion.
 
-Imported only when a config is refused.
+This module is imported only when a config is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EXPECTED = {
 
 
 def refusal(mismatch: MismatchError, path: str) -> ConfigError:
-    """Return the error for a value of the wrong type, range or form at the JSON path ``path``."""
+    """Return the error for the value at the JSON path ``path``, which does not match the schema."""
     kind, value = mismatch.kind, mismatch.value
     if kind == "key":
         return _key(path, str(value), mismatch.need)
@@ -53,10 +53,10 @@ def refusal(mismatch: MismatchError, path: str) -> ConfigError:
 def missing(
     path: str, siblings: dict[str, object], table: Iterable[tuple[object, ...]]
 ) -> ConfigError:
-    """Return the error for a missing member; its hint names a similar key in ``siblings``.
+    """Return the error for a missing member; its hint names a similar key of the object.
 
-    ``path`` is the member's JSON path, ``siblings`` the object that lacks it, and ``table`` lists
-    the object's valid members.
+    ``path``: the member's JSON path.  ``siblings``: the object that lacks the member.  ``table``:
+    the valid members of the object.
     """
     name = path.rpartition(".")[2]
     known = {member[0] for member in table}
@@ -66,7 +66,7 @@ def missing(
 
 
 def unknown_word(path: str, word: str, words: tuple[str, ...]) -> ConfigError:
-    """Return the error for a string that is not among the accepted values ``words``."""
+    """Return the error for the string ``word``, which is not among the accepted ``words``."""
     if not words:
         return ConfigError(
             path,
@@ -93,7 +93,7 @@ def _oddity(text: str) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return the word in ``words`` that is most similar to ``word``; "" if none is similar."""
+    """Return the word in ``words`` that is most similar to ``word``, or "" if none is similar."""
     from ociruntime.base.similar_names import closest
 
     # Ignore case and the common prefix of all words, such as CAP_: they do not make words similar.
@@ -113,7 +113,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
 def shown(value: object) -> str:
     """Format a value as JSON for an error message.
 
-    Long texts are truncated; an object or array is replaced by its type's name.
+    Long texts are truncated; an object is shown as "an object", and an array as "an array".
     """
     if isinstance(value, dict):
         return "an object"
@@ -126,7 +126,7 @@ def shown(value: object) -> str:
 
 
 def join(path: str, step: str | int) -> str:
-    """Append a step to a JSON path: ``a`` and ``b`` give ``a.b``; ``a`` and 3 give ``a[3]``."""
+    """Append a step to a JSON path: ``a`` and ``b`` give ``a.b``, and ``a`` and 3 give ``a[3]``."""
     if isinstance(step, int):
         return f"{path}[{step}]"
     if step.isidentifier():

@@ -8,14 +8,14 @@ from typing import Required, TypedDict
 
 
 class Root(TypedDict, total=False):
-    """An object of config.json: ``Root`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Root`` in schemas/config.schema.json."""
 
     path: Required[str]
     readonly: bool
 
 
 class IdMapping(TypedDict, total=False):
-    """An object of config.json: ``IdMapping`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``IdMapping`` in schemas/config.schema.json."""
 
     containerID: Required[int]
     hostID: Required[int]
@@ -23,7 +23,7 @@ class IdMapping(TypedDict, total=False):
 
 
 class Mount(TypedDict, total=False):
-    """An object of config.json: ``Mount`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Mount`` in schemas/config.schema.json."""
 
     destination: Required[str]
     type: str
@@ -34,14 +34,14 @@ class Mount(TypedDict, total=False):
 
 
 class ConsoleSize(TypedDict, total=False):
-    """An object of config.json: ``ConsoleSize`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``ConsoleSize`` in schemas/config.schema.json."""
 
     height: Required[int]
     width: Required[int]
 
 
 class User(TypedDict, total=False):
-    """An object of config.json: ``User`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``User`` in schemas/config.schema.json."""
 
     uid: Required[int]
     gid: Required[int]
@@ -50,7 +50,7 @@ class User(TypedDict, total=False):
 
 
 class Rlimit(TypedDict, total=False):
-    """An object of config.json: ``Rlimit`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Rlimit`` in schemas/config.schema.json."""
 
     type: Required[str]
     soft: Required[int]
@@ -58,7 +58,7 @@ class Rlimit(TypedDict, total=False):
 
 
 class Capabilities(TypedDict, total=False):
-    """An object of config.json: ``Capabilities`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Capabilities`` in schemas/config.schema.json."""
 
     bounding: list[str]
     effective: list[str]
@@ -68,7 +68,7 @@ class Capabilities(TypedDict, total=False):
 
 
 class Scheduler(TypedDict, total=False):
-    """An object of config.json: ``Scheduler`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Scheduler`` in schemas/config.schema.json."""
 
     policy: Required[str]
     nice: int
@@ -85,14 +85,14 @@ IoPriority = TypedDict(
 
 
 class ExecCpuAffinity(TypedDict, total=False):
-    """An object of config.json: ``ExecCpuAffinity`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``ExecCpuAffinity`` in schemas/config.schema.json."""
 
     initial: str
     final: str
 
 
 class Process(TypedDict, total=False):
-    """An object of config.json: ``Process`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Process`` in schemas/config.schema.json."""
 
     terminal: bool
     consoleSize: ConsoleSize
@@ -112,7 +112,7 @@ class Process(TypedDict, total=False):
 
 
 class Hook(TypedDict, total=False):
-    """An object of config.json: ``Hook`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Hook`` in schemas/config.schema.json."""
 
     path: Required[str]
     args: list[str]
@@ -121,7 +121,7 @@ class Hook(TypedDict, total=False):
 
 
 class Hooks(TypedDict, total=False):
-    """An object of config.json: ``Hooks`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Hooks`` in schemas/config.schema.json."""
 
     prestart: list[Hook]
     createRuntime: list[Hook]
@@ -132,21 +132,21 @@ class Hooks(TypedDict, total=False):
 
 
 class Namespace(TypedDict, total=False):
-    """An object of config.json: ``Namespace`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Namespace`` in schemas/config.schema.json."""
 
     type: Required[str]
     path: str
 
 
 class TimeOffset(TypedDict, total=False):
-    """An object of config.json: ``TimeOffset`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``TimeOffset`` in schemas/config.schema.json."""
 
     secs: int
     nanosecs: int
 
 
 class Device(TypedDict, total=False):
-    """An object of config.json: ``Device`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Device`` in schemas/config.schema.json."""
 
     type: Required[str]
     path: Required[str]
@@ -158,13 +158,13 @@ class Device(TypedDict, total=False):
 
 
 class NetDevice(TypedDict, total=False):
-    """An object of config.json: ``NetDevice`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``NetDevice`` in schemas/config.schema.json."""
 
     name: str
 
 
 class DeviceRule(TypedDict, total=False):
-    """An object of config.json: ``DeviceRule`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``DeviceRule`` in schemas/config.schema.json."""
 
     allow: Required[bool]
     type: str
@@ -174,7 +174,7 @@ class DeviceRule(TypedDict, total=False):
 
 
 class Memory(TypedDict, total=False):
-    """An object of config.json: ``Memory`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Memory`` in schemas/config.schema.json."""
 
     limit: int
     reservation: int
@@ -188,7 +188,7 @@ class Memory(TypedDict, total=False):
 
 
 class Cpu(TypedDict, total=False):
-    """An object of config.json: ``Cpu`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Cpu`` in schemas/config.schema.json."""
 
     shares: int
     quota: int
@@ -202,13 +202,13 @@ class Cpu(TypedDict, total=False):
 
 
 class Pids(TypedDict, total=False):
-    """An object of config.json: ``Pids`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Pids`` in schemas/config.schema.json."""
 
     limit: int
 
 
 class WeightDevice(TypedDict, total=False):
-    """An object of config.json: ``WeightDevice`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``WeightDevice`` in schemas/config.schema.json."""
 
     major: Required[int]
     minor: Required[int]
@@ -217,7 +217,7 @@ class WeightDevice(TypedDict, total=False):
 
 
 class ThrottleDevice(TypedDict, total=False):
-    """An object of config.json: ``ThrottleDevice`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``ThrottleDevice`` in schemas/config.schema.json."""
 
     major: Required[int]
     minor: Required[int]
@@ -225,7 +225,7 @@ class ThrottleDevice(TypedDict, total=False):
 
 
 class BlockIO(TypedDict, total=False):
-    """An object of config.json: ``BlockIO`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``BlockIO`` in schemas/config.schema.json."""
 
     weight: int
     leafWeight: int
@@ -237,35 +237,35 @@ class BlockIO(TypedDict, total=False):
 
 
 class HugepageLimit(TypedDict, total=False):
-    """An object of config.json: ``HugepageLimit`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``HugepageLimit`` in schemas/config.schema.json."""
 
     pageSize: Required[str]
     limit: Required[int]
 
 
 class InterfacePriority(TypedDict, total=False):
-    """An object of config.json: ``InterfacePriority`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``InterfacePriority`` in schemas/config.schema.json."""
 
     name: Required[str]
     priority: Required[int]
 
 
 class Network(TypedDict, total=False):
-    """An object of config.json: ``Network`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Network`` in schemas/config.schema.json."""
 
     classID: int
     priorities: list[InterfacePriority]
 
 
 class Rdma(TypedDict, total=False):
-    """An object of config.json: ``Rdma`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Rdma`` in schemas/config.schema.json."""
 
     hcaHandles: int
     hcaObjects: int
 
 
 class Resources(TypedDict, total=False):
-    """An object of config.json: ``Resources`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Resources`` in schemas/config.schema.json."""
 
     devices: list[DeviceRule]
     memory: Memory
@@ -279,7 +279,7 @@ class Resources(TypedDict, total=False):
 
 
 class IntelRdt(TypedDict, total=False):
-    """An object of config.json: ``IntelRdt`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``IntelRdt`` in schemas/config.schema.json."""
 
     closID: str
     l3CacheSchema: str
@@ -289,7 +289,7 @@ class IntelRdt(TypedDict, total=False):
 
 
 class MemoryPolicy(TypedDict, total=False):
-    """An object of config.json: ``MemoryPolicy`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``MemoryPolicy`` in schemas/config.schema.json."""
 
     mode: Required[str]
     nodes: str
@@ -297,7 +297,7 @@ class MemoryPolicy(TypedDict, total=False):
 
 
 class SyscallArg(TypedDict, total=False):
-    """An object of config.json: ``SyscallArg`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``SyscallArg`` in schemas/config.schema.json."""
 
     index: Required[int]
     value: Required[int]
@@ -306,7 +306,7 @@ class SyscallArg(TypedDict, total=False):
 
 
 class Syscall(TypedDict, total=False):
-    """An object of config.json: ``Syscall`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Syscall`` in schemas/config.schema.json."""
 
     names: Required[list[str]]
     action: Required[str]
@@ -315,7 +315,7 @@ class Syscall(TypedDict, total=False):
 
 
 class Seccomp(TypedDict, total=False):
-    """An object of config.json: ``Seccomp`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Seccomp`` in schemas/config.schema.json."""
 
     defaultAction: Required[str]
     defaultErrnoRet: int
@@ -327,14 +327,14 @@ class Seccomp(TypedDict, total=False):
 
 
 class Personality(TypedDict, total=False):
-    """An object of config.json: ``Personality`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Personality`` in schemas/config.schema.json."""
 
     domain: Required[str]
     flags: list[str]
 
 
 class Linux(TypedDict, total=False):
-    """An object of config.json: ``Linux`` in schemas/config.schema.json."""
+    """An object of config.json, defined as ``Linux`` in schemas/config.schema.json."""
 
     namespaces: list[Namespace]
     uidMappings: list[IdMapping]

@@ -8,7 +8,7 @@ _HIGHEST = 1 << 20
 
 
 def check_list(where: str, text: str) -> None:
-    """Raise ConfigError unless ``text`` is a list of CPUs or nodes, or "" (no restriction).
+    """Raise ConfigError unless ``text`` is a list of CPUs or memory nodes, or empty.
 
     ``where`` is the JSON path of the list.
     """
@@ -27,7 +27,7 @@ def check_list(where: str, text: str) -> None:
 
 
 def listed_numbers(where: str, text: str) -> set[int]:
-    """Return the numbers in a CPU or node list: ``0-2,7`` gives {0, 1, 2, 7}.
+    """Return the numbers in a list of CPUs or memory nodes: {0, 1, 2, 7} for ``0-2,7``.
 
     ``where`` is the list's JSON path.  Raises ConfigError if the list is malformed.
     """

@@ -41,7 +41,11 @@ _READONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tri
 
 
 def default_config(rootless: bool = False, uid: int = 0, gid: int = 0) -> dict[str, Any]:
-    """Return the default config; with ``rootless``, its root is mapped to ``uid`` and ``gid``."""
+    """Return the default config, which runs a shell.
+
+    With ``rootless``, it is for an unprivileged user: root of the container is ``uid`` and ``gid``
+    on the host.
+    """
     config: dict[str, Any] = {
         "ociVersion": SPEC_VERSION,
         "process": _process(),
@@ -88,7 +92,10 @@ def _mount(destination: str, kind: str, source: str, options: str) -> dict[str, 
 
 
 def _make_rootless(config: dict[str, Any], uid: int, gid: int) -> None:
-    """Change ``config`` for an unprivileged user: map one id, share the network, drop limits."""
+    """Change ``config`` for an unprivileged user.
+
+    The container maps a single id, shares the host's network, and has no resource limits.
+    """
     linux = config["linux"]
     linux["namespaces"] = [
         *(namespace for namespace in linux["namespaces"] if namespace["type"] != "network"),

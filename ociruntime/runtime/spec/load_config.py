@@ -15,7 +15,8 @@ FIRST_PIECE, NEXT_PIECE = 64 << 10, 1 << 20  # bytes per read(2); most files are
 def parse_config(data: bytes, name: str = "config.json") -> Config:
     """Parse a config.json, and check its types, ranges and required members.
 
-    Raises ConfigError if it is not valid JSON, or fails a check.
+    ``name`` is the file's name for error messages.  Raises ConfigError if the file is not valid
+    JSON or fails a check.
     """
     # Imported only here: commands that only read the state import this module, too.
     from ociruntime.runtime.spec.check_schema import check_schema
@@ -26,7 +27,10 @@ def parse_config(data: bytes, name: str = "config.json") -> Config:
 
 
 def read(path: str) -> bytes:
-    """Return the content of a config file.  Raises ConfigError if it is unreadable or too large."""
+    """Return the content of a config file.
+
+    Raises ConfigError if the file is unreadable or too large.
+    """
     directory, _, name = path.rpartition("/")
     try:
         descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""The state of a container in JSON: for hooks, for seccomp agents and for the command `state`."""
+"""The state of a container as JSON: for hooks, for seccomp agents and for the command `state`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def state_document(
 ) -> dict[str, Any]:
     """Return the state document that hooks and seccomp agents read (runtime.md#state).
 
-    ``pid`` is the init's pid in the reader's pid namespace, or 0 if there is no init;
-    ``bundle`` is absolute.
+    ``pid`` is the init's pid in the reader's pid namespace, or 0 if there is no init.  ``bundle``
+    must be an absolute path.
     """
     document: dict[str, Any] = {
         "ociVersion": oci_version,
@@ -34,9 +34,10 @@ def state_document(
 
 
 def state_output(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[str, Any]:
-    """Return the document that `state` prints: with runc's additional members, in runc's order.
+    """Return the document that `state` prints, which has runc's additional members in runc's order.
 
-    ``facts`` is the content of state.json; ``owner`` is the name of the state directory's owner.
+    ``facts`` is the content of state.json.  ``owner`` is the name of the user who owns the
+    container's state directory.
     """
     described = {
         "ociVersion": SPEC_VERSION,

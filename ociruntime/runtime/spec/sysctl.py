@@ -1,7 +1,7 @@
-"""Check linux.sysctl: which kernel parameters belong to a namespace, and their paths.
+"""Check linux.sysctl: find the namespace that each kernel parameter belongs to.
 
-A parameter may be set only if it belongs to one of the container's own namespaces: any other
-parameter would change the host (LNX-SYSCTL-01).
+A parameter may be set only if it belongs to one of the container's own namespaces, because any
+other parameter would change the host (LNX-SYSCTL-01).
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _SETTABLE = (
 
 
 def sysctl_path(key: str) -> str:
-    """Return the path below /proc/sys for a key of linux.sysctl, by the rule of sysctl(8).
+    """Return the path below /proc/sys for a key of linux.sysctl.
 
-    The first separator in the key, "." or "/", separates directories: ``net.ipv4.conf.eth0/1.mtu``
-    and ``net/ipv4/conf/eth0.1/mtu`` are the same parameter.
+    The rule is that of sysctl(8): the first "." or "/" in the key is the separator of directories,
+    and the other of the two characters is part of a name.  Thus ``net.ipv4.conf.eth0/1.mtu`` and
+    ``net/ipv4/conf/eth0.1/mtu`` are the same parameter.
     """
     dot, slash = key.find("."), key.find("/")
     if dot >= 0 and (slash < 0 or dot < slash):
@@ -48,7 +49,10 @@ def sysctl_path(key: str) -> str:
 
 
 def owner(path: str) -> str:
-    """Return the type of the namespace that owns a parameter below /proc/sys; "" for the host."""
+    """Return the type of the namespace that the parameter at ``path`` belongs to.
+
+    ``path`` is relative to /proc/sys.  Returns "" for a parameter of the whole host.
+    """
     for owned, namespace in _OWNERS:
         if path == owned or (owned.endswith("/") and path.startswith(owned)):
             return namespace
@@ -59,7 +63,7 @@ def validate_sysctl(sysctl: dict[str, str], namespaces: dict[str, str]) -> None:
     """Check the keys and values of linux.sysctl against the container's namespaces.
 
     ``namespaces``: {type: path} of ``linux.namespaces``.  Raises ConfigError for a parameter that
-    belongs to none of them, or an invalid value.
+    belongs to none of these namespaces, and for an invalid value.
     """
     for key, value in sysctl.items():
         where = f'linux.sysctl["{key}"]'

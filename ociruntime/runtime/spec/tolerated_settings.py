@@ -1,8 +1,8 @@
-"""Rewrite settings that the specification forbids, but runc and crun accept.
+"""Correct settings that the specification forbids but runc and crun accept.
 
-Imported only when the strict checks have refused a config.json.  Each rule makes the document valid
-without changing its meaning, and warns. docs/spec-decisions.md lists the rules, and the settings
-that are still refused.
+This module is imported only when the strict checks have refused a config.json.  Each rule makes the
+document valid without changing what it means to runc and crun, and adds a warning.
+docs/spec-decisions.md lists the rules, and the settings that are still refused.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def _io_priority(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _zero(parent: dict[str, Any], where: str, name: str, value: Json = 0) -> Iterator[str]:
-    """Set a missing member of ``parent`` to its zero value, as Go's JSON decoder does for runc.
+    """Set a missing member of ``parent`` to its zero value, as Go's JSON decoder does in runc.
 
-    Yields a warning that names the JSON path ``where``.
+    ``where`` is the JSON path of ``parent``.  Yields a warning if the member was missing.
     """
     if name not in parent:
         parent[name] = value
@@ -64,7 +64,7 @@ def _zero(parent: dict[str, Any], where: str, name: str, value: Json = 0) -> Ite
 
 
 def _rlimits(config: dict[str, Any]) -> Iterator[str]:
-    """Keep only the last rlimit of each type: setting all of them in order has the same effect."""
+    """Keep only the last rlimit of each type, which overrides the earlier ones."""
     process = _object(config, "process")
     rlimits = _list(process, "rlimits")
     if not all(isinstance(each, dict) and isinstance(each.get("type"), str) for each in rlimits):
@@ -130,10 +130,10 @@ def _console_size(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _rules_for_all_devices(config: dict[str, Any]) -> Iterator[str]:
-    """Correct ``access`` of rules for all devices: unknown letters in it have no effect.
+    """Correct the ``access`` of rules for all devices, where unknown letters have no effect.
 
-    An allow rule keeps its letters r, w and m; a deny rule gets ``rwm``, because it denies all
-    access.  Yields a warning for each corrected rule.
+    An allow rule keeps only its letters r, w and m.  A deny rule gets ``rwm``, because it denies
+    all access anyway.  Yields a warning for each corrected rule.
     """
     for index, rule in enumerate(_list(_object(config, "linux", "resources"), "devices")):
         if not isinstance(rule, dict) or rule.get("type", "a") != "a":
@@ -147,7 +147,10 @@ def _rules_for_all_devices(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _cgroups_path(config: dict[str, Any]) -> Iterator[str]:
-    """Resolve ``..`` in cgroupsPath, unless it leads above the root: runc and crun differ there."""
+    """Resolve ``..`` in cgroupsPath.
+
+    Leaves a path that leads above the root unchanged, because runc and crun treat it differently.
+    """
     linux = _object(config, "linux")
     path = linux.get("cgroupsPath")
     if not isinstance(path, str) or ".." not in path.split("/") or "\0" in path:
@@ -166,7 +169,7 @@ def _cgroups_path(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _sysctl(config: dict[str, Any]) -> Iterator[str]:
-    """Keep only the first line of each sysctl value: the kernel ignores further lines."""
+    """Keep only the first line of each sysctl value, because the kernel ignores further lines."""
     sysctl = _object(config, "linux", "sysctl")
     for name, value in sysctl.items():
         if isinstance(value, str) and "\n" in value:
@@ -205,7 +208,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _object(parent: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the object at the path ``names`` in ``parent``; {} if there is no such object."""
+    """Return the object at the path ``names`` in ``parent``, or {} if there is no such object."""
     value: Json = parent
     for name in names:
         value = value.get(name)
@@ -216,6 +219,6 @@ def _object(parent: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _list(parent: dict[str, Any], name: str) -> list[Any]:
-    """Return the list ``name`` of ``parent``; [] if there is no such list."""
+    """Return the list that is the member ``name`` of ``parent``, or [] if there is no such list."""
     value = parent.get(name)
     return value if isinstance(value, list) else []

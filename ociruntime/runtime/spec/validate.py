@@ -1,7 +1,7 @@
 """Check the specification's rules that involve several members of a config.json.
 
-These checks need only the document.  Other packages check facts about the host (whether a path
-exists, whether a mapping is permitted) and refuse settings that are valid but not supported.
+These checks need only the document.  Other packages check it against facts about the host, such as
+whether a path exists, and refuse valid settings that ociruntime does not support.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _LONGEST_NAME = 64  # bytes of a host or domain name: __NEW_UTS_LEN
 
 
 def validate(config: Config) -> list[str]:
-    """Check the specification's rules for a config; return warnings.
+    """Check the specification's rules for a config; return the warnings.
 
-    ``config`` has passed ``check_schema``.  Raises ConfigError if it breaks a rule.
+    ``config`` must have passed ``check_schema``.  Raises ConfigError if it breaks a rule.
     """
     warnings = check_version(config["ociVersion"])
     if not config["root"]["path"]:
@@ -58,7 +58,10 @@ def _hooks(hooks: Hooks) -> None:
 
 
 def _check_misspelled_process(config: Config) -> None:
-    """Raise ConfigError if a key is a misspelled ``process``; a missing ``process`` is valid."""
+    """Raise ConfigError if the config lacks ``process`` but has a key that looks like it.
+
+    A config without ``process`` is valid.
+    """
     from ociruntime.runtime.spec import schema
     from ociruntime.runtime.spec.config_errors import missing
 
@@ -94,7 +97,7 @@ def _check_one_domainname(config: Config) -> None:
 
 
 def needing_mounts(config: Config) -> list[str]:
-    """Return the JSON paths of the settings in ``config`` that require a mount."""
+    """Return the JSON paths of the settings in ``config`` that need a mount to be made."""
     linux = config.get("linux") or {}
     process = config.get("process")
     settings = (
@@ -109,7 +112,10 @@ def needing_mounts(config: Config) -> list[str]:
 
 
 def _mounted_on_host(config: Config, namespaces: dict[str, str]) -> list[str]:
-    """Return a warning if mounts would be made in the runtime's mount namespace, else []."""
+    """Return a warning if mounts will be made in the runtime's mount namespace, else [].
+
+    ``namespaces``: {type: path} of ``linux.namespaces``.
+    """
     where = [] if "mount" in namespaces else needing_mounts(config)
     if not where:
         return []
@@ -127,7 +133,7 @@ _LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV
 
 
 def check_version(version: str) -> list[str]:
-    """Accept any ociVersion 1.x; return a warning if it is newer than NEWEST, else [].
+    """Check that ociVersion is 1.x; return a warning if it is newer than NEWEST, else [].
 
     Raises ConfigError for any other version.
     """
@@ -146,7 +152,7 @@ def check_version(version: str) -> list[str]:
 
 
 def parse(version: str) -> tuple[int, int, int] | None:
-    """Return (major, minor, patch) of a semantic version, or None if ``version`` is not one."""
+    """Return (major, minor, patch) of a semantic version, or None if it is not one."""
     core, plus, build = version.partition("+")
     core, dash, prerelease = core.partition("-")
     numbers = core.split(".")
@@ -171,7 +177,7 @@ def _is_word(text: str) -> bool:
 
 
 def validate_mounts(mounts: list[Mount], namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check the rules for ``mounts``; append to ``warnings``.
+    """Check the rules for ``mounts``, and append to ``warnings``.
 
     ``namespaces``: {type: path} of ``linux.namespaces``.  Raises ConfigError for a broken rule.
     """
@@ -198,7 +204,10 @@ def validate_mounts(mounts: list[Mount], namespaces: dict[str, str], warnings: l
 
 
 def _id_mapped(mount: Mount, where: str, namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check a mount's id mappings; append to ``warnings``.  Raises ConfigError for invalid ones."""
+    """Check the id mappings of the mount at JSON path ``where``, and append to ``warnings``.
+
+    ``namespaces``: {type: path} of ``linux.namespaces``.  Raises ConfigError for a broken rule.
+    """
     uids, gids = mount.get("uidMappings", []), mount.get("gidMappings", [])
     if bool(uids) != bool(gids):
         absent, present = ("gid", "uid") if uids else ("uid", "gid")

@@ -29,7 +29,7 @@ _WITH_NODES = ("MPOL_BIND", "MPOL_INTERLEAVE", "MPOL_PREFERRED_MANY", "MPOL_WEIG
 
 
 def validate_linux(linux: Linux, namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check the rules for the object ``linux``; append to ``warnings``.
+    """Check the rules for the object ``linux``, and append to ``warnings``.
 
     ``namespaces``: {type: path} of ``linux.namespaces``.  Raises ConfigError for a broken rule.
     """
@@ -72,7 +72,10 @@ def _device(device: Device, where: str) -> None:
 
 
 def _intel_rdt(rdt: IntelRdt, warnings: list[str]) -> None:
-    """Check ``linux.intelRdt``; append to ``warnings``.  Raises ConfigError if it is invalid."""
+    """Check ``linux.intelRdt``, and append to ``warnings``.
+
+    Raises ConfigError if a member is invalid.
+    """
     group = rdt.get("closID", "")
     if group != "/" and ("/" in group or "\n" in group or group in _RESERVED_GROUPS):
         hint = 'use the name of a directory in /sys/fs/resctrl, or "/"'
@@ -151,7 +154,7 @@ def _check_errno(where: str, action: str, number: int) -> None:
 
 
 def validate_resources(resources: Resources, where: str = "linux.resources") -> None:
-    """Raise ConfigError if the ``resources`` object at JSON path ``where`` breaks a rule."""
+    """Raise ConfigError if a ``resources`` object breaks a rule; ``where`` is its JSON path."""
     for index, rule in enumerate(resources.get("devices", [])):
         _rule(rule, f"{where}.devices[{index}]")
     _memory(resources.get("memory", {}), f"{where}.memory")
@@ -222,7 +225,7 @@ _LONGEST_DEVICE = 15  # IFNAMSIZ without the NUL
 
 
 def namespace_paths(namespaces: list[Namespace]) -> dict[str, str]:
-    """Return {type: path} of ``linux.namespaces``; the path is "" for a new namespace.
+    """Return {type: path} for ``linux.namespaces``; the path of a new namespace is "".
 
     Raises ConfigError if a type is listed twice.
     """
@@ -238,9 +241,10 @@ def namespace_paths(namespaces: list[Namespace]) -> dict[str, str]:
 
 
 def validate_namespaces(linux: Linux, namespaces: dict[str, str]) -> None:
-    """Check id mappings, time offsets and network devices of ``linux``.
+    """Check the id mappings, time offsets and network devices of ``linux``.
 
-    ``namespaces``: {type: path} of ``linux.namespaces``.  Raises ConfigError if one is invalid.
+    ``namespaces``: {type: path} of ``linux.namespaces``.  Raises ConfigError for a broken rule,
+    such as id mappings without a user namespace.
     """
     _user(linux, namespaces)
     if linux.get("timeOffsets"):
@@ -266,7 +270,10 @@ def _user(linux: Linux, namespaces: dict[str, str]) -> None:
 
 
 def validate_mappings(extents: list[IdMapping], where: str) -> None:
-    """Raise ConfigError if id mappings break a rule of user_namespaces(7)."""
+    """Raise ConfigError if id mappings break a rule of user_namespaces(7).
+
+    ``where`` is the JSON path of the mappings.
+    """
     if len(extents) > _MOST_MAPPINGS:
         raise ConfigError(
             where, f"has {len(extents)} entries; the kernel's limit is {_MOST_MAPPINGS}"
@@ -292,7 +299,10 @@ def validate_mappings(extents: list[IdMapping], where: str) -> None:
 
 
 def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
-    """Raise ConfigError for a time offset without a value, or without a new time namespace."""
+    """Raise ConfigError for a time offset without a value, or without a new time namespace.
+
+    ``namespaces``: {type: path} of ``linux.namespaces``.
+    """
     path = namespaces.get("time")
     if path is None:
         raise ConfigError(
@@ -309,7 +319,7 @@ def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
 
 
 def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
-    """Check the names in ``netDevices``, without looking at the host's devices.
+    """Check the names in ``netDevices``, but not whether the host has such devices.
 
     Raises ConfigError for an invalid name, or if ``namespaces`` has no network namespace.
     """
@@ -334,7 +344,7 @@ def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
 
 
 def _is_device_name(name: str) -> bool:
-    """Return whether the kernel accepts the name for a network device (dev_valid_name())."""
+    """Return whether the kernel accepts ``name`` for a network device (dev_valid_name())."""
     return (
         name not in (".", "..")
         and len(name.encode()) <= _LONGEST_DEVICE

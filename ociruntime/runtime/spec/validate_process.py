@@ -10,7 +10,7 @@ from ociruntime.runtime.spec.config_types import Capabilities, IdMapping, Linux,
 def validate_process(
     process: Process, linux: Linux, namespaces: dict[str, str], warnings: list[str]
 ) -> None:
-    """Check the rules for ``process``; append to ``warnings``.
+    """Check the rules for ``process``, and append to ``warnings``.
 
     ``namespaces``: {type: path} of ``linux.namespaces``.  Raises ConfigError for a broken rule.
     """
@@ -30,7 +30,7 @@ def validate_process(
 
 
 def check_environment(env: list[str], where: str) -> None:
-    """Raise ConfigError for an entry of ``env`` that is not NAME=VALUE.
+    """Raise ConfigError for an entry of ``env`` that does not have the form NAME=VALUE.
 
     ``where`` is the JSON path of ``env``.
     """
@@ -57,7 +57,7 @@ def _rlimits(rlimits: list[Rlimit]) -> None:
 
 
 def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
-    """Append a warning, not an error, for each unknown capability name."""
+    """Append a warning for each unknown capability name, which is ignored rather than refused."""
     unknown: dict[str, str] = {}
     for kind, names in (
         ("bounding", capabilities.get("bounding", [])),
