@@ -1,1 +1,1 @@
-"""The lifecycle of containers: a file for each command, with its steps and their rollback."""
+"""The lifecycle of containers: a file for each command, with its steps and how to undo them."""

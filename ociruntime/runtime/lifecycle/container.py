@@ -1,8 +1,8 @@
-"""A container, read from its state directory and the kernel.
+"""A container, as its state directory and the kernel describe it.
 
-``state.json`` holds only facts fixed at creation.  Facts that change are never stored: /proc shows
-whether the container's init is alive, the start gate whether it still waits for `start`, and the
-cgroup whether it is frozen.
+``state.json`` holds only facts that are fixed at creation.  Facts that change are never stored:
+/proc shows whether the container's init is alive, the start gate whether the init still waits for
+`start`, and the cgroup whether it is frozen.
 """
 
 from __future__ import annotations
@@ -53,10 +53,7 @@ _UNIT_MEMBERS = (("unit", str), ("user", bool), ("subgroup", str))
 
 
 class Container:
-    """A container.
-
-    ``facts`` is the content of its state.json.
-    """
+    """A container: its id, its state directory, and ``facts``, the content of its state.json."""
 
     __slots__ = ("directory", "facts", "id")
 
@@ -72,7 +69,7 @@ class Container:
 
     @property
     def started(self) -> int:
-        """The init's start time in clock ticks since boot, to detect a reused pid."""
+        """The init's start time in clock ticks since boot, by which a reused pid is detected."""
         return int(self.facts["processStart"])
 
     @property
@@ -88,8 +85,8 @@ class Container:
     def status(self) -> str:
         """Return the current status: ``created``, ``running``, ``paused`` or ``stopped``.
 
-        Checks the start gate first: `delete` removes the gate, too, but only after the init has
-        exited.
+        Checks the start gate before the init.  In the other order, a `delete` in between, which
+        removes the gate of an exited init, would make the container look as if it were running.
         """
         has_gate = exists(f"{self.directory}/{GATE_NAME}")
         waits = has_gate and is_waiting(self.directory)
@@ -103,7 +100,10 @@ class Container:
         return STOPPED if has_gate and is_exiting(self.pid) else RUNNING
 
     def _frozen(self) -> bool:
-        """Return whether the container's cgroup is frozen; reads the freezer file in ``facts``."""
+        """Return whether the container's cgroup is frozen.
+
+        Reads the freezer's state from the file ``freezer`` in ``facts``.
+        """
         path = self.facts["freezer"]
         if not path:
             return False
@@ -113,7 +113,7 @@ class Container:
             return False
 
     def enter_bundle(self) -> None:
-        """Make the bundle the working directory, for hooks; do nothing if it was removed."""
+        """Make the bundle the working directory, where hooks run; do nothing if it was removed."""
         try:
             posix.chdir(self.facts["bundle"])
         except OSError:
@@ -125,7 +125,7 @@ class Container:
         return config  # type: ignore[no-any-return]
 
     def seccomp_agent(self) -> SeccompAgent | None:
-        """Connect to the container's seccomp agent; return None if it has none.
+        """Connect to the container's seccomp agent, or return None if the container has none.
 
         Raises HostError.
         """
@@ -138,14 +138,17 @@ class Container:
         return SeccompAgent(path, metadata)
 
     def cgroup(self) -> Cgroup:
-        """Return the container's cgroup, which spans all hierarchies.  Raises HostError."""
+        """Return the container's cgroup, which has a directory in each hierarchy.
+
+        Raises HostError.
+        """
         return recorded_cgroup(self.directory)
 
 
 def freezer_file(hierarchies: tuple[tuple[str, str], ...]) -> str:
-    """Return the path of the file that shows the freezer's state; "" without a freezer controller.
+    """Return the path of the file that shows the freezer's state, or "" without a freezer.
 
-    ``hierarchies`` are pairs (mount option, directory); the mount option is "" for cgroup v2.
+    ``hierarchies``: pairs (mount option, directory); the mount option is "" for cgroup v2.
     """
     unified = ""
     for option, directory in hierarchies:
@@ -157,12 +160,16 @@ def freezer_file(hierarchies: tuple[tuple[str, str], ...]) -> str:
 
 
 def write_facts(directory: str, facts: dict[str, Any]) -> None:
-    """Write ``facts`` to a new state.json in the state directory.  Raises HostError."""
+    """Write ``facts`` to a new state.json in a state directory.  Raises HostError."""
     _write(directory, STATE, dump(facts).encode("utf-8", "surrogateescape"))
 
 
 def write_cgroup(directory: str, cgroup: Cgroup) -> None:
-    """Write cgroup.json to the state directory, before the cgroups exist.  Raises HostError."""
+    """Write cgroup.json to a state directory.
+
+    Call this before the cgroups are created, so that they can be removed if the command is killed.
+    Raises HostError.
+    """
     data = dump(cgroup.record()).encode()
     try:
         replace_file(f"{directory}/{CGROUP}", data)
@@ -171,7 +178,7 @@ def write_cgroup(directory: str, cgroup: Cgroup) -> None:
 
 
 def write_config(directory: str, config: bytes) -> None:
-    """Copy config.json to the state directory, so that later edits of the original have no effect.
+    """Write config.json to a state directory, so that later edits of the original have no effect.
 
     Raises HostError.
     """
@@ -186,9 +193,9 @@ def _write(directory: str, name: str, data: bytes) -> None:
 
 
 def recorded_cgroup(directory: str) -> Cgroup:
-    """Return the cgroup recorded in cgroup.json of a state directory.
+    """Return the cgroup recorded in the cgroup.json of a state directory.
 
-    Raises HostError if the file cannot be read, ContainerError if it is damaged.
+    Raises HostError if the file cannot be read, and ContainerError if it is damaged.
     """
     path = f"{directory}/{CGROUP}"
     record: Any = _read_document(path)
@@ -208,10 +215,10 @@ def recorded_cgroup(directory: str) -> Cgroup:
 
 
 def check_record(record: object, members: Members, path: str) -> None:
-    """Raise ContainerError unless ``record``, read from ``path``, has all ``members``.
+    """Raise ContainerError unless ``record``, read from the file ``path``, has all ``members``.
 
-    ``record`` must be an object, and ``members`` are pairs (name, type).  Ignores other members: a
-    later version of ociruntime may have added them.
+    ``members``: pairs (name, type).  Ignores other members of the record, because a later version
+    of ociruntime may have added them.
     """
     missing = ""
     if isinstance(record, dict):
@@ -266,10 +273,10 @@ def _read_document(path: str) -> object:
 
 
 def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[Container, Lock]:
-    """Return the container with this id and an exclusive lock on it.
+    """Return the container with this id, and an exclusive lock on it.
 
     Waits up to ``seconds`` for the lock.  Raises NoSuchContainer, HostError, and ContainerError if
-    another command holds the lock for longer.
+    another command holds the lock for longer, or for the reasons of ``load``.
     """
     held = Lock.acquire(find_directory(root, container_id), seconds)
     if held is None:
@@ -284,7 +291,7 @@ def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[C
 def document(container: Container, status: str) -> dict[str, Any]:
     """Return the state document (runtime.md#state) for hooks and seccomp agents.
 
-    Its ``pid`` is the init's pid on the host, 0 for a stopped container.
+    Its ``pid`` is the init's pid on the host, or 0 if ``status`` is ``stopped``.
     """
     return state_document(
         SPEC_VERSION,
@@ -297,9 +304,9 @@ def document(container: Container, status: str) -> dict[str, Any]:
 
 
 def owner_of(directory: str) -> tuple[int, str]:
-    """Return (uid, name) of the state directory's owner; the name is ``#UID`` if the uid has none.
+    """Return (uid, name) of the owner of a state directory.
 
-    Raises HostError.
+    The name is ``#UID`` if the uid has none.  Raises HostError.
     """
     try:
         uid = posix.stat(directory).st_uid

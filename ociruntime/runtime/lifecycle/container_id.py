@@ -1,4 +1,4 @@
-"""The syntax check of container ids."""
+"""Check the syntax of container ids."""
 
 from __future__ import annotations
 

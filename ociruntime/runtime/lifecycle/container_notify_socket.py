@@ -1,4 +1,7 @@
-"""sd_notify(3) for containers: each has a socket, whose messages `start` and `run` relay."""
+"""Relay sd_notify(3) messages: `start` and `run` pass them from a container to the service manager.
+
+Each container gets a socket of its own, to which its program sends them.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,9 @@ def with_socket(config: Config, state_directory: str) -> Config:
 def open_relay(container: Container, main_pid: int) -> NotifyRelay | None:
     """Open the relay from the container's notify socket to the service manager's (NOTIFY_SOCKET).
 
-    Returns None if this process's environment has no NOTIFY_SOCKET.  ``main_pid`` is sent as
-    MAINPID.  Raises UsageError if NOTIFY_SOCKET is not a socket address, and HostError.
+    ``main_pid`` is the process that the service manager should watch (MAINPID).  Returns None if
+    this process's environment has no NOTIFY_SOCKET.  Raises UsageError if NOTIFY_SOCKET is not a
+    socket address, and HostError.
     """
     notify_socket = posix.environ.get(VARIABLE, b"")
     if not notify_socket:
@@ -51,7 +55,10 @@ def open_relay(container: Container, main_pid: int) -> NotifyRelay | None:
 
 
 def await_ready(container: Container, relay: NotifyRelay) -> None:
-    """Relay notifications until the container sends READY=1 or exits.  Raises HostError."""
+    """Relay notifications until the container sends READY=1 or its init exits.
+
+    Raises HostError.
+    """
     pidfd = open_process(container.pid, container.started)
     try:
         relay.wait_ready(pidfd)

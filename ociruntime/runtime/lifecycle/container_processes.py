@@ -1,4 +1,7 @@
-"""List and signal the processes of a container: its cgroup's members, or the init's descendants."""
+"""List and signal the processes of a container.
+
+They are the members of its cgroup or, without a cgroup of its own, the descendants of its init.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ from ociruntime.runtime.lifecycle.container import Container
 def members(container: Container) -> list[int]:
     """Return the pids on the host of all processes of a container, in ascending order.
 
-    These are the members of its cgroup and of the cgroups below.  For a container without a cgroup
-    of its own: its init, the init's descendants and, if the container has its own pid namespace,
-    all processes in that namespace.  Raises HostError.
+    These are the members of the container's cgroup and of the cgroups below it.  If the container
+    has no cgroup of its own, they are its init, the init's descendants and, if it has its own pid
+    namespace, all processes in that namespace.  Raises HostError.
     """
     cgroup = container.cgroup()
     if any(each.is_ours() for each in cgroup.placements):
@@ -39,7 +42,7 @@ def signal_members(container: Container, signal: int) -> None:
 
 
 def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
-    """Send ``signal`` once to each process whose pid ``listing()`` returns.
+    """Send ``signal`` once to each process that ``listing`` returns; it is called more than once.
 
     Skips pids that were reused in the meantime (``signal_pinned``).  Raises HostError.
     """
@@ -54,8 +57,9 @@ def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
 def descendants(pid: int, *, with_namespace: bool) -> list[int]:
     """Return the sorted pids of process ``pid`` and its descendants, without zombies.
 
-    ``with_namespace`` adds all processes in the pid namespace of ``pid``, and their descendants:
-    `exec` starts processes there that do not descend from the init.
+    ``with_namespace``: also return the processes in the pid namespace of ``pid``, and their
+    descendants, because `exec` starts processes there that do not descend from the init.  Raises
+    HostError.
     """
     children: dict[int, list[int]] = {}
     pending = [pid]
@@ -82,7 +86,7 @@ def descendants(pid: int, *, with_namespace: bool) -> list[int]:
 
 
 def _namespace(pid: int) -> str:
-    """Return a process's pid namespace, such as ``pid:[4026531836]``; "" if it cannot be read."""
+    """Return a process's pid namespace, such as ``pid:[4026531836]``, or "" if it is unreadable."""
     try:
         return posix.readlink(f"/proc/{pid}/ns/pid")
     except OSError:

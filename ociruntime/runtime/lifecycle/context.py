@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 class CreateOptions:
     """The options of ``create``, ``run`` and ``plan`` for one container.
 
-    ``bundle``, ``console_socket`` and ``pid_file`` are absolute paths ("" if not given), resolved
-    in the caller's working directory.  ``config`` is the absolute path of a file to use instead of
-    the bundle's config.json, or "".  ``preserve_fds`` is the number of descriptors to pass, from 3
-    on. ``detach`` is true for ``create``.  ``streams`` are the descriptors that the container gets
-    as 0, 1 and 2.
+    ``bundle``, ``console_socket`` and ``pid_file`` are absolute paths, or "" if not given.
+    ``config`` is the absolute path of a file to use instead of the bundle's config.json, or "".
+    ``preserve_fds`` is the number of descriptors, from 3 on, to pass to the container.  ``detach``
+    is always true for ``create``.  ``streams`` are the descriptors that become the container's
+    standard input, output and error.
     """
 
     __slots__ = (
@@ -74,12 +74,12 @@ class CreateOptions:
 class Context:
     """The settings that all commands share.
 
-    ``root`` is the absolute path of the state root; ``root_given`` is True if the user has chosen
-    it. ``cgroup_manager`` is ``cgroupfs``, ``systemd`` or ``disabled``. ``rootless``: continue
-    without cgroups that this user may not create. ``user_manager``: use the user's systemd for
-    units. ``alone``: this process runs one command and nothing else. Without ``alone``, the process
-    is another program that uses ``api.py``: its signal handlers, children and service manager
-    settings must not be changed.
+    ``root``: absolute path of the state root.  ``root_given``: True if the user has chosen it.
+    ``cgroup_manager``: ``cgroupfs``, ``systemd`` or ``disabled``.  ``rootless``: do without the
+    cgroups that this user may not create.  ``user_manager``: create units in the user's systemd
+    instance. ``alone``: this process runs one command and nothing else.  Otherwise it is another
+    program that uses ``api.py``, whose signal handlers, children and service manager settings must
+    not be changed.
     """
 
     __slots__ = (
@@ -115,14 +115,14 @@ class Context:
         self._begun = monotonic()
 
     def mark(self, phase: str) -> None:
-        """Record in the timeline and the debug log that the phase named ``phase`` begins."""
+        """Record in the timeline and in the debug log that a phase of the command begins now."""
         if self.log.debugging:
             self.log.debug(f"phase: {phase} (after {(monotonic() - self._begun) * 1000:.1f} ms)")
         if self.timeline is not None:
             self.timeline.mark(phase)
 
     def times_of(self, plan: Plan) -> int:
-        """Return a memfd in which the executor records the start times of ``plan``'s operations.
+        """Return a memfd in which the executor records when each operation of ``plan`` starts.
 
         Returns -1 unless ``--timeline`` or ``--debug`` is given.
         """
@@ -133,7 +133,7 @@ class Context:
         return -1 if self.timeline is None else self.timeline.follow(plan)
 
     def save_times(self) -> None:
-        """Write the timeline file and, with ``--debug``, log the operations since the last call."""
+        """Write the timeline file; with ``--debug``, log the operations since the previous call."""
         if self.timeline is None:
             return
         if self.log.debugging:
@@ -149,10 +149,11 @@ def open_context(
     rootless: str = "auto",
     alone: bool = True,
 ) -> Context:
-    """Return the context of a command, from its options and the environment; create no files.
+    """Return the context of a command, from its options and the environment.
 
-    ``root`` "" selects the default; ``rootless`` is ``true``, ``false`` or ``auto``.  Raises
-    UsageError if ``root`` is "/", and HostError if the working directory was deleted.
+    Creates no files.  If ``root`` is "", uses the default state root.  ``rootless`` is ``true``,
+    ``false`` or ``auto``.  Raises UsageError if ``root`` is "/", and HostError if the working
+    directory was deleted.
     """
     environ, euid = posix.environ, posix.geteuid()
     user = is_rootless(environ, euid)

@@ -1,4 +1,4 @@
-"""`create`: set up a container without starting its program (create_steps.py has the steps)."""
+"""`create`: set up a container whose init waits for `start`; create_steps.py has the steps."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ociruntime.runtime.lifecycle.terminal_options import check_terminal
 
 
 def create(context: Context, options: CreateOptions) -> None:
-    """Create a container; its init then waits for `start`.
+    """Create a container, whose init then waits for `start`.
 
-    Raises UsageError for an invalid id or option, ConfigError, ContainerExists, HostError,
-    StepError, HookError; after an error, nothing is left behind.
+    After an error, nothing is left behind.  Raises UsageError for an invalid id or option,
+    ConfigError, ContainerExists, HostError, StepError and HookError.
     """
     creation = begin(context, options)
     if context.alone:
@@ -29,9 +29,9 @@ def create(context: Context, options: CreateOptions) -> None:
 
 
 def begin(context: Context, options: CreateOptions) -> Creation:
-    """Create a container; the caller must release ``held`` and ``lock`` of the result.
+    """Create a container, and keep it locked and signals blocked.
 
-    Raises the same errors as ``create``.
+    The caller must release ``held`` and ``lock`` of the result.  Raises the errors of ``create``.
     """
     check_id(options.id)
     prepared = prepare(context, options, f"{context.root}/{FILTERS}")

@@ -1,7 +1,7 @@
-"""The steps of ``create``, such as cgroup, hooks, console and pid file: one method per step.
+"""The steps of ``create``, such as cgroup, hooks, console and pid file: a method for each step.
 
 Each change to the host is pushed on the undo stack, or recorded in the state directory before it is
-made.  An error therefore leaves nothing behind.  If the command is killed, the next command for the
+made, so that an error leaves nothing behind.  If the command is killed, the next command for the
 same id removes the stale state.
 """
 
@@ -62,8 +62,9 @@ RECORDED_ROOT = CODES["recorded_root"]
 class Creation:
     """The creation of one container: call ``run`` once.
 
-    ``run`` sets ``executor``, ``directory`` (the state directory), ``lock`` (held) and ``master``
-    (the descriptor of a terminal that no console socket receives, else -1).
+    ``run`` sets ``executor``, ``directory`` (the state directory), ``lock`` (the lock on it) and
+    ``held`` (blocked signals).  It sets ``master`` to the descriptor of the container's terminal if
+    no console socket receives that, else to -1.
     """
 
     __slots__ = (
@@ -117,14 +118,14 @@ class Creation:
         return self.executor.pid
 
     def container(self) -> Container:
-        """The created container, with the content of its state.json."""
+        """Return the created container."""
         return Container(self.id, self.directory, self._published)
 
     def run(self) -> None:
         """Run all steps; if one fails, undo the completed steps and raise its error.
 
-        On return the container exists, and signals are held (see ``held``): the caller must be able
-        to undo the creation before it releases them.
+        On return the container exists, and signals are blocked (``held``): before the caller
+        releases them, it must be able to undo the creation.
         """
         self._rollback.reserve()
         try:
@@ -142,16 +143,16 @@ class Creation:
         self._rollback.keep()
 
     def _fail(self, failure: BaseException) -> None:
-        """Undo the completed steps, then run the poststop hooks, as after a `delete`."""
+        """Undo the completed steps, then run the poststop hooks, as `delete` does."""
         self._rollback.undo(failure)
         self._after_failure()
 
     def _explain(self, interruption: KeyboardInterrupt) -> None:
-        """Add a note to ``interruption``: the executor was setting up the root filesystem."""
+        """Add a note to ``interruption``: that the executor was setting up the root filesystem."""
         self.executor.explain(interruption, self._prepared.bundle.rootfs)
 
     def _begin(self) -> None:
-        """Create the state directory, and record in it the changes that a rollback has to undo."""
+        """Create and lock the state directory, and record in it what would have to be undone."""
         self._context.mark("create the state directory")
         prepared = self._prepared
         if prepared.network_devices:
@@ -182,8 +183,8 @@ class Creation:
     def _start(self) -> None:
         """Start the executor, in the v2 cgroup if there is one.
 
-        The executor enters v1 cgroups by itself.  A systemd unit is created later, when the init's
-        pid is known (``_enter_cgroup``).
+        The executor enters v1 cgroups by itself later.  A systemd unit is created later too,
+        because it needs the init's pid (``_enter_cgroup``).
         """
         prepared = self._prepared
         cgroup = prepared.cgroup
@@ -205,7 +206,7 @@ class Creation:
             self._make_cgroup()
 
     def _make_cgroup(self) -> None:
-        """Create the container's cgroup with its limits, or its systemd unit."""
+        """Create the container's cgroup and set its limits, or have systemd do so in a unit."""
         self._context.mark("create the cgroup")
         prepared = self._prepared
         cgroup = prepared.cgroup
@@ -252,14 +253,14 @@ class Creation:
                 return
 
     def _failed(self, message: Message) -> RuntimeFailure:
-        """Return the error for the executor's FAILURE message."""
+        """Return the error that a FAILURE message from the executor describes."""
         from ociruntime.runtime.lifecycle.failed_operation import failed_step
 
         operations = self.executor.plan.operations
         return failed_step(self._context, self._options, operations, message)
 
     def _answer(self, message: Message) -> None:
-        """Carry out the request in the executor's message, then let the executor continue."""
+        """Carry out what the executor's message requests, then let the executor continue."""
         if message.kind == ops.MESSAGE_INIT_PID:
             self.executor.became(message)
         elif message.kind == ops.MESSAGE_CONSOLE:
@@ -292,7 +293,7 @@ class Creation:
         move_into(config, self.executor.pid, self.directory, self._rollback, log)
 
     def _enter_cgroup(self) -> None:
-        """Move the executor into the cgroup and resctrl groups; apply the limits."""
+        """Move the executor into the cgroup and resctrl groups, and apply the limits."""
         prepared = self._prepared
         cgroup = prepared.cgroup
         cgroup.first_pid = self.pid
@@ -317,7 +318,7 @@ class Creation:
             run_host_hooks(kind, self._prepared.hooks(kind), state, *self._hook_settings())
 
     def _take_console(self, master: int) -> None:
-        """Send the terminal ``master`` to the console socket; without a socket, keep it open."""
+        """Send the terminal ``master`` to the console socket, or keep it if there is none."""
         if self._console is None:
             self.master = master
             return
@@ -326,7 +327,7 @@ class Creation:
         send_terminal(self._console, master)
 
     def _record_root(self, message: Message) -> None:
-        """Record the root mount that the executor is about to attach in the host's namespace."""
+        """Record the mount of the root that the executor is about to attach on the host."""
         from ociruntime.runtime.lifecycle.root_mount import record
 
         try:
@@ -335,7 +336,10 @@ class Creation:
             posix.close(message.fd)
 
     def _commit(self) -> None:
-        """Publish the container, then send GO: from then on, its init survives this process."""
+        """Publish the container, then let its init continue.
+
+        From then on, the init outlives this process.
+        """
         self._publish(self.executor.pidfd)
         # go() returns False if the init has been killed.  That is no failure: another command may
         # kill a published container, which is then stopped.
@@ -343,7 +347,7 @@ class Creation:
         self.executor.channel.close()
 
     def _publish(self, pidfd: int) -> None:
-        """Publish the container, so that other commands find it, and hold signals from here on.
+        """Publish the container, so that other commands find it, and block signals from here on.
 
         ``pidfd`` refers to the container's init.
         """
@@ -381,7 +385,7 @@ class Creation:
         self._rollback.push(lambda: remove_file(path))
 
     def _facts(self) -> dict[str, Any]:
-        """Return the content of state.json: the facts that never change."""
+        """Return the content of state.json: the facts about the container that never change."""
         prepared, pid = self._prepared, self.pid
         hooks = {kind: prepared.hooks(kind) for kind in ("poststart", "poststop")}
         return {
@@ -403,7 +407,7 @@ class Creation:
         }
 
     def _state(self, status: str, pid: int) -> str:
-        """Return the state document for hooks, as JSON."""
+        """Return the state document for hooks as JSON text, with this status and pid."""
         prepared = self._prepared
         return dump(
             state_document(
@@ -412,7 +416,7 @@ class Creation:
         )
 
     def _vanished(self) -> StepError:
-        """Return the error for an executor that was killed before it sent a message."""
+        """Return the error for an executor that was killed during the creation."""
         if self._prepared.cgroup.oom_killed():
             limit = (self._prepared.resources.get("memory") or {}).get("limit")
             if limit is None:
@@ -432,7 +436,10 @@ class Creation:
         return StepError("create the container: its init was killed before it was ready", hint)
 
     def _after_failure(self) -> None:
-        """Run the poststop hooks after a failed create, as runtime.md#lifecycle requires."""
+        """Run the poststop hooks after a failed create, as runtime.md#lifecycle requires.
+
+        Does nothing if no hook can have run before.
+        """
         hooks = self._prepared.hooks("poststop")
         if self._hooked and hooks:
             from ociruntime.runtime.host.hooks import run_poststop_hooks
@@ -442,7 +449,7 @@ class Creation:
                 self._context.log.warning(warning)
 
     def _hook_settings(self) -> tuple[Any, tuple[str, str], bool]:
-        """Return the arguments ``debug``, ``outputs`` and ``alone`` for ``run_host_hooks``."""
+        """Return the arguments ``debug``, ``outputs`` and ``alone`` of ``run_host_hooks``."""
         from ociruntime.runtime.spec.annotations import hook_outputs
 
         context = self._context
@@ -460,9 +467,10 @@ STAGES = {
 def clear_recorded(directory: str, log: Log) -> None:
     """Undo the changes that a killed ``create`` has recorded in its state directory.
 
-    No process needs to be killed: the executor exits when its creator's socket closes. Does nothing
-    for the directory of a killed ``delete``: all changes were undone before the directory got that
-    name, and the recorded objects may now belong to a new container with the same id.
+    No process needs to be killed, because the executor exits when the socket of its creator is
+    closed. Does nothing for the directory of a killed ``delete``: all changes were undone before
+    the directory got that name, and the recorded objects may now belong to a new container with the
+    same id.
     """
     if CREATING not in directory:
         return
@@ -480,10 +488,9 @@ def clear_recorded(directory: str, log: Log) -> None:
 
 
 def clear_root(directory: str, log: Log) -> None:
-    """Unmount the recorded root of a container that has no mount namespace.
+    """Unmount the root of a container that has no mount namespace, if its directory records one.
 
-    Does nothing if no root was recorded.  Raises StepError if a mount of another program covers the
-    root, and HostError.
+    Raises StepError if another program's mount covers the root, and HostError.
     """
     if exists(f"{directory}/{ROOT_MOUNT}"):
         from ociruntime.runtime.lifecycle.root_mount import clear
@@ -492,9 +499,9 @@ def clear_root(directory: str, log: Log) -> None:
 
 
 def start_steps(operations: list[Operation]) -> list[list[Any]]:
-    """Return [index, code, JSON path] of each operation that the executor carries out at `start`.
+    """Return [index, code, JSON path] for each operation that the executor carries out at `start`.
 
-    Returns [] for a container without a process.
+    The list is empty for a container without a process.
     """
     codes = [operation.code for operation in operations]
     first = codes.index(WAIT_START) + 1
@@ -505,6 +512,6 @@ def start_steps(operations: list[Operation]) -> list[list[Any]]:
 
 
 def now() -> str:
-    """Return the current time in UTC with nanoseconds (RFC 3339)."""
+    """Return the current time as text: RFC 3339, in UTC, with nanoseconds."""
     stamp = time_ns()
     return strftime("%Y-%m-%dT%H:%M:%S", gmtime(stamp // 10**9)) + f".{stamp % 10**9:09d}Z"

@@ -1,6 +1,7 @@
-"""`delete`: remove a container and all its state; fast path: `csrc/fast_path/delete.c`.
+"""`delete`: remove a container and all its state; its fast path is `csrc/fast_path/delete.c`.
 
-This file waits for the init; ``runtime/cgroups/cgroup_directory.py`` waits for the other processes.
+This file waits for the exit of the init; ``runtime/cgroups/cgroup_directory.py`` waits for the
+other processes.
 """
 
 from __future__ import annotations
@@ -71,12 +72,11 @@ def delete(context: Context, container_id: str, force: bool) -> None:
 
 
 def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, Lock]:
-    """Lock a container; return it and the lock.
+    """Return the container with this id, and a lock on it.
 
-    With ``force``, kills the init if another process holds the lock.
-
-    The kill ends a ``start`` that holds the lock while it waits for a hook, or for an init that
-    another process has stopped with ptrace(2).
+    If another process holds the lock, ``force`` kills the container's init.  That ends a ``start``
+    which holds the lock while it waits for a hook, or for an init that another process has stopped
+    with ptrace(2).
     """
     if force:
         try:
@@ -90,7 +90,8 @@ def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, 
 def destroy(context: Context, container: Container) -> None:
     """Kill and remove a locked container in any state, then run its poststop hooks.
 
-    Raises HostError if some of its state cannot be removed; the call can then be repeated.
+    Raises HostError if a part of its state cannot be removed, in which case the caller may try
+    again.
     """
     _end(container)
     container.cgroup().remove(kill=True)
@@ -154,7 +155,7 @@ def _refuse_frozen(container: Container) -> None:
 
 
 def clear_interrupted(context: Context, container_id: str) -> None:
-    """Remove the stale state of an interrupted ``create`` or ``delete`` of this id.
+    """Remove the stale state that an interrupted ``create`` or ``delete`` of this id has left.
 
     Does not touch a new container with the same id.  Raises ContainerError if a ``create`` or
     ``delete`` of this id is still running, and HostError.

@@ -1,4 +1,4 @@
-"""`events`: report a container's resource usage at intervals, and its OOM kills."""
+"""`events`: report a container's resource usage at intervals, and each OOM kill."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ LOOK_PAUSE = 0.02
 
 
 def stats(context: Context, container_id: str) -> dict[str, Any]:
-    """Return an event of type ``stats``: the resource usage of a running container.
+    """Return a running container's resource usage, as an event of type ``stats``.
 
-    Raises UsageError for an invalid id, NoSuchContainer, NotRunning, ContainerError, HostError.
+    Raises UsageError for an invalid id, NoSuchContainer, NotRunning, ContainerError and HostError.
     """
     container = _running(context, container_id)
     return _stats(container, _cgroup(container))
 
 
 def follow(context: Context, container_id: str, interval: float, emit: Emit) -> None:
-    """Call ``emit`` with each event until the container exits or ``emit`` returns false.
+    """Call ``emit`` with each event until the container exits or ``emit`` returns False.
 
-    An event of type ``stats`` is emitted every ``interval`` seconds, one of type ``oom`` for each
-    OOM-killed process.  Raises the errors of :func:`stats`, and HostError.
+    An event of type ``stats`` follows every ``interval`` seconds, and one of type ``oom`` each OOM
+    kill of a process.  Raises the errors of :func:`stats`.
     """
     container = _running(context, container_id)
     cgroup = _cgroup(container)
@@ -97,7 +97,7 @@ def _watch(
 
 
 def _kills(memory: Placement | None) -> int:
-    """Return the number of OOM kills so far in the cgroup ``memory``; 0 if it is None."""
+    """Return the number of OOM kills so far in the cgroup ``memory``, or 0 if it is None."""
     return oom_kills(memory.directory, memory.hierarchy.version) if memory else 0
 
 
@@ -106,7 +106,7 @@ def _stats(container: Container, cgroup: Cgroup) -> dict[str, Any]:
 
 
 def _running(context: Context, container_id: str) -> Container:
-    """Return the container with this id.  Raises NotRunning if its init has exited."""
+    """Return the container with this id, or raise NotRunning if its init has exited."""
     check_id(container_id)
     container = load(context.root, container_id)
     if not container.alive():

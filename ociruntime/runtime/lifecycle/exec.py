@@ -1,6 +1,6 @@
-"""`exec`: run another process in a container: options, checks and plan.
+"""`exec`: run another process in a container.
 
-``exec_steps.py`` starts the process.
+This file checks the options and makes the plan; ``exec_steps.py`` starts the process.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 
 def execute(context: Context, options: ExecOptions) -> int:
-    """Run a program in a container; return its exit status (128+n if signal n killed it).
+    """Run a program in a container; return its exit status, or 128+n if signal n killed it.
 
-    With ``detach``, returns 0 once the program is executed.  Raises the errors of ``begin``.
+    With ``detach``, returns 0 as soon as the program runs.  Raises the errors of ``begin``.
     """
     if options.detach:
         begin(context, options)
@@ -74,10 +74,12 @@ def execute(context: Context, options: ExecOptions) -> int:
 def begin(context: Context, options: ExecOptions, caught: SignalQueue | None = None) -> Execution:
     """Start a program in a container; write its pid file, and send its pidfd to ``pidfd_socket``.
 
-    ``caught``: signals to forward to the program once it runs. Does not lock the container: a pidfd
-    pins its init instead, and each step detects whether the init has exited.  After an error,
-    nothing is left behind.  Raises UsageError for an invalid id or option, ConfigError,
-    NoSuchContainer, ContainerError, StepError and HostError.
+    ``caught``: signals to forward to the program once it runs.  After an error, nothing is left
+    behind. Raises UsageError for an invalid id or option, ConfigError, NoSuchContainer,
+    ContainerError, StepError and HostError.
+
+    Does not lock the container.  Instead a pidfd pins the container's init, and each step detects
+    whether the init has exited.
     """
     check_id(options.id)
     if not options.process_file and not options.args:
@@ -137,7 +139,8 @@ def _sockets() -> int:
 def _check_status(container: Container, ignore_paused: bool) -> str:
     """Return the container's status.
 
-    Raises ContainerError if the container is stopped or, without ``ignore_paused``, paused.
+    Raises ContainerError if the container is stopped, or if it is paused and ``ignore_paused`` is
+    False.
     """
     status = container.status()
     if status == STOPPED:
@@ -152,7 +155,7 @@ def _check_status(container: Container, ignore_paused: bool) -> str:
 
 
 def _console(path: str) -> socket | None:
-    """Connect to the console socket at ``path``; return None if ``path`` is ""."""
+    """Connect to the console socket at ``path``, or return None if ``path`` is ""."""
     if not path:
         return None
     from ociruntime.base.stream_socket import connect
@@ -216,7 +219,7 @@ def _compile(
 
 
 def _announce(options: ExecOptions, executor: Executor, pidfd_receiver: socket | None) -> None:
-    """Send the pidfd and write the pid file; raise HostError if that fails."""
+    """Send the program's pidfd to the receiver and write its pid file.  Raises HostError."""
     if pidfd_receiver is not None:
         from ociruntime.runtime.host.console_and_pidfd_sockets import EXEC, send_pidfd
 
@@ -234,9 +237,9 @@ class ExecOptions:
     """The options of `exec`.
 
     ``process_file``, ``console_socket``, ``pidfd_socket`` and ``pid_file`` are absolute paths, or
-    "".  ``user`` is UID or UID:GID.  For ``user``, ``cwd``, ``apparmor`` and ``process_label``, ""
-    selects the value of the container's own process.  ``streams`` become descriptors 0, 1 and 2 of
-    the process.
+    "". ``user`` is UID or UID:GID.  If ``user``, ``cwd``, ``apparmor`` or ``process_label`` is "",
+    the process gets the value of the container's own process.  ``streams`` become its descriptors
+    0, 1 and 2.
     """
 
     __slots__ = (
@@ -328,7 +331,7 @@ LARGEST_ID = 0xFFFFFFFF - 1  # the kernel reads the next number, (uid_t)-1, as "
 
 
 def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Process:
-    """Return the checked process object that `exec` runs; append warnings to ``warnings``.
+    """Return the process object that `exec` runs, checked; append its warnings to ``warnings``.
 
     Raises UsageError for an invalid option, and ConfigError for an invalid process object.
     """
@@ -365,7 +368,7 @@ def _from_file(path: str) -> Process:
 
 
 def _from_options(own: Process | None, options: ExecOptions) -> Process:
-    """Return a copy of the process object ``own``, changed by the options.
+    """Return a copy of ``own``, the container's process object, changed by the options.
 
     Raises UsageError for an invalid option.
     """
@@ -411,8 +414,8 @@ def _user(own: Any, options: ExecOptions) -> Any:  # noqa: ANN401  # a part of a
 def _number(text: str, option: str) -> int:
     """Parse a uid or gid, which must consist of digits.
 
-    Other runtimes have parsed names, signs and blanks as 0, which is root.  ``option`` begins the
-    error message.  Raises UsageError.
+    Other runtimes have parsed names, signs and blanks as 0, which is root.  ``option`` is the
+    beginning of the error message.  Raises UsageError.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= LARGEST_ID):
         raise UsageError(
@@ -424,8 +427,8 @@ def _number(text: str, option: str) -> int:
 def _with_capabilities(own: Any, added: list[str]) -> Any:  # noqa: ANN401  # as _user
     """Return the capability sets ``own`` with the capabilities ``added``, as runc adds them.
 
-    Added capabilities never become inheritable (CVE-2022-29162), and become ambient only if they
-    are already inheritable.
+    An added capability never becomes inheritable (CVE-2022-29162).  It becomes ambient only if it
+    is already inheritable.
     """
     sets = {kind: list(names) for kind, names in own.items()}
     for kind in ("bounding", "effective", "permitted"):

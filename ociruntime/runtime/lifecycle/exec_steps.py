@@ -55,8 +55,8 @@ ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 class Execution:
     """The start of one process by `exec`: call ``run`` once.
 
-    ``run`` sets ``executor`` and ``master``.  ``master`` is the descriptor of a terminal that no
-    console socket receives, else -1.
+    ``run`` sets ``executor``.  It sets ``master`` to the descriptor of the process's terminal if no
+    console socket receives that, else to -1.
     """
 
     __slots__ = (
@@ -99,10 +99,11 @@ class Execution:
         self.executor: Executor
 
     def run(self, plan: Plan, init_fd: int, born: bool) -> None:
-        """Start the program that ``plan`` executes; return once it runs.
+        """Start the program that ``plan`` executes; return as soon as it runs.
 
-        ``init_fd`` is a pidfd of the container's init.  ``born``: clone the process into the init's
-        v2 cgroup, if it has one, instead of moving it there. After an error, the process is killed.
+        ``init_fd``: a pidfd of the container's init.  ``born``: clone the process straight into the
+        init's v2 cgroup, if it has one, instead of moving it there.  After an error, the process is
+        killed.
         """
         self._forks = any(each.code == CLONE_PROCESS for each in plan.operations)
         self.executor = self._spawn(plan, init_fd, born)
@@ -169,8 +170,8 @@ class Execution:
     def _receive(self, announced: bool) -> Message | None:
         """Receive a message; return None if the program runs or the executor has exited.
 
-        Raises KeyboardInterrupt for a signal that arrives before the message EXEC.  ``announced``:
-        that message has arrived.
+        ``announced``: the message EXEC has arrived before.  Until then, raises KeyboardInterrupt
+        for a signal that would end the command.
         """
         caught = self._caught
         channel = self.executor.channel
@@ -188,11 +189,11 @@ class Execution:
         return self.executor.receive()
 
     def _is_heard(self, channel: socket) -> bool:
-        """Wait until ``channel`` is readable: a FAILURE message, or end of file after execve(2).
+        """Wait until ``channel`` has a FAILURE message, or an end of file because of execve(2).
 
-        Returns False on timeout, or if the process has exited.  End of file may never arrive:
-        another process that traces the new process may hold a duplicate of the new process's end of
-        the channel.
+        Returns False on timeout, or if the process has exited.  The end of file may never arrive,
+        because another process that traces the new one may hold a duplicate of its end of the
+        channel.
         """
         poller = poll()
         poller.register(channel.fileno(), POLLIN)
@@ -200,7 +201,7 @@ class Execution:
         return channel.fileno() in [fd for fd, _ in poller.poll(EXEC_MILLISECONDS)]
 
     def _tell_agent(self) -> None:
-        """Send the seccomp listener to the agent, before the program's first system call."""
+        """Send the seccomp listener to the agent before the program makes its first system call."""
         try:
             if self._agent is not None:
                 state = document(self._container, RUNNING)
@@ -210,7 +211,7 @@ class Execution:
             self._listener = -1
 
     def _failed(self, message: Message) -> RuntimeFailure:
-        """Return the error for the executor's FAILURE message."""
+        """Return the error that a FAILURE message from the executor describes."""
         from ociruntime.runtime.executor.failure_messages import failure
 
         if not self._container.alive():
@@ -239,9 +240,10 @@ class Execution:
         send_terminal(self._console, master)
 
     def abandon(self) -> None:
-        """Kill the executor or the program, and a child not yet reported; close the descriptors.
+        """Kill the executor or the program, with any child of it; close the descriptors.
 
-        Does nothing if no executor was started, or if this method was called before.
+        A child may be one whose pid has not been received yet.  Does nothing if no executor was
+        started, or if this method was called before.
         """
         executor: Executor | None = getattr(self, "executor", None)
         if executor is None:

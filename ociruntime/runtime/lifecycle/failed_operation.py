@@ -1,4 +1,4 @@
-"""Report a failed operation: the error and, with ``--debug``, the preceding operations."""
+"""Report an operation that failed: the error and, with ``--debug``, the operations before it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 def failed_step(
     context: Context, options: CreateOptions, operations: list[Operation], message: Message
 ) -> RuntimeFailure:
-    """Return the error for a FAILURE message; with ``--debug``, also log ``debug_lines``."""
+    """Return the error that a FAILURE message describes; with ``--debug``, log ``debug_lines``."""
     known = message.value < len(operations)
     error = failure(operations[message.value] if known else None, message)
     if message.call in ("unshare", "clone3"):
@@ -31,9 +31,9 @@ def failed_step(
 def debug_lines(
     operations: list[Operation], message: Message, root: str, options: CreateOptions
 ) -> list[str]:
-    """Return debug lines: preceding operations, the failed one, and commands to examine it.
+    """Return lines that show a failed operation, those before it, and commands to examine it.
 
-    ``message`` is the FAILURE message; ``root`` is the state root for the commands.
+    ``message`` is the FAILURE message.  ``root`` is the state root for the commands.
     """
     at = message.value
     first = max(at - SHOWN_BEFORE, 0)

@@ -1,24 +1,25 @@
-"""The file ``entry``: the data of the fast path.
+"""The file ``entry`` in a state directory: the data of the fast path.
 
 The program ``ociruntime`` handles the usual cases of `state`, `start`, `kill`, `delete`, `pause`,
-`resume` and `ps` itself (csrc/fast_path/) and leaves everything else to Python.  The file repeats
-the contents of state.json and cgroup.json at creation; if it is missing or has another version,
-Python runs all commands.
+`resume` and `ps` itself (csrc/fast_path/), and leaves everything else to Python.  The file repeats
+what state.json and cgroup.json contain after the creation.  If it is missing or has another
+version, Python runs all commands.
 
     ociruntime-entry 1
     pid PID                     the init's pid
-    started TICKS               its start time
-    freezer FILE                the freezer's state; may be empty
-    own-pid-namespace 0|1       1: all processes end with the init
-    start 0|1                   1: the native `start` suffices: a process, no poststart hook,
-                                no seccomp agent, no notify socket
-    delete 0|1                  1: the native `delete` suffices: no poststop hook, no adopted
-                                cgroup, no notify socket
+    started TICKS               the init's start time
+    freezer FILE                the file with the freezer's state; may be empty
+    own-pid-namespace 0|1       1: all processes exit with the init
+    start 0|1                   1: the fast path may run `start`: there is a process, and no
+                                poststart hook, seccomp agent or notify socket
+    delete 0|1                  1: the fast path may run `delete`: no poststop hook, and nothing to
+                                remove but cgroups that `create` made (so no systemd unit, adopted
+                                cgroup, notify socket, resctrl group or root on the host)
     owner UID                   owner of the state directory
     cgroup DIRECTORY            one line for each cgroup made for the container
     parent DIRECTORY            one line for each parent that was created, deepest first
                                 (an empty line)
-    TEXT NUL TEXT NUL TEXT      the output of `state` before, between and after pid and status
+    TEXT NUL TEXT NUL TEXT      the output of `state`, with NUL in place of the pid and the status
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FIRST_LINE = "ociruntime-entry 1"
 
 
 class Removal:
-    """The cgroup directories that `delete` removes: first ``own``, then ``parents``, in order."""
+    """The cgroup directories that `delete` removes: all of ``own``, then all of ``parents``."""
 
     __slots__ = ("own", "parents")
 
@@ -46,7 +47,7 @@ class Removal:
 
 
 def removal(cgroup: Cgroup) -> Removal:
-    """Return the directories of ``cgroup`` that `create` makes and `delete` has to remove."""
+    """Return the directories of ``cgroup`` that `create` makes and `delete` must remove."""
     made = [directories for each in cgroup.placements if (directories := each.made())]
     return Removal(
         [directories[-1] for directories in made],
@@ -59,8 +60,8 @@ def write_entry(
 ) -> None:
     """Write the file ``entry`` for the fast path to the state directory ``directory``.
 
-    ``facts`` is the content of state.json.  If ``cgroups`` is None, Python runs `delete`.  ``uid``
-    and ``owner`` are the id and name of the state directory's owner.  Raises HostError.
+    ``facts``: the content of state.json.  ``cgroups``: None leaves `delete` to Python.  ``uid`` and
+    ``owner``: id and name of the state directory's owner.  Raises HostError.
     """
     content = entry_text(facts, cgroups, uid, owner)
     try:
@@ -70,7 +71,7 @@ def write_entry(
 
 
 def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: str) -> str:
-    """Return the content of ``entry``; "" if the format cannot express it.
+    """Return the content of ``entry``, or "" if its format cannot express the facts.
 
     The parameters are those of ``write_entry``.
     """
@@ -97,7 +98,7 @@ def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: 
 
 
 def _state_text(facts: dict[str, Any], owner: str) -> str:
-    """Return the output of `state`, with a NUL where the fast path inserts pid and status."""
+    """Return the output of `state`, with a NUL in place of the pid and of the status."""
     # An id contains no quotes, so the first matches are the members "pid" and "status".
     text = dump(state_output(facts, "", 0, owner), 2) + "\n"
     head, _, rest = text.partition('"pid": 0')

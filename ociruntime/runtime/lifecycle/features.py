@@ -1,9 +1,9 @@
 """`features`: print the Features Structure (runtime-spec features.md, features-linux.md).
 
-Engines depend on it: containerd refuses user namespaces without ``mountExtensions.idmap``, docker
-requires ``rro``. Each list comes from the table that the runtime itself uses. Unsupported features
-are reported as unsupported, never as ``null`` ("unknown").  Only ``linux.seccomp`` depends on
-software outside this package: libseccomp and, for the supported flags, the kernel.
+Engines depend on it: containerd refuses user namespaces without ``mountExtensions.idmap``, and
+docker requires ``rro``.  Each list comes from the table that the runtime itself uses.  A feature
+that is not supported is reported as such, never as ``null`` ("unknown").  Only ``linux.seccomp``
+depends on software outside this package: on libseccomp and, for the supported flags, on the kernel.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALLOW = "SCMP_ACT_ALLOW"
 def features(criu: str = "") -> dict[str, object]:
     """Return the Features Structure, with its members in the specification's order.
 
-    ``criu`` is the value of ``--criu``, "" for the installed criu.
+    ``criu`` is the value of ``--criu``; "" means the installed criu.
     """
     return {
         "ociVersionMin": OLDEST_SPEC_VERSION,
@@ -64,7 +64,7 @@ def features(criu: str = "") -> dict[str, object]:
 
 
 def _seccomp() -> dict[str, object]:
-    """Return the member ``seccomp``: the actions, architectures and flags that passed a test."""
+    """Return the member ``seccomp``, with those actions, architectures and flags that work here."""
     try:
         enabled = _takes({"defaultAction": ALLOW})
     except ImportError:
@@ -96,7 +96,7 @@ def _with(**settings: list[str]) -> dict[str, object]:
 
 
 def _with_rule(action: str) -> dict[str, object]:
-    """Return a seccomp profile with one rule of the given action."""
+    """Return a seccomp profile with one rule, which has the given action."""
     # libseccomp skips a rule whose action is the default action.
     default = ALLOW if action != ALLOW else "SCMP_ACT_ERRNO"
     return {"defaultAction": default, "syscalls": [{"names": ["getpid"], "action": action}]}
@@ -112,7 +112,7 @@ def _takes(profile: Any) -> bool:  # noqa: ANN401 - a linux.seccomp object
 
 
 def libseccomp_version() -> str:
-    """Return the version of the libseccomp in use, such as ``2.5.4``; "" if there is none."""
+    """Return the version of libseccomp, such as ``2.5.4``, or "" if it is not installed."""
     try:
         from ociruntime.runtime.host.seccomp import library_version
 

@@ -1,7 +1,7 @@
-"""The groups of ``linux.intelRdt`` in the resctrl filesystem: create, record and remove them.
+"""Create, record and remove the resctrl groups of a container (``linux.intelRdt``).
 
-``runtime/plan/intel_rdt.py`` decides which groups a container needs. The functions for resctrl take
-paths, so that tests can use ordinary directories.
+``runtime/plan/intel_rdt.py`` decides which groups a container needs.  The functions take the paths
+of resctrl as arguments, so that tests can use ordinary directories.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ NAME = "rdt.json"
 
 
 def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
-    """Return the resctrl groups to create, and the lines to write to them; create nothing.
+    """Return which resctrl groups to create, and which lines to write to them; create nothing.
 
-    Raises ConfigError if resctrl is not mounted, or cannot provide what ``rdt`` requests, and
+    Raises ConfigError if resctrl is not mounted or cannot provide what ``rdt`` requests, and
     HostError.
     """
     mount = mountpoint()
@@ -41,9 +41,7 @@ def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) ->
     """Record and create the resctrl groups of ``placement``, and move process ``pid`` into them.
 
     ``directory`` is the container's state directory.  Pushes the removal of the groups on
-    ``rollback``.
-
-    Raises RuntimeFailure if resctrl refuses a write, and HostError.
+    ``rollback``. Raises RuntimeFailure if resctrl refuses a write, and HostError.
     """
     record = {"made": placement.made, "own": placement.own, "tasks": placement.tasks}
     try:
@@ -61,7 +59,7 @@ def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) ->
 
 
 def follow(directory: str, pid: int) -> None:
-    """Move the process ``pid`` of `exec` into the container's resctrl groups.
+    """Move the process ``pid``, started by `exec`, into the container's resctrl groups.
 
     ``directory`` is the container's state directory.  Raises RuntimeFailure if resctrl refuses the
     process, and HostError.
@@ -74,14 +72,14 @@ def follow(directory: str, pid: int) -> None:
 def change(
     config: Config, container_id: str, l3_cache: str, bandwidth: str
 ) -> Callable[[], list[str]]:
-    """Change the schemata of a container's resctrl group; restore them after an error.
+    """Change the schemata of a container's resctrl group; return a function that restores them.
 
-    ``l3_cache`` and ``bandwidth`` are schemata lines, "" to leave them unchanged.  Returns a
-    function that restores the previous schemata.  That function returns a list of messages, one for
-    each line that the kernel refuses.
+    ``l3_cache`` and ``bandwidth`` are lines of schemata, "" to leave them unchanged.  The returned
+    function returns an error message for each line that the kernel refuses.
 
-    Raises UsageError if the container has no resctrl group, ConfigError if resctrl is not mounted,
-    RuntimeFailure if resctrl refuses a line, and HostError.
+    After an error, the schemata are restored.  Raises UsageError if the container has no resctrl
+    group, ConfigError if resctrl is not mounted, RuntimeFailure if resctrl refuses a line, and
+    HostError.
     """
     rdt = (config.get("linux") or {}).get("intelRdt")
     if not rdt:
@@ -123,9 +121,9 @@ def leave(directory: str) -> None:
 
 
 def clear(directory: str) -> None:
-    """Remove the resctrl groups that a killed ``create`` recorded in its state directory.
+    """Remove the resctrl groups that a killed ``create`` has recorded in its state directory.
 
-    A group named by closID is removed only if it is empty: another container may be using it.
+    Removes a group named by closID only if it is empty, because another container may be using it.
     Raises HostError.
     """
     record = _record(directory)
@@ -162,15 +160,15 @@ def mountpoint() -> str:
 
 
 def find_mountpoint(mountinfo: str) -> str:
-    """Return the mount point of resctrl in the text of a mountinfo file; "" if not mounted."""
+    """Return the mount point of resctrl in the text of a mountinfo file, or "" if there is none."""
     mounts = parse_mountinfo(mountinfo)
     return next((mount.target for mount in mounts if mount.fstype == "resctrl"), "")
 
 
 def inspect(mount: str, path: str) -> tuple[bool, str, bool]:
-    """Return (whether the group ``path`` exists, its schemata, whether groups can be monitored).
+    """Return (whether a group exists, its schemata, whether resctrl can monitor groups).
 
-    ``mount`` is the mount point of resctrl.  Raises HostError.
+    ``mount`` is the mount point of resctrl, ``path`` the directory of the group.  Raises HostError.
     """
     group_exists = exists(f"{path}/tasks")
     schemata = b""
@@ -186,7 +184,7 @@ def inspect(mount: str, path: str) -> tuple[bool, str, bool]:
 def make(directory: str) -> None:
     """Create the directory of a resctrl group.
 
-    Raises HostError if that fails, also because the group exists already.
+    Raises HostError if that fails, for example because the group exists already.
     """
     try:
         make_directory(directory)
@@ -202,9 +200,10 @@ make_directory = posix.mkdir
 
 
 def write(where: str, file: str, line: str, mount: str) -> None:
-    """Write a line of schemata, or a pid, to ``file``; ``where`` begins the error message.
+    """Write ``line``, which is a line of schemata or a pid, to a file of resctrl.
 
-    Raises RuntimeFailure if the write fails, with the reason that resctrl gives.
+    ``where`` is the beginning of the error message, ``mount`` the mount point of resctrl.  Raises
+    RuntimeFailure with resctrl's own explanation if the write fails.
     """
     try:
         fd = posix.open(file, posix.O_WRONLY | posix.O_CLOEXEC)
@@ -219,7 +218,7 @@ def write(where: str, file: str, line: str, mount: str) -> None:
 
 
 def _last_status(mount: str) -> str:
-    """Return resctrl's explanation of the last error (info/last_cmd_status), or ""."""
+    """Return how resctrl explains the last error (info/last_cmd_status), or "" if it does not."""
     try:
         text = read_file(f"{mount}/info/last_cmd_status").decode(errors="replace").strip()
     except OSError:
@@ -228,10 +227,10 @@ def _last_status(mount: str) -> str:
 
 
 def remove(directories: list[str], *, only_empty: bool = False) -> None:
-    """Remove resctrl groups, the last one first; skip missing groups.  Raises HostError.
+    """Remove resctrl groups, the last one first; skip those that do not exist.
 
-    The kernel moves their processes to the parent group.  ``only_empty``: keep groups that have
-    processes.
+    The kernel moves the processes of a group to its parent.  ``only_empty``: keep the groups that
+    have processes.  Raises HostError.
     """
     for directory in reversed(directories):
         try:

@@ -2,9 +2,9 @@
 
 On v1, moving a process into a cgroup waits for an RCU grace period of 9 ms or more, unless a thread
 moves only itself.  Therefore the executor, which has one thread, gets descriptors of the ``tasks``
-files and writes "0" to them.  It is cloned into the v2 cgroup (CLONE_INTO_CGROUP), which does not
-wait either.  In systemd units, and with more hierarchies than fit into one message, the runtime
-writes the executor's pid instead.
+files and writes "0" to them.  The v2 cgroup needs no wait either: the executor is cloned into it
+(CLONE_INTO_CGROUP).  In systemd units, and if there are more hierarchies than fit into one message,
+the runtime writes the executor's pid to the files instead.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ ENTER = "enter cgroup"  # the call named in a FAILURE of run_sync (csrc/executor
 def attach(cgroup: Cgroup, pid: int, born_in_v2: bool, beside: int = 0) -> None:
     """Move the executor ``pid`` into ``cgroup``, except for v1 hierarchies that it enters itself.
 
-    ``born_in_v2``: the executor was cloned into the v2 cgroup.  ``beside``: a process (0: none)
-    whose v2 cgroup is used if this v2 cgroup accepts no processes.  Raises HostError.
+    ``born_in_v2``: the executor was cloned into the v2 cgroup.  ``beside``: a process whose v2
+    cgroup is used if the v2 cgroup of ``cgroup`` accepts no processes; 0 for none.  Raises
+    HostError.
     """
     cgroup.attach(pid, born_in_v2, beside, only_v2=_enters_by_itself(cgroup))
 
 
 def let_in(channel: socket, cgroup: Cgroup) -> None:
-    """Send GO to the executor, with descriptors of the v1 cgroups to enter.  Raises HostError."""
+    """Let the executor continue, with descriptors of the v1 cgroups to enter.
+
+    Raises HostError.
+    """
     entrances = cgroup.open_v1_entrances() if _enters_by_itself(cgroup) else []
     try:
         go(channel, entrances)  # if it has exited, the next receive reports that

@@ -1,4 +1,4 @@
-"""`kill`: send a signal to a container's init; fast path: `csrc/fast_path/kill.c`."""
+"""`kill`: send a signal to a container's init; its fast path is `csrc/fast_path/kill.c`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHILDLESS = 2  # st_nlink of a cgroup directory without child cgroups
 
 
 def stop_signal(context: Context, container_id: str) -> str:
-    """Return the stop signal in a container's annotations, a name or number; default ``SIGTERM``.
+    """Return the stop signal from a container's annotations, a name or number; else ``SIGTERM``.
 
     Raises UsageError for an invalid id, NoSuchContainer and HostError.
     """
@@ -26,9 +26,8 @@ def stop_signal(context: Context, container_id: str) -> str:
 def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
     """Send ``signal`` to a container's init or, with ``all``, to every process of the container.
 
-    With ``all``, a stopped container is not an error.
-
-    Raises UsageError for an invalid id, NoSuchContainer, NotRunning, HostError.
+    Raises UsageError for an invalid id, NoSuchContainer, HostError and, without ``all``, NotRunning
+    if the container has stopped.
     """
     check_id(container_id)
     container = load(context.root, container_id)
@@ -49,10 +48,10 @@ def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
 
 
 def _complete_sigkill(container: Container) -> None:
-    """After SIGKILL to the init, make the container's other processes exit, too.
+    """Make the container's other processes exit too, after SIGKILL was sent to the init.
 
-    In a shared pid namespace they must be killed as well.  On cgroup v1, a frozen process must be
-    thawed before it can exit.
+    In a shared pid namespace they must be killed as well.  On cgroup v1, frozen processes must be
+    thawed before they can exit.
     """
     if not container.facts["ownPidNamespace"]:
         container.cgroup().kill()
@@ -61,7 +60,7 @@ def _complete_sigkill(container: Container) -> None:
 
 
 def _thaw(path: str) -> None:
-    """Thaw a v1 cgroup if it is frozen or has child cgroups; ``path`` is its freezer.state."""
+    """Thaw a v1 cgroup if it is frozen or has child cgroups; ``path`` is its file freezer.state."""
     from ociruntime.base.files import read_file
 
     directory = path.rpartition("/")[0]

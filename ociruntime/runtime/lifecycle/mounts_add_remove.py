@@ -48,9 +48,10 @@ Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
 def change_mounts(context: Context, container_id: str, path: str, *, remove: bool) -> None:
     """Add the mounts listed in the file ``path`` to a container; with ``remove``, unmount them.
 
-    The file holds a JSON array like ``mounts`` of config.json.  If one mount fails, none is added.
-    ``remove`` unmounts the last entry first.  Raises UsageError for an invalid id, ConfigError for
-    an invalid file, NoSuchContainer, NotRunning, StepError and HostError.
+    The file holds a JSON array like ``mounts`` of config.json.  If one mount cannot be added, none
+    is. With ``remove``, the last one in the array is unmounted first.  Raises UsageError for an
+    invalid id, ConfigError for an invalid file, NoSuchContainer, NotRunning, StepError and
+    HostError.
     """
     check_id(container_id)
     document: Any = parse(read(path), path.rpartition("/")[2])
@@ -108,7 +109,7 @@ def _add(context: Context, container: Container, mounts: list[Mount]) -> None:
 
 
 def _undo(container: Container, plan: Plan, added: AddedMount) -> list[str]:
-    """Unmount a mount that `mounts add` made; return [], or the error message in a list."""
+    """Unmount a mount that `mounts add` made; return the error messages, which are at most one."""
 
     def is_ours(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
         if not still_mounted([added], shown):
@@ -161,7 +162,7 @@ def _forget(container: Container, mount: MountId) -> None:
 
 
 def _running(container: Container) -> RunningContainer:
-    """Return the init and namespaces of ``container``, for a plan that enters them.
+    """Return the container's init and namespaces, for a plan that enters them.
 
     Raises StepError if the container has no mount namespace of its own.
     """
@@ -182,10 +183,10 @@ def _request(container: Container) -> Request:
 def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
     """Run an executor that carries out ``plan`` in the mount namespace of process ``pid``.
 
-    ``started`` is the process's start time.  Before the executor attaches, changes or unmounts a
-    mount, ``recognise`` is called with the operation, the mount's id and the namespace's mountinfo;
-    if it returns False, the mount is skipped.  Raises StepError, HostError, NotRunning, and the
-    errors of ``recognise``.
+    ``started`` is the start time of that process.  Before the executor attaches, changes or
+    unmounts a mount, ``recognise`` is called with the operation, the mount's id and the mounts of
+    the namespace; if it returns False, the executor skips the operation.  Raises StepError,
+    HostError, NotRunning, and the errors of ``recognise``.
     """
     init_fd = open_process(pid, started)
     if init_fd < 0:
@@ -218,7 +219,8 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
 def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognise) -> bool:
     """Return whether ``recognise`` accepts the mount whose descriptor the executor has sent.
 
-    Closes the descriptor.  Raises HostError, and StepError if there is no descriptor.
+    ``executor`` is the executor's pid.  Closes the descriptor.  Raises HostError, and StepError if
+    the message has no descriptor.
     """
     if not is_complete(message):
         raise unexpected(message)
@@ -236,7 +238,7 @@ def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognis
 
 
 def _reason(container: Container, error: RuntimeFailure) -> RuntimeFailure:
-    """Return ``error``; NotRunning instead if the container's init has exited in the meantime."""
+    """Return ``error``, or NotRunning if the container's init has exited in the meantime."""
     return error if container.alive() else NotRunning(container.id)
 
 
@@ -253,7 +255,7 @@ FILE = "mounts.json"
 
 
 class AddedMount:
-    """A mount made by `mounts add`: its normalised destination and the kernel's mount id."""
+    """A mount made by `mounts add`: its normalized destination, and its id in the kernel."""
 
     __slots__ = ("destination", "id")
 
@@ -263,7 +265,7 @@ class AddedMount:
 
 
 def read_added(directory: str) -> list[AddedMount]:
-    """Return the mounts recorded in mounts.json, oldest first; [] without the file.
+    """Return the mounts recorded in mounts.json, oldest first; [] if there is no such file.
 
     ``directory`` is the container's state directory.  Raises HostError, and ContainerError if the
     file is damaged.
@@ -286,7 +288,7 @@ def read_added(directory: str) -> list[AddedMount]:
 
 
 def write_added(directory: str, added: Iterable[AddedMount]) -> None:
-    """Replace mounts.json in the state directory ``directory``.  Raises HostError."""
+    """Replace the mounts.json of a state directory.  Raises HostError."""
     path = f"{directory}/{FILE}"
     lines = [[each.destination, each.id.number, each.id.unique] for each in added]
     try:
@@ -296,7 +298,7 @@ def write_added(directory: str, added: Iterable[AddedMount]) -> None:
 
 
 def still_mounted(added: Iterable[AddedMount], mounts: Iterable[ShownMount]) -> list[AddedMount]:
-    """Return the mounts of ``added`` whose ids occur in ``mounts``, the namespace's mountinfo."""
+    """Return those of ``added`` whose ids occur in ``mounts``, the mounts of the namespace."""
     numbers = {mount.id for mount in mounts}
     return [each for each in added if each.id.number in numbers]
 
@@ -310,9 +312,9 @@ def check_removal(
 ) -> None:
     """Raise StepError unless the mount ``found``, to which ``target`` leads, may be unmounted.
 
-    ``where`` is the JSON path for the message, ``added`` the record of `mounts add`, ``mounts`` the
-    namespace's mountinfo by id.  If `mounts add` has mounted something at ``target``, only that
-    mount may be unmounted; otherwise ``target`` must be a mount point.
+    If `mounts add` has mounted something at ``target``, only that mount may be unmounted; otherwise
+    ``target`` must be a mount point.  ``where`` is the JSON path for the message, ``added`` the
+    record of `mounts add`, and ``mounts`` the mounts of the namespace by id.
     """
     action = f'{where}: unmount "{target}"'
     shown = mounts.get(found.number)

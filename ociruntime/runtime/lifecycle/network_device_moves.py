@@ -1,4 +1,4 @@
-"""``linux.netDevices``: move network devices into a container, and record them for a rollback.
+"""Move network devices into a container (``linux.netDevices``), and record them for a rollback.
 
 When a container ends, the kernel moves its hardware devices back to the host.  The runtime itself
 moves devices back only if the creation fails (LNX-NETDEV-08 and -09).
@@ -26,7 +26,7 @@ PERMISSION_HINT = "entering it needs CAP_SYS_ADMIN in the user namespace that ow
 
 
 def check(config: Config) -> None:
-    """Check that each device in linux.netDevices can be moved; move none.
+    """Check that each device in linux.netDevices can be moved, without moving it.
 
     Raises HostError, and ConfigError if a device cannot be moved.
     """
@@ -52,7 +52,7 @@ def check(config: Config) -> None:
 def move_into(config: Config, pid: int, directory: str, rollback: Rollback, log: Log) -> None:
     """Move the devices in linux.netDevices to the network namespace of process ``pid``.
 
-    The moves are recorded in the state directory, and ``rollback`` reverts them.  Raises
+    The moves are recorded in the state directory ``directory``, and pushed on ``rollback``.  Raises
     ConfigError if a device cannot be moved, and HostError.
     """
     try:
@@ -76,9 +76,9 @@ def move_into(config: Config, pid: int, directory: str, rollback: Rollback, log:
 
 
 def clear(directory: str, log: Log) -> None:
-    """Move back the devices that a killed ``create`` recorded in its state directory.
+    """Move back to the host the devices that a killed ``create`` has moved.
 
-    Raises HostError.
+    ``directory`` is its state directory, where it has recorded them.  Raises HostError.
     """
     file = f"{directory}/{NAME}"
     try:
@@ -116,7 +116,7 @@ def _warn(log: Log, warnings: list[str]) -> None:
 
 
 def _joined(config: Config) -> str:
-    """Return the path of the network namespace that ``config`` joins, "" if it creates one."""
+    """Return the path of the network namespace that ``config`` joins, or "" if it creates one."""
     for namespace in config["linux"]["namespaces"]:
         if namespace["type"] == "network":
             return namespace.get("path") or ""
@@ -124,7 +124,7 @@ def _joined(config: Config) -> str:
 
 
 def _identity(path: str) -> list[int]:
-    """Return [device, inode] of the namespace file at ``path``, [] if it does not exist."""
+    """Return [device, inode] of the namespace file at ``path``, or [] if it is not accessible."""
     try:
         status = posix.stat(path)
     except OSError:

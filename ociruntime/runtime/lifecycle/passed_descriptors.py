@@ -1,4 +1,4 @@
-"""Choose the descriptors to pass to a container: systemd's sockets and ``--preserve-fds``."""
+"""Choose the descriptors to pass to a container: systemd's sockets, and those of --preserve-fds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ociruntime.runtime.plan.facts import Request
 def take_descriptors(request: Request, alone: bool) -> None:
     """Set in ``request`` the descriptors to pass: systemd's sockets and those of ``preserve_fds``.
 
-    The sockets are passed only if ``alone``, and must all be open.  Closed descriptors in the range
-    of ``preserve_fds`` are skipped, as in runc and crun.  The close-on-exec flag distinguishes
-    descriptors: those passed by the caller never have it, those opened by this process always do.
-    Raises UsageError if LISTEN_FDS is invalid or one of its sockets is closed, and HostError.
+    The sockets are passed only if this process is ``alone`` (see Context), and all must be open.
+    Closed descriptors in the range of ``preserve_fds`` are skipped, as in runc and crun.  The
+    close-on-exec flag tells the caller's descriptors, which never have it, from those that this
+    process has opened, which always do.  Raises UsageError if LISTEN_FDS is invalid or one of its
+    sockets is closed, and HostError.
     """
     sockets = 0
     if alone and b"LISTEN_FDS" in posix.environ:
@@ -33,7 +34,7 @@ def take_descriptors(request: Request, alone: bool) -> None:
 
 
 def _is_inherited(fd: int) -> bool:
-    """Return whether ``fd`` is open and was inherited (not close-on-exec)."""
+    """Return whether ``fd`` is open and was inherited, which means that it is not close-on-exec."""
     try:
         return not fcntl(fd, F_GETFD) & FD_CLOEXEC
     except OSError:
@@ -43,8 +44,8 @@ def _is_inherited(fd: int) -> bool:
 def occupy_closed(count: int, sockets: int) -> None:
     """Open /dev/null at each closed descriptor from 3 to ``3 + sockets + count - 1``.
 
-    These descriptors are passed to the container, so no file opened later may get one of these
-    numbers.  The executor does not inherit the placeholders.  Raises HostError.
+    Descriptors with these numbers are passed to the container, so no file that is opened later may
+    get one of them.  The executor does not inherit the placeholders.  Raises HostError.
     """
     end = 3 + sockets + count
     try:
@@ -58,10 +59,11 @@ def occupy_closed(count: int, sockets: int) -> None:
 
 
 def activated(environ: Mapping[bytes, bytes], pid: int) -> tuple[int, str]:
-    """Return (number of sockets that systemd has passed, LISTEN_FDNAMES).
+    """Return how many sockets systemd has passed to process ``pid``, and their names.
 
-    The sockets are the descriptors from 3 on.  Returns (0, "") if LISTEN_PID is not ``pid``: the
-    variables were inherited from another process.  Raises UsageError if LISTEN_FDS is invalid.
+    The sockets are the descriptors from 3 on; the names are the text of LISTEN_FDNAMES.  Returns
+    (0, "") if LISTEN_PID is another pid, because the variables were then meant for another process.
+    Raises UsageError if LISTEN_FDS is invalid.
     """
     if environ.get(b"LISTEN_PID", b"").strip() != str(pid).encode():
         return 0, ""

@@ -1,7 +1,7 @@
-"""`pause` and `resume`: freeze and thaw all processes of a container with its cgroup.
+"""`pause` and `resume`: freeze and thaw all processes of a container through its cgroup.
 
-Both are idempotent, as in crun: a caller that was killed can repeat the call. (runc refuses a
-second pause with a message that containerd misreads as "has ended".)
+Both are idempotent, as in crun, so that a caller that was killed can repeat the call.  (runc
+refuses a second pause with a message that containerd misreads as "has ended".)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ociruntime.runtime.lifecycle.context import Context
 def pause(context: Context, container_id: str) -> None:
     """Freeze all processes of a container and wait until they are frozen; on failure, thaw them.
 
-    Raises UsageError for an invalid id, NoSuchContainer, NotRunning, ContainerError, HostError.
+    Raises UsageError for an invalid id, NoSuchContainer, NotRunning, ContainerError and HostError.
     """
     _change(context, container_id, freeze=True)
 

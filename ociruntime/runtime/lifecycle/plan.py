@@ -13,7 +13,7 @@ HostSteps = list[tuple[str, str]]  # (JSON path or "", text), in order
 
 
 def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]], Plan]:
-    """Return the steps of `create` for a bundle: (steps on the host, the executor's plan).
+    """Return the steps of `create` for a bundle: its steps on the host, and the executor's plan.
 
     A step on the host is (JSON path or "", text).  Raises the errors of ``prepare``.
     """
@@ -24,7 +24,7 @@ def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]
 def host_part(
     context: Context, options: CreateOptions, prepared: Preparation
 ) -> list[tuple[str, str]]:
-    """Return the steps of `create` on the host, in order, as (JSON path or "", text)."""
+    """Return the steps of `create` on the host, in order, as pairs (JSON path or "", text)."""
     steps = [("", f"create and lock the state directory {context.root}/.creating-{options.id}")]
     unit = prepared.cgroup.unit
     for directory in prepared.cgroup.paths.values():
@@ -62,7 +62,7 @@ _WIDTH = 73
 
 
 def plan_text(host: HostSteps, plan: Plan) -> str:
-    """Return the plan as text: a line per step, with the JSON path of its setting as a comment."""
+    """Return the plan as text: a line for each step, with its setting's JSON path as a comment."""
     lines = ["on the host"]
     for where, step in host:
         lines.append(f"     {step:<{_WIDTH}}  # {where}" if where else f"     {step}")
@@ -73,7 +73,7 @@ def plan_text(host: HostSteps, plan: Plan) -> str:
 def plan_values(host: HostSteps, plan: Plan) -> dict[str, object]:
     """Return the plan as a JSON object.
 
-    ``host`` lists the steps on the host; ``plan_document`` supplies the other members.
+    ``host`` are the steps on the host, as ``host_part`` returns them.
     """
     steps = [{"step": step, "where": where} if where else {"step": step} for where, step in host]
     return {"host": steps, **plan_document(plan)}

@@ -56,22 +56,25 @@ class Preparation:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """The annotations of config.json, {} if it has none."""
+        """The annotations of config.json, or {} if it has none."""
         return self.config.get("annotations") or {}
 
     @property
     def network_devices(self) -> bool:
-        """True if linux.netDevices lists devices to move."""
+        """True if linux.netDevices lists devices to move into the container."""
         return bool((self.config.get("linux") or {}).get("netDevices"))
 
     @property
     def own_pid_namespace(self) -> bool:
-        """True if the pid namespace is new: all processes in it exit with the init."""
+        """True if the container gets a new pid namespace.
+
+        All processes in such a namespace exit with the init.
+        """
         namespaces = (self.config.get("linux") or {}).get("namespaces") or []
         return any(entry["type"] == "pid" and not entry.get("path") for entry in namespaces)
 
     def hooks(self, kind: str) -> list[Hook]:
-        """Return the hooks of one kind, such as ``prestart``; [] if there are none."""
+        """Return the hooks of one kind, such as ``prestart``, or [] if there are none."""
         hooks: Any = (self.config.get("hooks") or {}).get(kind) or []
         return list(hooks)
 
@@ -79,10 +82,9 @@ class Preparation:
 def prepare(context: Context, options: CreateOptions, filters: str = "") -> Preparation:
     """Read and check the bundle, choose its cgroup, and compile the executor's plan.
 
-    ``filters`` is the directory of cached seccomp filters; "" disables the cache.
-
-    Raises ConfigError if the bundle is invalid or needs what the host lacks, UsageError for an
-    invalid LISTEN_FDS, and HostError.
+    ``filters`` is the directory of cached seccomp filters; "" disables the cache.  Raises
+    ConfigError if the bundle is invalid or needs what the host lacks, UsageError for an invalid
+    LISTEN_FDS, and HostError.
     """
     try:
         bundle = load_bundle(options.bundle, options.config, context.mark)
@@ -141,10 +143,10 @@ def decide(
 
 
 def _with_handler(bundle: Bundle) -> Config:
-    """Return the bundle's configuration, as rewritten by a handler if an annotation names one.
+    """Return the bundle's config, rewritten by a handler if an annotation names one.
 
     A handler runs a program that is not a Linux executable (docs/handlers.md).  Raises ConfigError
-    if the handler does not exist, if it refuses the configuration, or if the result is invalid.
+    if there is no such handler, if it refuses the config, or if its result is invalid.
     """
     annotations = bundle.config.get("annotations")
     if not annotations:
@@ -161,8 +163,8 @@ def _with_handler(bundle: Bundle) -> Config:
 def plan_cgroup(context: Context, layout: Layout, config: Config, container_id: str) -> Cgroup:
     """Return the cgroup to create for a container, according to ``--cgroup-manager``.
 
-    Raises ConfigError if cgroupsPath or an annotation is invalid, or if ``config`` sets limits that
-    this cgroup cannot enforce, and HostError.
+    Raises HostError, and ConfigError if cgroupsPath or an annotation is invalid, or if ``config``
+    sets limits that this cgroup cannot enforce.
     """
     linux = config.get("linux") or {}
     path = linux.get("cgroupsPath")
@@ -195,7 +197,7 @@ def _check_joined(config: Config) -> None:
 
 
 def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None:
-    """Log all schema violations of config.json except ``first``, which the command reports."""
+    """Log what is invalid in config.json, except ``first``, which the command reports anyway."""
     from ociruntime.base.json_text import parse
     from ociruntime.runtime.spec import schema
     from ociruntime.runtime.spec.check_schema import problems
@@ -255,10 +257,10 @@ def _request(context: Context, options: CreateOptions, bundle: Bundle, filters: 
 
 
 def _check_known_calls(profile: Seccomp, annotations: dict[str, str]) -> None:
-    """Raise ConfigError if an annotation forbids unknown system calls and ``profile`` has any.
+    """Raise ConfigError if ``profile`` has unknown system calls and an annotation forbids them.
 
-    A system call is unknown if libseccomp does not know its name.  Does nothing without the
-    annotation, KNOWN_CALLS_ONLY.
+    A system call is unknown if libseccomp does not know its name.  The annotation is
+    KNOWN_CALLS_ONLY.
     """
     from ociruntime.runtime.spec.annotations import KNOWN_CALLS_ONLY
 

@@ -24,7 +24,7 @@ _PID = "PID"
 
 
 def process_ids(context: Context, container_id: str) -> list[int]:
-    """Return the pids of a container's processes in ascending order; [] if it has stopped.
+    """Return the pids of a container's processes in ascending order, or [] if it has stopped.
 
     Raises UsageError for an invalid id, NoSuchContainer and HostError.
     """
@@ -33,10 +33,10 @@ def process_ids(context: Context, container_id: str) -> list[int]:
 
 
 def process_table(context: Context, container_id: str, arguments: Sequence[str]) -> list[str]:
-    """Return the lines that the host's ps(1) prints for a container, including the heading.
+    """Return the heading and the lines that the host's ps(1) prints for a container's processes.
 
-    ``arguments`` are the arguments of ps, by default ``-ef``.  Raises UsageError for an invalid id,
-    NoSuchContainer, HostError, and RuntimeFailure if ps fails or prints no PID column.
+    ``arguments`` are the arguments of ps; the default is ``-ef``.  Raises UsageError for an invalid
+    id, NoSuchContainer, HostError, and RuntimeFailure if ps fails or prints no PID column.
     """
     # List the processes before ps runs: ps itself may start some.
     pids = process_ids(context, container_id)
@@ -44,10 +44,10 @@ def process_table(context: Context, container_id: str, arguments: Sequence[str])
 
 
 def select(table: str, pids: Collection[int]) -> list[str]:
-    """Return the heading of ``table``, ps(1)'s output, and the lines of processes ``pids``.
+    """Return the heading of ``table``, which is the output of ps(1), and the lines of ``pids``.
 
-    A line with ``-`` as PID is a thread of the process above it, and is included with that process.
-    Raises RuntimeFailure if the heading has no PID column.
+    A line with ``-`` in the PID column is a thread of the process above it, and goes with that
+    process. Raises RuntimeFailure if the heading has no PID column.
     """
     # splitlines() would also split at U+2028, which a process may have in its name.
     heading, *lines = table.removesuffix("\n").split("\n")
@@ -98,7 +98,7 @@ def _run_ps(arguments: list[str]) -> str:
 
 
 def _spawn_and_wait(argv: list[str], stdout: int, stderr: int) -> int:
-    """Run ``argv``; return its exit status, -N if signal N killed it.
+    """Run ``argv``; return its exit status, or -N if signal N killed it.
 
     ``stdout`` and ``stderr`` are the descriptors for its output.  Raises OSError.
     """

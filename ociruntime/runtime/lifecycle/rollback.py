@@ -1,6 +1,6 @@
-"""The undo stack of a running command: it reverts the completed steps, last step first.
+"""The undo stack of a running command: it undoes the completed steps, the last one first.
 
-If the command is killed, the next command for the same id reverts its steps instead
+If the command is killed, the next command for the same id undoes its steps instead
 (``delete.clear_interrupted``).
 """
 
@@ -14,9 +14,9 @@ from ociruntime.base.log import Log
 
 
 class Rollback:
-    """A stack of functions that undo changes; the last one pushed is called first.
+    """A stack of functions, each of which undoes a change; the last one pushed is called first.
 
-    Each is pushed just before or after the change that it undoes.
+    Each function is pushed just before or just after the change is made.
     """
 
     __slots__ = ("_log", "_spare", "_steps")
@@ -27,7 +27,7 @@ class Rollback:
         self._spare = -1
 
     def reserve(self) -> None:
-        """Open a spare descriptor for ``undo``, which may have to run when no more can be opened.
+        """Open a spare descriptor, so that ``undo`` can open a file even if the limit is reached.
 
         Raises HostError.
         """
@@ -46,9 +46,10 @@ class Rollback:
         self._steps.append(step)
 
     def undo(self, failure: BaseException) -> None:
-        """Call all undo functions, last one first, even if some fail.
+        """Call all functions on the stack, the last one first, even if some of them fail.
 
-        Logs each failure as a warning, and adds it as a note to ``failure``, the command's error.
+        Logs each error as a warning, and adds it as a note to ``failure``, the error of the
+        command.
         """
         self._release()
         while self._steps:
@@ -61,6 +62,6 @@ class Rollback:
                 self._log.warning(note)
 
     def keep(self) -> None:
-        """Drop all undo functions, because the work is complete."""
+        """Drop the functions without calling them, because the command has succeeded."""
         self._release()
         self._steps.clear()

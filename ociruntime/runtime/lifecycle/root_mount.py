@@ -7,10 +7,10 @@ container has renamed their directories, mounted over them, or still uses them.
 ``root-mount.json`` in the state directory identifies the mount.  It is written before the mount is
 attached; once the container is complete, it also has the ids of all mounts inside.
 
-A mount that appears inside later was made by the host, unless the container may mount.  A mount of
-the host is copied before the root is unmounted, and attached to the same directory afterwards.  A
-mount that the container may have made is unmounted with the root: a later removal of the root
-filesystem would otherwise descend into the bound directory.
+A mount that appears inside later may be the host's or the container's.  If the container is unable
+to mount, it is the host's: it is copied before the root is unmounted, and attached to the same
+directory afterwards.  Otherwise it may be the container's, and is unmounted with the root, because
+a later removal of the root filesystem would otherwise descend into what is mounted there.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _MEMBERS = (
 
 @dataclass
 class RootMount:
-    """The content of root-mount.json.
+    """The content of root-mount.json, which identifies the mount of a container's root.
 
-    ``number`` and ``unique`` are the mount's id, valid in boot ``boot`` and mount namespace
-    ``namespace``. ``device`` and ``source`` are the mounted directory, as in mountinfo. ``pid`` and
-    ``started`` are the process that attaches the mount.  ``inside`` are the ids of the mounts below
-    it, None until the container is complete.  ``may_mount`` is False if no process of the container
-    can have mounted anything.
+    ``number`` and ``unique``: the ids of the mount.  ``boot`` and ``namespace``: boot and mount
+    namespace in which they are valid.  ``device`` and ``source``: the mounted directory, as in
+    mountinfo.  ``pid`` and ``started``: the process that attaches the mount.  ``inside``: the ids
+    of the mounts below it, or None until the container is complete.  ``may_mount``: False if no
+    process of the container can have mounted anything.
     """
 
     rootfs: str
@@ -77,9 +77,10 @@ class RootMount:
 
 
 def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
-    """Record in the state directory the detached mount ``fd``, which process ``pid`` will attach.
+    """Record in the state directory the mount ``fd``, which process ``pid`` will attach.
 
-    Raises HostError, and StepError if ``fd`` is not a mount of ``rootfs``.
+    ``fd`` is a descriptor of a mount that is not attached yet.  Raises HostError, and StepError if
+    it is not a mount of ``rootfs`` or the root of another container is in the way.
     """
     found = mount_id(fd)
     shown = {mount.id: mount for mount in _mountinfo("self")}
@@ -114,8 +115,8 @@ def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
 def _check_alone(directory: str, rootfs: str) -> None:
     """Raise StepError if another container's root is mounted at, above or below ``rootfs``.
 
-    Unmounting one root would also unmount mounts of the other container.  If two containers are
-    created at the same time, each sees the other's root-mount.json.
+    Unmounting one of the roots would also unmount mounts of the other container.  If two containers
+    are created at the same time, each sees the root-mount.json of the other.
     """
     state_root, _, own = directory.rpartition("/")
     for name in os.listdir(state_root):
@@ -144,16 +145,16 @@ def _is_mounted(root_mount: RootMount) -> bool:
 def _source(below: ShownMount, rootfs: str) -> str:
     """Return the path of ``rootfs`` within its filesystem, as mountinfo will show it.
 
-    ``below`` is the mount that contains ``rootfs``.
+    ``below`` is the mount that contains ``rootfs`` now.
     """
     inside = os.path.relpath(rootfs, below.target)
     return below.root if inside == "." else f"{below.root.rstrip('/')}/{inside}"
 
 
 def record_contents(directory: str, config: Config) -> None:
-    """Record the mounts inside the root in root-mount.json of a complete container.
+    """Record the mounts inside the root of a container that is now complete.
 
-    Sets ``inside`` and ``may_mount`` of RootMount.  Raises HostError.
+    They become ``inside`` and ``may_mount`` in root-mount.json.  Raises HostError.
     """
     root_mount = read(directory)
     process = config.get("process")
@@ -166,7 +167,7 @@ def record_contents(directory: str, config: Config) -> None:
 
 
 def write(directory: str, root_mount: RootMount) -> None:
-    """Replace root-mount.json in a state directory.  Raises HostError."""
+    """Replace the root-mount.json of a state directory.  Raises HostError."""
     path = f"{directory}/{ROOT_MOUNT}"
     try:
         replace_file(path, dump(asdict(root_mount)).encode("utf-8", "surrogateescape"))
@@ -175,9 +176,9 @@ def write(directory: str, root_mount: RootMount) -> None:
 
 
 def read(directory: str) -> RootMount:
-    """Return the content of root-mount.json in a state directory.
+    """Return the content of the root-mount.json of a state directory.
 
-    Raises HostError if the file cannot be read, ContainerError if it is damaged.
+    Raises HostError if the file cannot be read, and ContainerError if it is damaged.
     """
     path = f"{directory}/{ROOT_MOUNT}"
     try:
@@ -189,10 +190,10 @@ def read(directory: str) -> RootMount:
 
 
 def clear(directory: str, log: Log) -> None:
-    """Unmount the root recorded in a state directory, with all mounts in it; can be repeated.
+    """Unmount the root recorded in a state directory, with all mounts in it.
 
-    Raises HostError if a mount cannot be unmounted, StepError if another program has mounted
-    something over the root.
+    Does nothing if it is no longer mounted.  Raises HostError if a mount cannot be unmounted, and
+    StepError if another program has mounted something over the root.
     """
     root_mount = read(directory)
     if root_mount.boot != _boot():
@@ -229,7 +230,7 @@ def _unmount_once(root_mount: RootMount, pid: int, started: int, log: Log) -> bo
 
 
 def _end_creator(root_mount: RootMount) -> None:
-    """Kill the executor of a killed ``create``: it may be about to attach the mount.
+    """Kill the executor of a killed ``create``, which may be about to attach the mount.
 
     Raises HostError if the executor does not exit.
     """
@@ -295,10 +296,10 @@ def _request(root_mount: RootMount) -> Request:
 
 
 def _is_there(root_mount: RootMount, shown: list[ShownMount], *, joins: bool) -> bool:
-    """Return whether the mountinfo ``shown`` contains the recorded mount.
+    """Return whether ``shown``, the mounts of a namespace, contains the recorded mount.
 
-    Another mount with a reused id does not count. ``joins``: ``shown`` comes from a mount namespace
-    other than ours.
+    Another mount that has got the same id does not count.  ``joins``: ``shown`` comes from a mount
+    namespace other than ours.
     """
     root = next((mount for mount in shown if mount.id == root_mount.number), None)
     if root is None:
@@ -313,7 +314,7 @@ def _is_there(root_mount: RootMount, shown: list[ShownMount], *, joins: bool) ->
 
 
 def _inside(number: int, shown: list[ShownMount]) -> list[ShownMount]:
-    """Return all mounts in the mountinfo ``shown`` that are below the mount with id ``number``."""
+    """Return all mounts in ``shown`` that are below the mount with the id ``number``."""
     members = {number}
     below: list[ShownMount] = []
     remaining = [mount for mount in shown if mount.id != number]
@@ -327,7 +328,7 @@ def _inside(number: int, shown: list[ShownMount]) -> list[ShownMount]:
 
 
 def _foreign(root_mount: RootMount, shown: list[ShownMount]) -> list[ShownMount]:
-    """Return the outermost mounts made inside the root after the container was complete."""
+    """Return the outermost of the mounts made inside the root after the container was complete."""
     if root_mount.inside is None:
         return []
     ours = {root_mount.number, *root_mount.inside}
@@ -336,9 +337,9 @@ def _foreign(root_mount: RootMount, shown: list[ShownMount]) -> list[ShownMount]
 
 
 def _process_in(namespace: int) -> tuple[int, int] | None:
-    """Return (pid, start time) of a process in the mount namespace with inode ``namespace``.
+    """Return (pid, start time) of a process in the mount namespace with the inode ``namespace``.
 
-    Prefers the calling process; returns None if no process is in that namespace.
+    This is the calling process, if it is in that namespace.  Returns None if no process is.
     """
     if _namespace("self") == namespace:
         return os.getpid(), start_time(os.getpid())

@@ -1,4 +1,4 @@
-"""`run`: create and start a container; without --detach, wait for its exit and delete it."""
+"""`run`: create and start a container; without --detach, wait until it exits and delete it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from ociruntime.runtime.lifecycle.start import start_locked
 
 
 def run(context: Context, options: CreateOptions) -> int:
-    """Create and start a container; return its init's exit status (128+n for signal n).
+    """Create and start a container; return its init's exit status, or 128+n for signal n.
 
-    With ``detach``, return 0 once the program runs; otherwise wait for its exit and delete the
-    container.  Raises the errors of ``create`` and ``start``; an error leaves nothing behind.
+    Waits for the init to exit, and deletes the container.  With ``detach``, returns 0 as soon as
+    the program runs.  After an error, nothing is left behind.  Raises the errors of ``create`` and
+    ``start``.
     """
     if options.detach:
         creation = begin(context, options)
@@ -41,7 +42,10 @@ def run(context: Context, options: CreateOptions) -> int:
 
 
 def _start(context: Context, options: CreateOptions, creation: Creation) -> NotifyRelay | None:
-    """Start the new container and return its notify relay; on failure, delete the container."""
+    """Start the new container and return its notify relay; on failure, delete the container.
+
+    The relay is None if there is nothing to relay.
+    """
     container = creation.container()
     try:
         if options.detach:  # in the foreground, signals stay blocked and are forwarded later
@@ -60,7 +64,7 @@ def _start(context: Context, options: CreateOptions, creation: Creation) -> Noti
 
 
 def _undo(context: Context, container: Container) -> None:
-    """Delete a container whose start failed, and run its poststop hooks."""
+    """Delete a container that could not be started, and run its poststop hooks."""
     without_interruption(destroy, context, container)
 
 
@@ -100,7 +104,10 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
 
 
 def delete_after_end(context: Context, container_id: str) -> None:
-    """Delete a stopped container; do nothing if it was deleted already.  Raises HostError."""
+    """Delete a container that has stopped; do nothing if it no longer exists.
+
+    Raises HostError.
+    """
     try:
         container, held = lock(context.root, container_id)
     except NoSuchContainer:

@@ -1,4 +1,4 @@
-"""Select containers by a regular expression (`kill` and `delete` with ``--regex``, as in crun)."""
+"""Select containers by a regular expression: `kill` and `delete` with ``--regex``, as in crun."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ociruntime.runtime.lifecycle.context import Context
 def for_each_match(context: Context, pattern: str, act: Callable[[str], None]) -> None:
     """Call ``act`` with the id of each container that the regular expression ``pattern`` matches.
 
-    Zero matches are not an error.  Skips containers that have exited or been deleted in the
-    meantime. Any other failure does not stop the loop; a ContainerError reports all failures at the
-    end.  Raises UsageError for an invalid pattern, and HostError.
+    It is no error if nothing matches.  Skips containers that have exited or been deleted in the
+    meantime.  Other failures do not stop the loop; a ContainerError reports all of them at the end.
+    Raises UsageError for an invalid pattern, and HostError.
     """
     try:
         compiled = re.compile(pattern)
@@ -43,7 +43,7 @@ def for_each_match(context: Context, pattern: str, act: Callable[[str], None]) -
 
 
 def _ids(context: Context) -> list[str]:
-    """Return the ids of all containers; [] if the state root does not exist."""
+    """Return the ids of all containers, or [] if the state root does not exist."""
     try:
         return container_ids(context.root)
     except HostError as error:

@@ -1,4 +1,4 @@
-"""`start`: make a created container execute its program; fast path: csrc/fast_path/start.c."""
+"""`start`: let a created container execute its program; its fast path is csrc/fast_path/start.c."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
 
     With NOTIFY_SOCKET in the environment, also wait until the program sends READY=1 or exits.
 
-    ``failure_fd``: a file with a FAILURE message, which the fast path (csrc/fast_path/start.c) has
-    received from the executor and this function reports.  Raises UsageError for an invalid id or
-    NOTIFY_SOCKET, NoSuchContainer, ContainerError, StepError, HookError and HostError.
+    ``failure_fd``: a file with a FAILURE message that the fast path (csrc/fast_path/start.c) has
+    received from the executor; this function only reports it.  Raises UsageError for an invalid id
+    or NOTIFY_SOCKET, NoSuchContainer, ContainerError, StepError, HookError and HostError.
     """
     check_id(container_id)
     container, held = lock(context.root, container_id)
@@ -61,9 +61,9 @@ def start_locked(
 ) -> NotifyRelay | None:
     """Start a container that the caller has locked; return the notify relay for the caller to run.
 
-    Returns None if there is nothing to relay.  ``main_pid`` is the process that a service manager
-    should watch (MAINPID). ``deletes``: delete the container if a hook fails. Raises the errors of
-    ``start``.
+    Returns None if there is nothing to relay.  ``main_pid``: the process that the service manager
+    should watch (MAINPID).  ``deletes``: delete the container if a hook fails.  Raises the errors
+    of ``start``.
     """
     status = container.status()
     if status != CREATED:
@@ -92,11 +92,11 @@ def start_locked(
 
 
 def _open_gate(container: Container) -> Message | None:
-    """Send GO to the init and wait until it executes the program.
+    """Let the init continue, and wait until it executes the program.
 
-    Returns the FAILURE message, None if the program runs.  Raises StepError if the init exits
-    without a message.  Raises HostError if the seccomp agent does not listen; the container then
-    stays created.
+    Returns None if the program runs, or else the FAILURE message.  Raises StepError if the init
+    exits without a message.  Raises HostError if the seccomp agent does not listen; the container
+    then remains in the status ``created``.
     """
     agent = container.seccomp_agent()
     connection = connect_gate(container.directory)
@@ -125,12 +125,15 @@ def _converse(
 def _await_exec(
     container: Container, agent: SeccompAgent | None, connection: socket, pidfd: int
 ) -> Message | None:
-    """After GO, wait until the init executes the program; return a FAILURE message, or None.
+    """Wait until the init, which may now continue, executes the program.
 
-    Returns None if the program runs.  End of file may never arrive: a process that has traced the
-    init may hold a duplicate of the init's end of the connection.  Therefore the init's exit counts
-    as end of file, and so does a timeout after the message EXEC (csrc/fast_path/start.c does the
-    same).  Raises StepError if the init exits without a message, and HostError.
+    Returns None if the program runs, or else the FAILURE message.  Raises StepError if the init
+    exits without a message, and HostError.
+
+    The end of file that marks a successful execve(2) may never arrive, because a process that has
+    traced the init may hold a duplicate of the init's end of the connection.  Therefore the init's
+    exit counts as end of file, and so does a timeout after the message EXEC (csrc/fast_path/start.c
+    does the same).
     """
     message = _next(container, connection, pidfd, None)
     if message is not None and message.kind == MESSAGE_LISTENER and agent is not None:
@@ -167,14 +170,14 @@ def _next(
 
 
 def _already_dead(container: Container) -> StepError:
-    """Return the error for an init that exited before `start` reached it, in runc's words."""
+    """Return the error, in runc's words, for an init that exited before `start` reached it."""
     return StepError(f'container process is already dead: "{container.id}"')
 
 
 def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> None:
-    """Send the seccomp listener to the agent, before the program makes its first system call.
+    """Send the seccomp listener to the agent before the program makes its first system call.
 
-    Raises StepError if the message contains no listener, HostError if the agent is unreachable.
+    Raises StepError if the message contains no listener, and HostError if the agent is unreachable.
     """
     from ociruntime.runtime.executor.protocol import check_listener
 
@@ -187,10 +190,7 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
 
 
 def _ended_silently(container: Container) -> StepError:
-    """Return the error for an init that was killed without a message.
-
-    Waits first until the init has become a zombie.
-    """
+    """Wait until the init is a zombie; return the error that it was killed without a message."""
     # Wait, because a dying process closes its files before it becomes a zombie: after this error,
     # `state` must not report a running container.
     pidfd = open_process(container.pid, container.started)
@@ -204,9 +204,9 @@ def _ended_silently(container: Container) -> StepError:
 
 
 def _report_from_file(context: Context, container: Container, fd: int) -> NoReturn:
-    """Raise the error for the FAILURE message in file ``fd``.
+    """Raise the error that the FAILURE message in the file ``fd`` describes.
 
-    If the file is empty, the init sent no message before it exited.
+    An empty file means that the init sent no message before it exited.
     """
     from ociruntime.runtime.executor.protocol import LONG, SHORT, Message
 
@@ -221,7 +221,7 @@ def _report_from_file(context: Context, container: Container, fd: int) -> NoRetu
 
 
 def _report(context: Context, container: Container, message: Message, *, deletes: bool) -> NoReturn:
-    """Raise the error for a FAILURE message.
+    """Raise the error that a FAILURE message describes.
 
     ``deletes``: if a hook has failed, delete the container first.
     """
@@ -246,7 +246,7 @@ def _report(context: Context, container: Container, message: Message, *, deletes
 def _run_poststart(context: Context, container: Container, *, deletes: bool) -> None:
     """Run the poststart hooks; if one fails, raise its error.
 
-    ``deletes``: delete the container before the error is raised.
+    ``deletes``: in that case, delete the container first.
     """
     hooks = container.facts["hooks"].get("poststart")
     if not hooks:

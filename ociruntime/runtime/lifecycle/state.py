@@ -1,4 +1,4 @@
-"""`state`: show a container's properties and status; fast path: `csrc/fast_path/state.c`."""
+"""`state`: show a container's properties and status; its fast path is `csrc/fast_path/state.c`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ociruntime.runtime.spec.state_document import state_output
 
 
 def state(context: Context, container_id: str) -> dict[str, Any]:
-    """Return the container's state (runtime.md#query-state) with runc's members, in runc's order.
+    """Return the container's state (runtime.md#query-state), with runc's members in runc's order.
 
     Raises UsageError for an invalid id, NoSuchContainer and HostError.
     """
@@ -21,7 +21,7 @@ def state(context: Context, container_id: str) -> dict[str, Any]:
 
 
 def describe_container(container: Container) -> dict[str, Any]:
-    """Return the state document of a loaded container.
+    """Return the document that `state` prints for a loaded container.
 
     Raises NoSuchContainer if it was deleted in the meantime, and HostError.
     """

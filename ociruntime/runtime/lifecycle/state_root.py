@@ -1,4 +1,4 @@
-"""Choose the state root, the directory for the state of containers, and create it.
+"""Choose and create the state root, the directory for the state of containers.
 
 The default state root follows runc's rule (its libcontainer/userns, man runc(8)):
 ``/run/ociruntime`` for real root, ``$XDG_RUNTIME_DIR/ociruntime`` for other users.  Callers such as
@@ -26,10 +26,10 @@ NAME = "ociruntime"
 
 
 def state_root(root_option: str, environ: Mapping[bytes, bytes], euid: int) -> str:
-    """Return the absolute path of the state root: ``root_option`` or, if "", the default.
+    """Return the absolute path of the state root: ``root_option`` or, if that is "", the default.
 
-    ``euid`` and ``environ`` determine the default.  Raises UsageError for ``/``: the state of a
-    container called ``bin`` would be stored in ``/bin``.
+    ``euid`` and ``environ`` determine the default.  Raises UsageError for ``/``, because the state
+    of a container called ``bin`` would then be stored in ``/bin``.
     """
     if root_option:
         root = absolute_path(root_option)
@@ -46,17 +46,20 @@ def state_root(root_option: str, environ: Mapping[bytes, bytes], euid: int) -> s
 
 
 def is_rootless(environ: Mapping[bytes, bytes], euid: int) -> bool:
-    """Return whether this user is unprivileged, or is root in a user namespace of another user."""
+    """Return whether this user is unprivileged, or root only inside a user namespace.
+
+    Root in a user namespace counts as privileged if $USER is ``root``.
+    """
     if euid != 0:
         return True
     return environ.get(b"USER") != b"root" and in_user_namespace()
 
 
 def absolute_path(path: str) -> str:
-    """Return ``path`` made absolute, without ``.``, ``..`` and doubled slashes.
+    """Return ``path`` as an absolute path, without ``.``, ``..`` and repeated slashes.
 
-    This is ``os.path.abspath``, without the cost of importing ``os``.  Raises HostError if the
-    working directory has been deleted.
+    Does the same as ``os.path.abspath``, without the cost of importing ``os``.  Raises HostError if
+    the working directory has been deleted.
     """
     if not path.startswith("/"):
         try:
@@ -69,7 +72,7 @@ def absolute_path(path: str) -> str:
 def make_root(context: Context) -> None:
     """Create the state root with mode 0700 if it is missing.
 
-    Raises HostError, also if another user can write to it (trusted_directories.py).
+    Raises HostError if that fails, or if another user can write to it (trusted_directories.py).
     """
     hint = "" if context.root_given else "set XDG_RUNTIME_DIR or pass --root"
     try:

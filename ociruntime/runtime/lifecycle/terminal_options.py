@@ -1,4 +1,4 @@
-"""Check process.terminal against ``--console-socket`` and ``--detach``."""
+"""Check that process.terminal agrees with ``--console-socket`` and ``--detach``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ociruntime.runtime.spec.config_types import Process
 
 
 def check_terminal(process: Process | None, console_socket: str, detach: bool) -> None:
-    """Check that process.terminal, --console-socket and --detach are consistent.
+    """Check that process.terminal, --console-socket and --detach agree with each other.
 
     Raises ConfigError if a detached container needs a terminal and ``console_socket`` is "", or if
     a container in the foreground needs one and this process has none.  Raises UsageError if

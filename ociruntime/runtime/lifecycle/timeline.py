@@ -1,8 +1,9 @@
 """Record when the phases and operations of a command began (``--timeline``, ``--debug``).
 
-The runtime marks its phases; the executor writes the start times of its operations to a memfd,
-which needs no messages.  Both use CLOCK_REALTIME, the only clock that time namespaces do not shift.
-The start of the interpreter cannot be observed; the caller computes it from the CPU time used.
+The runtime marks its phases.  The executor writes the start times of its operations to a memfd, so
+that they cost no messages.  Both use CLOCK_REALTIME, the only clock that time namespaces do not
+shift.  The start of the interpreter cannot be observed; the caller derives it from the CPU time
+used.
 
 Pure functions convert the timeline to spans, and spans to a trace (JSON) or a picture (SVG).
 """
@@ -49,14 +50,14 @@ MFD_CLOEXEC = 1
 class Timeline:
     """The start times of one command's phases and operations; ``save`` writes them to a file.
 
-    ``path`` is the file of ``--timeline``, "" if the times are only for ``--debug``.
+    ``path`` is the file given with ``--timeline``, or "" if the times are only for ``--debug``.
     """
 
     def __init__(self, path: str, command: str, phases: list[tuple[str, int]]) -> None:
         """Start recording, and open the file, so that errors appear before anything is created.
 
-        ``phases`` are those that have begun, with their start times in nanoseconds.  Raises
-        HostError.
+        ``phases``: the phases that have begun already, as (name, start time in nanoseconds).
+        Raises HostError.
         """
         self.command = command
         self.phases = phases
@@ -74,11 +75,11 @@ class Timeline:
             raise HostError(f'open the timeline file "{path}"', error) from None
 
     def mark(self, phase: str) -> None:
-        """End the current phase, and begin one named ``phase``."""
+        """End the current phase, and begin the phase named ``phase``."""
         self.phases.append((phase, time_ns()))
 
     def follow(self, plan: Plan) -> int:
-        """Return a descriptor of a memfd for the start times of the operations of ``plan``.
+        """Return a memfd to which the executor will write the start times of ``plan``'s operations.
 
         Raises HostError.
         """
@@ -95,16 +96,17 @@ class Timeline:
         return self._times_fd
 
     def times(self) -> list[int]:
-        """Return the start times of the executor and of each operation; 0 if not started yet.
+        """Return the start time of the executor, followed by that of each operation.
 
-        Times are in nanoseconds since the epoch.
+        The times are in nanoseconds since the epoch, 0 for what has not started yet.  Without an
+        executor, the list is empty.
         """
         if self._times_fd < 0:
             return []
         return array("Q", os.pread(self._times_fd, 8 * (len(self.operations) + 1), 0)).tolist()
 
     def carried_out(self) -> list[str]:
-        """Return log lines with the durations of the operations begun since the previous call."""
+        """Return a log line with the duration of each operation begun since the previous call."""
         now = time_ns()
         times = self.times()
         lines = operation_lines(self.operations)
@@ -119,9 +121,9 @@ class Timeline:
         return unreported
 
     def save(self) -> None:
-        """Write all times so far to the timeline file, as SVG or as Perfetto's JSON.
+        """Write all times so far to the timeline file, as SVG or as JSON for Perfetto.
 
-        A file name that ends with .svg selects SVG.  Raises HostError.
+        The file is SVG if its name ends with .svg.  Raises HostError.
         """
         if not self._path:
             return
@@ -143,9 +145,10 @@ class Timeline:
 class Span(NamedTuple):
     """One bar of a timeline: a phase of the runtime or an operation of the executor.
 
-    ``start`` and ``end`` are nanoseconds since the timeline's beginning.  ``number`` is the
-    operation's position in the plan, counted from 1; it is 0 for a phase and for the start of the
-    executor.  ``where`` is the JSON path of the operation's setting, else "".
+    ``lane``: RUNTIME or EXECUTOR.  ``kind``: determines the colour.  ``start`` and ``end``:
+    nanoseconds since the beginning of the timeline.  ``number``: position of the operation in the
+    plan, from 1; it is 0 for a phase and for the start of the executor.  ``where``: JSON path of
+    the operation's setting, or "".
     """
 
     lane: str
@@ -166,9 +169,9 @@ def spans(
 ) -> list[Span]:
     """Return a span for each phase of the runtime, then for each operation of the executor.
 
-    A span ends where the next one begins, the last span at ``now``.  ``times`` come from
-    ``Timeline.times``. Operations that have not begun are left out. No span ends before it begins,
-    even if the clock was set back in between.
+    A span ends where the next one begins; the last one ends at ``now``.  ``times`` are those of
+    ``Timeline.times``.  Operations that have not begun are left out.  No span ends before it
+    begins, even if the clock was set back in between.
     """
     first = phases[0][1]
     found = [
@@ -189,9 +192,10 @@ def spans(
 
 
 def _ends(begun: Sequence[tuple[T, int]], now: int) -> list[tuple[tuple[T, int], int]]:
-    """Return ((name, start), end) for each (name, start); a span ends where the next one begins.
+    """Return ((name, start), end) for each (name, start) of ``begun``.
 
-    No start is before the previous start, even if the clock was set back.
+    Each one ends where the next one begins; the last one ends at ``now``.  No start is before the
+    previous start, even if the clock was set back.
     """
     ordered: list[tuple[T, int]] = []
     for name, start in begun:
@@ -206,9 +210,9 @@ LANES = {RUNTIME: 1, EXECUTOR: 2}
 
 
 def trace_events(command: str, spans: Sequence[Span]) -> str:
-    """Return a trace for Perfetto (JSON), with an event for each span.
+    """Return a trace for Perfetto as JSON text, with an event for each span.
 
-    Runtime and executor are shown as two threads.
+    The runtime and the executor are shown as two threads of a process.
     """
     events: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": command}}
@@ -286,12 +290,12 @@ def svg(command: str, spans: Sequence[Span]) -> str:
 
 
 def extent(spans: Sequence[Span]) -> tuple[int, int]:
-    """Return (first start, last end) of the spans in nanoseconds; (0, 0) if there are none."""
+    """Return (first start, last end) of the spans in nanoseconds, or (0, 0) if there are none."""
     return (spans[0].start, max(each.end for each in spans)) if spans else (0, 0)
 
 
 def duration(nanoseconds: int) -> str:
-    """Format a duration: ``0.6 µs``, ``12 µs``, ``3.40 ms``, ``1.25 s``."""
+    """Format a duration in nanoseconds: ``0.6 µs``, ``12 µs``, ``3.40 ms``, ``1.25 s``."""
     if nanoseconds < 10_000:
         return f"{nanoseconds / 1000:.1f} µs"
     if nanoseconds < 1_000_000:
@@ -302,10 +306,10 @@ def duration(nanoseconds: int) -> str:
 
 
 def ticks(length: int, most: int = 10) -> list[int]:
-    """Return the times (ns) of the grid lines of a time axis that is ``length`` ns long.
+    """Return the times, in nanoseconds, at which a time axis has grid lines.
 
-    The distance between two lines is 1, 2 or 5 times a power of ten; the axis has at most ``most``
-    intervals.
+    ``length`` is the length of the axis in nanoseconds.  The distance between two lines is 1, 2 or
+    5 times a power of ten, so that the axis has at most ``most`` intervals.
     """
     step = 1000
     while length / step > most:
@@ -314,7 +318,7 @@ def ticks(length: int, most: int = 10) -> list[int]:
 
 
 class Drawing:
-    """An SVG picture under construction; the next element is added at the coordinate ``y``."""
+    """An SVG picture under construction; ``y`` is where the next element goes."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -350,7 +354,8 @@ class Drawing:
     def scale(self, span: tuple[int, int], left: int, right: int, height: int) -> None:
         """Add a time axis, and its grid lines over the next ``height`` pixels.
 
-        ``span`` is (first time, last time) in ns; ``left`` and ``right`` are their x coordinates.
+        ``span`` is (first time, last time) in nanoseconds; ``left`` and ``right`` are the x
+        coordinates of these times.
         """
         length = max(span[1] - span[0], 1)
         for tick in ticks(length):
@@ -377,9 +382,9 @@ class Drawing:
     def section(
         self, name: str, remark: str, spans: Sequence[Span], scale: tuple[int, int]
     ) -> None:
-        """Add a heading of ``name`` and ``remark``, a time axis, and a row for each span.
+        """Add the heading ``name`` with a ``remark``, a time axis, and a row for each span.
 
-        ``scale`` is (first time, last time) of the axis in ns.
+        ``scale`` is (first time, last time) of the axis in nanoseconds.
         """
         self.text(MARGIN, self.y + 11, name, "head")
         self.text(MARGIN + 70, self.y + 11, remark, "soft")
@@ -407,7 +412,7 @@ class Drawing:
 
 
 def plain(text: str) -> str:
-    """Escape text for XML, and replace control characters, which XML does not allow."""
+    """Escape text for XML, and replace the control characters, which XML does not allow."""
     if not text.isprintable():
         text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     from html import escape  # here: other commands than those that draw do not need it
@@ -416,6 +421,6 @@ def plain(text: str) -> str:
 
 
 def label(span: Span) -> str:
-    """Return the label of a row: the span's name and arguments, cut to LABEL characters."""
+    """Return the label of a span's row: name and arguments, cut to LABEL characters."""
     text = f"{span.name.replace('_', ' ')}  {span.arguments}".rstrip()
     return text if len(text) <= LABEL else text[: LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -26,14 +26,15 @@ RESOURCES = "resources.json"  # in the state directory: the limits since the las
 def update(
     context: Context, container_id: str, document: object, l3_cache: str = "", bandwidth: str = ""
 ) -> None:
-    """Apply the limits in ``document`` (a LinuxResources object) and schemata for Intel RDT.
+    """Change a container's limits to those in ``document``, and the schemata of its resctrl group.
 
-    ``l3_cache`` and ``bandwidth`` are schemata lines, "" to leave them unchanged.  After an error,
-    all limits are unchanged.  Device rules in ``document`` are ignored.
+    ``document`` is a LinuxResources object; device rules in it are ignored.  ``l3_cache`` and
+    ``bandwidth`` are lines of schemata for Intel RDT, "" to leave them unchanged.  After an error,
+    all limits are as they were.
 
-    Raises UsageError for an invalid id, and for schemata if the container has no resctrl group;
-    ConfigError with a JSON path below ``resources``, NoSuchContainer, NotRunning, ContainerError
-    and HostError.
+    Raises UsageError for an invalid id, or for schemata if the container has no resctrl group.
+    Raises ConfigError with a JSON path below ``resources``, NoSuchContainer, NotRunning,
+    ContainerError and HostError.
     """
     check_id(container_id)
     change = _checked(document)
@@ -63,7 +64,10 @@ def update(
 
 
 def resources_of(container: Container) -> dict[str, Any]:
-    """Return a container's current ``linux.resources``, with all updates.  Raises HostError."""
+    """Return a container's current ``linux.resources``, including all updates.
+
+    Raises HostError.
+    """
     path = f"{container.directory}/{RESOURCES}"
     if not exists(path):
         linux: dict[str, Any] = dict(container.config().get("linux") or {})
@@ -119,9 +123,10 @@ _NOTHING: dict[str, dict[str, tuple[object, ...]]] = {
 
 
 def requested_changes(document: Resources) -> Resources:
-    """Return ``document`` without members that change nothing, and without device rules.
+    """Return ``document`` without device rules, and without members that change nothing.
 
-    Values such as 0 mean "unchanged": engines written in Go send every member.
+    Engines written in Go send every member, with values such as 0 for those that they do not
+    change.
     """
     effective: Resources = {}
     for section, value in document.items():
@@ -140,7 +145,7 @@ def requested_changes(document: Resources) -> Resources:
 def merged(present: Resources, change: Resources) -> Resources:
     """Return the limits ``present``, overridden by the limits in ``change``.
 
-    A memory limit of -1 also removes the swap limit, unless ``change`` sets one.
+    A memory limit of -1 also removes the swap limit, unless ``change`` sets that.
     """
     after = dict(present)
     for section, value in change.items():
@@ -155,10 +160,10 @@ def merged(present: Resources, change: Resources) -> Resources:
 
 
 def to_write(change: Resources, after: Resources) -> Resources:
-    """Return the limits to write: ``change``, and related limits from ``after``.
+    """Return the limits to write: those of ``change``, and from ``after`` those that go with them.
 
-    ``swap`` limits memory and swap together, so if ``limit`` or ``swap`` changes, both are written.
-    checkBeforeUpdate is included if it is set.
+    ``swap`` limits memory and swap together, so if ``limit`` or ``swap`` changes, both are written,
+    and checkBeforeUpdate if it is set.
     """
     memory = change.get("memory") or {}
     if not ("limit" in memory or "swap" in memory):

@@ -100,7 +100,7 @@ def prepare_process(job: Compilation, process: Process, late_policy: bool = Fals
 
 
 def add_fork(job: Compilation) -> None:
-    """Append the fork into the joined pid namespace. Call it after dropping all privileges."""
+    """Append the fork into the joined pid namespace.  Call it after dropping all privileges."""
     terminal = int(job.request.console)
     job.add(operations.clone_process(terminal=terminal, where="linux.namespaces"))
 
