@@ -251,7 +251,7 @@ def load(root: str, container_id: str) -> Container:
         raise
     if not isinstance(facts, dict) or facts.get("version") != 1:
         raise ContainerError(
-            f'read the state of container "{container_id}": {directory}/{STATE} was written by'
+            f'read the state of container "{container_id}": "{directory}/{STATE}" was written by'
             " another runtime, or another version of ociruntime",
             "use the runtime that wrote it, or remove the directory once the container's"
             " processes have exited",

@@ -422,7 +422,7 @@ class Creation:
             if limit is None:
                 return StepError(
                     "create the container: its init was OOM-killed",
-                    "it has no memory limit itself: a parent cgroup or the host is out of memory",
+                    "it has no memory limit: a parent cgroup or the host is out of memory",
                 )
             return StepError(
                 f"linux.resources.memory.limit: {limit} bytes are too few to create the container:"

@@ -149,7 +149,8 @@ def _refuse_frozen(container: Container) -> None:
     above = container.cgroup().frozen_above(undying=True)
     if above:
         raise ContainerError(
-            f'kill process {container.pid} of container "{container.id}": cgroup {above} is frozen',
+            f'kill process {container.pid} of container "{container.id}":'
+            f' cgroup "{above}" is frozen',
             f'thaw it (write THAWED to "{above}/freezer.state"), then delete the container again',
         )
 

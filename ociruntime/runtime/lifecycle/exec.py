@@ -230,7 +230,7 @@ def _announce(options: ExecOptions, executor: Executor, pidfd_receiver: socket |
         try:
             publish_file(options.pid_file, str(executor.pid).encode())
         except OSError as error:
-            raise HostError(f"write the pid file {options.pid_file}", error) from None
+            raise HostError(f'write the pid file "{options.pid_file}"', error) from None
 
 
 class ExecOptions:

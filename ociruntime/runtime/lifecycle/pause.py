@@ -48,7 +48,7 @@ def _apply(container: Container, *, freeze: bool) -> None:
         cgroup.thaw()
         if above := cgroup.frozen_above():
             raise ContainerError(
-                f'cannot resume container "{container.id}": cgroup {above} above it is frozen',
+                f'cannot resume container "{container.id}": cgroup "{above}" above it is frozen',
                 "thaw that cgroup",
             )
         return

@@ -133,7 +133,7 @@ def _check_alone(directory: str, rootfs: str) -> None:
             raise StepError(
                 f'mount "{rootfs}": the root of container "{name.removeprefix(CREATING)}" is'
                 f' mounted at "{other.rootfs}"',
-                'create them with a mount namespace: add {"type": "mount"} to linux.namespaces',
+                'create both with a mount namespace: add {"type": "mount"} to linux.namespaces',
             )
 
 
@@ -287,7 +287,8 @@ def _unmount(
         log.warning(f'keep the host\'s mounts in "{root_mount.rootfs}": {error}')
     if not unmounted:
         raise StepError(
-            f'unmount "{root.target}": the mount was moved meanwhile', "delete the container again"
+            f'unmount "{root.target}": the mount was moved in the meantime',
+            "delete the container again",
         )
 
 

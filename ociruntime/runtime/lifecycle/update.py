@@ -55,8 +55,8 @@ def update(
             except BaseException:
                 for failure in limits.undo() + restore_schemata():
                     context.log.warning(
-                        f'cannot roll back the update of container "{container_id}", '
-                        f"a limit stays changed: {failure}"
+                        f'roll back the update of container "{container_id}": '
+                        f"a limit remains changed: {failure}"
                     )
                 raise
     finally:

@@ -1,1 +1,1 @@
-"""The commands `checkpoint` and `restore`: save containers to files and restore them, with CRIU."""
+"""The commands `checkpoint` and `restore`: save a container to files and restore it, with CRIU."""

@@ -38,12 +38,11 @@ FEATURES = {
 
 
 def checkpoint(context: Context, container_id: str, options: CriuOptions) -> None:
-    """Write a container's processes to images with CRIU, then delete the container.
+    """Save a container's processes to image files with CRIU, then delete the container.
 
-    With ``leave_running`` or ``pre_dump``, and after an error, the container keeps running.
-
-    Raises UsageError for an invalid id or ``parent_path``, NoSuchContainer, ContainerError,
-    CriuError and HostError.
+    With ``leave_running`` or ``pre_dump``, and after an error, the container keeps running.  Raises
+    UsageError for an invalid id or ``parent_path``, NoSuchContainer, ContainerError, CriuError and
+    HostError.
     """
     check_id(container_id)
     container, held = lock(context.root, container_id)
@@ -63,7 +62,7 @@ def checkpoint(context: Context, container_id: str, options: CriuOptions) -> Non
 
 
 def _check(container: Container) -> None:
-    """Raise ContainerError unless CRIU can save the container in its current state."""
+    """Raise ContainerError if CRIU cannot save the container in its current state."""
     status = container.status()
     if status not in (RUNNING, PAUSED):
         raise ContainerError(
@@ -78,7 +77,7 @@ def _check(container: Container) -> None:
 
 
 def make_directory(path: str) -> None:
-    """Create a directory (mode 0700) and its parents, unless it exists.  Raises HostError."""
+    """Create a directory with mode 0700, and its parents, unless it exists.  Raises HostError."""
     try:
         os.makedirs(path, 0o700, exist_ok=True)
     except OSError as error:
@@ -99,7 +98,7 @@ def _check_parent(options: CriuOptions) -> None:
 
 
 def _check_features(program: str, options: CriuOptions) -> None:
-    """Raise CriuError if the kernel lacks a feature that an option requires."""
+    """Raise CriuError if the kernel lacks a feature that one of the options requires."""
     required = {"mem_track": options.pre_dump, "lazy_pages": options.lazy_pages}
     for feature, is_required in required.items():
         if not is_required:
@@ -117,7 +116,7 @@ def _check_features(program: str, options: CriuOptions) -> None:
 
 
 def _dump(program: str, container: Container, options: CriuOptions) -> None:
-    """Make CRIU write the images, then write ociruntime.json.
+    """Have CRIU write the images, then write ociruntime.json.
 
     Raises CriuError if CRIU fails, and HostError.
     """
@@ -155,7 +154,7 @@ def _ignore(stage: str, pid: int, fd: int) -> None:  # noqa: ARG001 - every stag
 
 
 def open_directory(directory: str) -> int:
-    """Return a descriptor of a directory.  Raises HostError."""
+    """Open a directory and return its descriptor.  Raises HostError."""
     try:
         return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -165,7 +164,8 @@ def open_directory(directory: str) -> int:
 def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str]]:
     """Return the content of ociruntime.json, and CRIU's keys for objects of the host.
 
-    The keys are for the field ``external`` of criu_opts.
+    The keys go into the field ``external`` of criu_opts.  Raises HostError, and ContainerError if
+    the container has a mount or a namespace that cannot be restored.
     """
     pid = container.pid
     try:
@@ -193,16 +193,16 @@ def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str
 def joined_namespaces(config: Config) -> dict[str, str]:
     """Return {type: path} of the namespaces that a container joins, except cgroup namespaces.
 
-    Raises ContainerError if the container joins a mount namespace, or has mounts but no mount
-    namespace.
+    Raises ContainerError if the container joins a mount namespace, or makes mounts without a mount
+    namespace of its own.
     """
     joined = {}
     namespaces = (config.get("linux") or {}).get("namespaces") or []
     mounted = needing_mounts(config)
     if mounted and not any(each["type"] == "mount" for each in namespaces):
         raise ContainerError(
-            f"checkpoint the container: {mounted[0]}: it has no mount namespace of its own",
-            'add {"type": "mount"} to linux.namespaces and create it again',
+            f"checkpoint the container: {mounted[0]}: the container has no mount namespace",
+            'add {"type": "mount"} to linux.namespaces and create the container again',
         )
     for namespace in namespaces:
         kind, path = namespace["type"], namespace.get("path") or ""
@@ -212,7 +212,7 @@ def joined_namespaces(config: Config) -> dict[str, str]:
             raise ContainerError(
                 f'checkpoint the container: it joins the mount namespace "{path}"',
                 "CRIU needs a container with its own mount namespace: remove the path in"
-                " linux.namespaces and create it again",
+                " linux.namespaces and create the container again",
             )
         joined[kind] = path
     return joined
@@ -223,9 +223,10 @@ def _text(path: str) -> str:
 
 
 def failure(action: str, answer: dict[str, Any], log: str) -> CriuError:
-    """Return the CriuError for a failed request to CRIU, with the reason from CRIU's log.
+    """Return the CriuError for a request that failed, with the reason from CRIU's log.
 
-    ``action`` begins the message, ``answer`` is CRIU's response, ``log`` is the path of the log.
+    ``action`` is the beginning of the message, ``answer`` CRIU's response, and ``log`` the path of
+    the log.
     """
     try:
         cause = summary(_text(log))

@@ -1,4 +1,7 @@
-"""The options of `checkpoint` and `restore`, and their translation to criu_opts (rpc.proto)."""
+"""The options of `checkpoint` and `restore`, and their translation for CRIU.
+
+CRIU takes its options in the message criu_opts of rpc.proto.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ BY_NAME = {"ipc": "ipc", "uts": "uts", "time": "time", "user": "user"}
 
 
 class CriuOptions:
-    """The options of a checkpoint or restore.
+    """The options of a checkpoint or a restore.
 
-    ``image_path`` and ``work_path`` (for logs) are absolute paths of directories.  ``parent_path``
-    is relative to ``image_path``, or "".  ``switches`` maps boolean fields of criu_opts to the
-    values of the options in ``cli/checkpoint_and_restore.py``.  ``page_server`` is (address, port)
-    or None; ``status_fd`` is a descriptor or -1.
+    ``image_path`` is the directory of the images, ``work_path`` that of CRIU's logs; both paths are
+    absolute.  ``parent_path`` is relative to ``image_path``, or "".  ``switches`` maps the boolean
+    fields of criu_opts to the values of the options in ``cli/checkpoint_and_restore.py``.
+    ``page_server`` is (address, port) or None.  ``status_fd`` is a descriptor, or -1.
     """
 
     __slots__ = (
@@ -90,7 +93,7 @@ class CriuOptions:
 
 
 def common_options(options: CriuOptions, annotations: Mapping[str, str]) -> dict[str, Any]:
-    """Return the criu_opts common to a dump and a restore.
+    """Return the criu_opts that a dump and a restore have in common.
 
     Raises ConfigError for an invalid annotation.
     """
@@ -128,9 +131,9 @@ def dump_options(
 ) -> dict[str, Any]:
     """Return the criu_opts for a DUMP or PRE_DUMP request.
 
-    ``pid`` is the container's init, ``root`` its root filesystem.  ``freezer`` is the container's
-    cgroup directory in the freezer hierarchy, or "".  ``external`` lists the keys of objects that
-    belong to the host.  Raises ConfigError for an invalid annotation.
+    ``pid``: the container's init.  ``root``: path of its root filesystem.  ``freezer``: the
+    container's cgroup directory in the freezer hierarchy, or "".  ``external``: CRIU's keys for
+    objects that belong to the host.  Raises ConfigError for an invalid annotation.
     """
     fields = common_options(options, annotations) | {
         "pid": pid,
@@ -164,8 +167,10 @@ def restore_options(
 ) -> dict[str, Any]:
     """Return the criu_opts for a RESTORE request.
 
-    ``cgroups``, ``inherited`` and ``joined`` are lists of the messages cgroup_root, inherit_fd and
-    join_namespace of rpc.proto.  Raises ConfigError for an invalid annotation.
+    ``root``: path of the root filesystem.  ``external``: CRIU's keys for objects of the host, each
+    with the path of the object.  ``cgroups``, ``inherited`` and ``joined``: messages of the types
+    cgroup_root, inherit_fd and join_namespace of rpc.proto.  Raises ConfigError for an invalid
+    annotation.
     """
     fields = common_options(options, annotations) | {
         "root": root,
@@ -184,7 +189,7 @@ def restore_options(
 
 
 def cgroup_roots(text: str) -> list[dict[str, str]]:
-    """Return a cgroup_root message for each hierarchy in ``text``, the text of /proc/PID/cgroup."""
+    """Return a cgroup_root message for each line of ``text``, the content of /proc/PID/cgroup."""
     roots = []
     for line in text.splitlines():
         _, _, entry = line.partition(":")

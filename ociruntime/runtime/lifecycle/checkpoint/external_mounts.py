@@ -1,10 +1,10 @@
-"""Mounts of a container that come from the host: name them at a checkpoint, find them at a restore.
+"""Handle mounts from the host: name them at a checkpoint, and find them again at a restore.
 
-A checkpoint stores a key for each such mount, with the mount's name in config.json. A restore looks
-the name up in the new container's config.json, which alone decides where host files come from.  The
-keys are numbers, not paths: CRIU must not parse a name that an image or a process in the container
-has chosen.  Inode numbers confirm that a mount is the one in config.json, because a process in the
-container can swap the directories above two mounts.
+A checkpoint stores a key for each such mount, with the mount's name in config.json.  A restore
+looks the name up in the new container's config.json, which alone decides where host files come
+from.  The keys are numbers, not paths: CRIU must not parse a name that an image or a process in the
+container has chosen.  Inode numbers confirm that a mount is the one in config.json, because a
+process in the container can swap the directories above two mounts.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ NULL = "/dev/null"
 
 
 def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: bool) -> list[str]:
-    """Return the targets of mounts from the host, which CRIU cannot recreate.
+    """Return the targets of the mounts from the host, which CRIU cannot recreate.
 
     A mount is from the host if its device is in ``host_devices``, the devices that are mounted on
-    the host.  Exceptions are bind mounts from the container's own root and, with
-    ``cgroup_namespace``, cgroup mounts.
+    the host.  Exceptions are bind mounts from the container's own root and, if the container has a
+    ``cgroup_namespace`` of its own, cgroup v2 mounts.
     """
     top = next((mount for mount in mounts if mount.target == "/"), None)
     own = {mount.device for mount in mounts if mount.fstype in OF_THE_KERNEL and mount.root == "/"}
@@ -52,10 +52,11 @@ def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: boo
 
 
 def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> dict[str, str]:
-    """Return {target: name in config.json} for the mounts ``targets`` of process ``pid``.
+    """Return {target: name in config.json} for the mounts at ``targets`` in process ``pid``.
 
-    The name is a destination in ``mounts``, a masked path or a device path.  Raises ContainerError
-    for a mount that is not in config.json, or whose target CRIU does not support as a path.
+    A name is a destination in ``mounts``, a path in a cgroup mount, a masked path or a device path.
+    Raises ContainerError for a mount that is not in config.json, or whose target is a path that
+    CRIU does not support.
     """
     binds = bind_sources(bundle, config)
     others = masked_paths(config) | device_paths(config)
@@ -86,7 +87,7 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
 
 
 def bind_sources(bundle: str, config: Config) -> list[tuple[str, str]]:
-    """Return (destination, absolute source) of each bind mount in ``config``."""
+    """Return (destination, absolute source) for each bind mount in ``config``."""
     return [
         (clean(mount["destination"]), bind_path(bundle, mount.get("source") or ""))
         for mount in config.get("mounts") or []
@@ -95,7 +96,7 @@ def bind_sources(bundle: str, config: Config) -> list[tuple[str, str]]:
 
 
 def masked_paths(config: Config) -> set[str]:
-    """Return linux.maskedPaths as normalized absolute paths."""
+    """Return the paths in linux.maskedPaths, absolute and normalized."""
     return {clean(path) for path in (config.get("linux") or {}).get("maskedPaths") or []}
 
 
@@ -108,11 +109,11 @@ def device_paths(config: Config) -> set[str]:
 def find_source(
     name: str, bundle: str, config: Config, cgroups: tuple[tuple[str, str], ...]
 ) -> str:
-    """Return the host path to mount for ``name``, a mount recorded in the checkpoint.
+    """Return the host path to mount for ``name``, the name of a mount in the checkpoint.
 
-    The new config.json decides the path.  ``cgroups`` are the directories that a mount of type
-    cgroup shows, from ``Cgroup.visible``. Raises ContainerError if config.json has no such mount or
-    device.
+    The new ``config`` decides the path.  ``cgroups``: the container's cgroup directories, which a
+    mount of type cgroup shows (``Cgroup.visible``).  Raises ContainerError if the config has no
+    mount or device with this name.
     """
     for mount in reversed(config.get("mounts") or []):
         destination = clean(mount["destination"])
@@ -135,11 +136,11 @@ def find_source(
 
 
 def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
-    """Return (mount id, file identity) of the path ``target`` in the root of process ``pid``.
+    """Return (mount id, file identity) of the file at ``target`` in the root of process ``pid``.
 
-    Returns None if ``target`` does not exist or contains a symbolic link.  Links are not followed:
-    they could lead out of the process's root, and paths in mountinfo contain links only if a
-    process has created them since.
+    Returns None if ``target`` does not exist or contains a symbolic link.  A link is not followed,
+    because it could lead out of the process's root.  The paths in mountinfo contain no links,
+    unless a process has created one since.
     """
     try:
         fd = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)
@@ -157,7 +158,7 @@ def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
 
 
 def identity(path: str) -> Identity | None:
-    """Return (device, inode) of the file at ``path``; None if it cannot be accessed."""
+    """Return (device, inode) of the file at ``path``, or None if it is not accessible."""
     try:
         status = os.stat(path)
     except OSError:
@@ -178,10 +179,10 @@ ALL_RESTRICTIONS = 15
 
 
 def shown_at(pid: int, mounts: Sequence[Mount]) -> dict[str, Identity | None]:
-    """Return {target: identity of the file there} for the mounts of process ``pid``.
+    """Return {target: identity of the file there} for the ``mounts`` of process ``pid``.
 
-    The identity is None if the target does not exist.  Raises StepError if the target's path leads
-    to a different mount, although no later mount covers it.
+    The identity is None if the target does not exist.  Raises StepError if a target's path leads to
+    a different mount although no later mount covers it.
     """
     shown: dict[str, Identity | None] = {}
     for index, mount in enumerate(mounts):
@@ -202,11 +203,11 @@ def wanted_flags(
 ) -> dict[str, int]:
     """Return {target: MOUNT_ATTR_* flags} that the restored mounts must have.
 
-    ``recorded`` are the mounts of an ImageRecord.  ``shown`` maps each target to the identity of
-    the file there, ``sources`` maps the destination of each bind mount in config.json to the
-    identity of its source.  ``nodes`` are the host's own device nodes, with which CRIU covers
-    masked paths and devices.  Such a mount must be read-only, unless config.json bind-mounts the
-    same node.
+    ``recorded``: the mounts of an ImageRecord, each (name, target, options).  ``shown``: {target:
+    identity of the file there}.  ``sources``: {destination of a bind mount in config.json: identity
+    of its source}.  ``nodes``: identities of the host's device nodes, with which CRIU covers masked
+    paths and devices; a mount of one must be read-only, unless config.json bind-mounts the same
+    node.
     """
     configured = {}
     for index, mount in enumerate(config.get("mounts") or []):
@@ -234,7 +235,7 @@ def wanted_flags(
 
 
 def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:
-    """Return {target: MOUNT_ATTR_* flags} that ``wanted`` requires and ``mounts`` lack."""
+    """Return {target: MOUNT_ATTR_* flags} that ``wanted`` requires but ``mounts`` do not have."""
     missing: dict[str, int] = {}
     for mount in mounts:
         lacks = wanted.get(mount.target, 0) & ~_flags(mount.options, RESTRICTIONS)
@@ -244,10 +245,10 @@ def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:
 
 
 def check_restricted(target: str, number: int, mounts: Iterable[Mount]) -> None:
-    """Raise StepError unless ``mounts`` lists the mount with id ``number`` at ``target``.
+    """Raise StepError unless ``mounts`` lists the mount with the id ``number`` at ``target``.
 
-    The path ``target`` can lead to another mount if that mount covers it, or if another container
-    that shares a directory on the path has replaced that directory.
+    The path ``target`` can lead to another mount if that covers the intended one, or if another
+    container that shares a directory on the path has replaced that directory.
     """
     if all(mount.id != number for mount in mounts if mount.target == target):
         raise StepError(

@@ -1,11 +1,11 @@
 """The file ``ociruntime.json`` of a checkpoint: data for `restore` that CRIU's images lack.
 
     version        1
-    mounts         key -> the mount's name in config.json (external_mounts.py), its target, and
-                   its options as in mountinfo
-    streams        for descriptors 0, 1 and 2 of the init: the key by which CRIU replaces it with
-                   another descriptor, "" if it belongs to the container
-    namespaces     the types of namespaces that were joined by a path
+    mounts         {key: [name, target, options]} for each mount from the host: its name in
+                   config.json (external_mounts.py), and its target and options in mountinfo
+    streams        for descriptors 0, 1 and 2 of the init: the key by which CRIU can replace the
+                   descriptor with another one; "" if the file belongs to the container
+    namespaces     the types of the namespaces that were joined by a path
 
 The file is untrusted input.
 """
@@ -25,7 +25,7 @@ VERSION = 1
 
 
 class ImageRecord:
-    """The content of ``ociruntime.json``; the module's docstring describes the members."""
+    """The content of ``ociruntime.json``; the module's docstring describes its members."""
 
     __slots__ = ("mounts", "namespaces", "streams")
 
@@ -51,10 +51,10 @@ class ImageRecord:
 
 
 def read_record(directory: str) -> ImageRecord:
-    """Return the content of ociruntime.json in an image directory.
+    """Return the content of the ociruntime.json in an image directory.
 
-    Raises ContainerError if the file is malformed or was written by another version of ociruntime,
-    HostError if it cannot be read.
+    Raises HostError if the file cannot be read, and ContainerError if it is malformed or was
+    written by another version of ociruntime.
     """
     path = f"{directory}/{NAME}"
     try:
@@ -83,10 +83,11 @@ def read_record(directory: str) -> ImageRecord:
 
 
 def stream_keys(pid: int) -> list[str]:
-    """Return CRIU's keys of the descriptors 0, 1 and 2 of process ``pid``.
+    """Return CRIU's keys for the descriptors 0, 1 and 2 of process ``pid``.
 
-    A key is ``pipe:[INODE]`` or ``file[MOUNT:INODE]``.  It is "" for a closed descriptor, and for a
-    file in a mount of the container.  Raises HostError.
+    A key is ``pipe:[INODE]`` or ``file[MOUNT:INODE]``, with the mount's id and the inode in
+    hexadecimal. It is "" for a closed descriptor, and for a file in a mount of the container.
+    Raises HostError.
     """
     try:
         mounts = read_file(f"/proc/{pid}/mountinfo").decode("utf-8", "surrogateescape")

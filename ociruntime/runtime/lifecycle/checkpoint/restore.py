@@ -1,16 +1,16 @@
 """`restore`: start a container from the files of a `checkpoint`.
 
-A restore is a ``Creation`` with CRIU in place of the executor.
+A restore is a ``Creation`` with CRIU in place of the executor.  CRIU reports its stages, and waits
+for an answer at each of them:
 
-    criu              stage, answered by us
-      | setup-namespaces    the namespaces exist: run the prestart and createRuntime hooks
-      | orphan-pts-master   receive the master of the container's terminal
-      | pre-resume          all processes are still stopped: compare their mounts and privileges
-      |                     with config.json
-      v answer              the pid of the init, which is our child
+    setup-namespaces    the namespaces exist: run the prestart and createRuntime hooks
+    orphan-pts-master   receive the master of the container's terminal
+    pre-resume          all processes are still stopped: compare their mounts and privileges with
+                        config.json
 
-criu runs in the container's cgroup, so that all processes it creates start there, in every mode of
- ``--manage-cgroups-mode``.
+At the end, CRIU sends the pid of the init, which is then a child of this process.  CRIU runs in the
+container's cgroup, so that all processes that it creates start there, whatever mode
+``--manage-cgroups-mode`` selects.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ FIRST_FREE = 10  # our standard streams are duplicated to 10 and up: criu uses 0
 class Restoration(Creation):
     """The restoration of one container by CRIU: call ``describe``, then ``run``.
 
-    ``run`` sets the attributes of ``Creation``, and ``pidfd`` (of the restored init).  For a
-    container in the foreground, it also sets ``signals``: the caught signals, which the caller
-    forwards.
+    ``run`` sets the attributes of ``Creation`` except ``executor``, and ``pidfd``, which refers to
+    the restored init.  For a container in the foreground it also sets ``signals``: the caught
+    signals, for the caller to forward.
     """
 
     __slots__ = (
@@ -112,9 +112,9 @@ class Restoration(Creation):
     def describe(
         self, program: str, criu: CriuOptions, record: ImageRecord, *, foreground: bool
     ) -> None:
-        """Set the path of CRIU, its options and the checkpoint to restore.
+        """Set the path of CRIU, its options, and the record of the checkpoint to restore.
 
-        ``foreground``: whether to catch signals and forward them to the container.
+        ``foreground``: catch signals, for the caller to forward to the container.
         """
         self._foreground = foreground
         self.signals: SignalQueue | None = None
@@ -129,11 +129,11 @@ class Restoration(Creation):
 
     @property
     def pid(self) -> int:
-        """Return the pid of the container's init or, before the init exists, of criu."""
+        """The pid of the container's init or, before the init exists, of CRIU."""
         return self._first or self._session.pid
 
     def _start(self) -> None:
-        """Start criu in the container's cgroup."""
+        """Start CRIU in the container's cgroup."""
         prepared = self._prepared
         self._make_mount_points()
         try:
@@ -158,9 +158,9 @@ class Restoration(Creation):
         cgroup.apply(prepared.resources)
 
     def _make_mount_points(self) -> None:
-        """Create missing mount points in the root filesystem.
+        """Create the mount points that the root filesystem lacks.
 
-        Mount points inside other mounts exist already.
+        Skips mount points inside other mounts, which exist already.
         """
         mounts = self._prepared.config.get("mounts") or []
         targets = [clean(mount["destination"]) for mount in mounts]
@@ -173,10 +173,10 @@ class Restoration(Creation):
             make_mount_point(bundle.rootfs, target, is_file=is_file)
 
     def _open_inherited(self) -> None:
-        """Open descriptors for criu: streams of the checkpointed init, and namespaces to join.
+        """Open descriptors for CRIU: standard streams for the init, and namespaces to join.
 
-        Raises ContainerError if config.json joins other types of namespaces than the checkpointed
-        container did.
+        Raises HostError, and ContainerError if config.json joins other types of namespaces than the
+        checkpointed container did.
         """
         for fd, key in enumerate(self._record.streams[:3]):
             if key and key not in [each["key"] for each in self._inherited]:
@@ -185,8 +185,8 @@ class Restoration(Creation):
         if sorted(joined) != self._record.namespaces:
             had = ", ".join(self._record.namespaces) or "none"
             raise ContainerError(
-                f"linux.namespaces: restore: joined by path: {', '.join(joined) or 'none'}; in the"
-                f" checkpointed container: {had}",
+                f"restore: linux.namespaces: types joined by path: {', '.join(joined) or 'none'},"
+                f" but in the checkpoint: {had}",
                 "set path for the same types of namespaces as in the checkpointed container",
             )
         for kind, (_, label) in BY_DESCRIPTOR.items():
@@ -194,13 +194,13 @@ class Restoration(Creation):
                 try:
                     self._inherit(label, os.open(joined[kind], OPEN_NAMESPACE))
                 except OSError as error:
-                    raise HostError(f"open the namespace {joined[kind]}", error) from None
+                    raise HostError(f'open the namespace "{joined[kind]}"', error) from None
 
     def _inherit(self, key: str, fd: int) -> None:
         self._inherited.append({"key": key, "fd": fd})
 
     def _converse(self) -> None:
-        """Send the RESTORE request to criu, handle its stages, and publish the container."""
+        """Send the RESTORE request to CRIU, handle its stages, and publish the container."""
         options = {
             "images_dir_fd": self._images,
             "work_dir_fd": self._work,
@@ -227,7 +227,7 @@ class Restoration(Creation):
         del interruption
 
     def _options_of_criu(self) -> dict[str, Any]:
-        """Return the criu_opts of the RESTORE request, without the directories."""
+        """Return the criu_opts for the RESTORE request, except the descriptors of directories."""
         prepared, record = self._prepared, self._record
         cgroups = prepared.cgroup.visible()
         external = [
@@ -251,7 +251,10 @@ class Restoration(Creation):
         )
 
     def _stage(self, stage: str, pid: int, fd: int) -> None:
-        """Handle a stage reported by criu (see the module's docstring), while criu waits."""
+        """Handle a stage that CRIU reports (see the module's docstring), while CRIU waits.
+
+        ``pid`` is the container's init, ``fd`` a descriptor that CRIU has sent, or -1.
+        """
         if stage == "orphan-pts-master":
             self._take_console(fd)
             return
@@ -275,14 +278,14 @@ class Restoration(Creation):
                 raise
 
     def _catch_signals(self) -> None:
-        """Start to catch signals, to forward them to a container in the foreground."""
+        """Start to catch signals if the container runs in the foreground."""
         if self._foreground:
             self.signals = SignalQueue()
 
     def _restrict_mounts(self) -> None:
         """Set the mount flags that CRIU has not restored.
 
-        If several mounts have the same source, CRIU restores only the flags of the first mount.
+        If several mounts have the same source, CRIU restores only the flags of the first of them.
         """
         config, bundle = self._prepared.config, self._prepared.bundle.path
         text = read_file(f"/proc/{self._first}/mountinfo").decode("utf-8", "surrogateescape")
@@ -324,8 +327,8 @@ class Restoration(Creation):
     def _restored(self) -> set[int]:
         """Return the pids of all restored processes.
 
-        These are the members of the container's cgroup, and the init's descendants: the images may
-        put processes into other cgroups.
+        These are the members of the container's cgroup and the descendants of its init, because the
+        images may put processes into other cgroups.
         """
         pids = descendants(self._first, with_namespace=False) if self._first else []
         return {*pids, *self._prepared.cgroup.processes()} - {self._session.pid}
@@ -343,10 +346,10 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_mount_point(root: str, target: str, *, is_file: bool) -> None:
-    """Create ``target``, a normalized absolute path in ``root``, if missing.
+    """Create the mount point ``target``, an absolute path in ``root``, if it is missing.
 
-    ``is_file``: create an empty file, else a directory.  Does nothing if the path contains a
-    symbolic link.  Raises HostError.
+    ``target`` must be normalized.  ``is_file``: create an empty file instead of a directory.  Does
+    nothing if the path contains a symbolic link.  Raises HostError.
     """
     *parents, name = target.strip("/").split("/")
     try:
@@ -401,7 +404,7 @@ FILTERED = "2"  # SECCOMP_MODE_FILTER
 
 
 def excess(status: str, config: Config) -> str:
-    """Describe a process's privileges that config.json does not grant; "" if there are none.
+    """Describe the privileges of a process that config.json does not grant, or return "".
 
     ``status`` is the text of the process's /proc/PID/status.
     """
@@ -428,7 +431,7 @@ def excess(status: str, config: Config) -> str:
 
 
 def thread_statuses(pid: int) -> list[str]:
-    """Return the text of /proc/PID/task/TID/status of each thread of process ``pid``.
+    """Return the text of /proc/PID/task/TID/status for each thread of process ``pid``.
 
     Raises OSError.
     """
@@ -443,10 +446,10 @@ def thread_statuses(pid: int) -> list[str]:
 
 
 def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
-    """Restore a container from CRIU images; return its init's exit status, or 0 with ``detach``.
+    """Restore a container from CRIU's images; return its init's exit status, or 0 with ``detach``.
 
-    The images define the processes, config.json everything else.  After an error, nothing is left
-    behind.  Raises UsageError for an invalid id or option, ConfigError, ContainerExists,
+    The images define the processes; config.json defines everything else.  After an error, nothing
+    is left behind.  Raises UsageError for an invalid id or option, ConfigError, ContainerExists,
     ContainerError, CriuError, HookError and HostError.
     """
     check_id(options.id)
@@ -481,7 +484,7 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
 
 
 def _wait(context: Context, restoration: Restoration, options: CreateOptions) -> int:
-    """Wait in the foreground for the init to exit, delete the container, return the status."""
+    """Wait until the init exits, delete the container, and return the init's exit status."""
     pidfd = restoration.pidfd
     try:
         relay = open_relay(restoration.master)

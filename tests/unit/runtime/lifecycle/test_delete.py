@@ -60,7 +60,7 @@ def test_init_below_a_frozen_cgroup(
 ) -> None:
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(module, "await_end", lambda pidfd, seconds: False)
-    with pytest.raises(ContainerError, match='"web": cgroup /cg/outer is frozen') as caught:
+    with pytest.raises(ContainerError, match='"web": cgroup "/cg/outer" is frozen') as caught:
         module._end(container_of(init.pid, [], "/cg/outer"))
     assert "/cg/outer/freezer.state" in caught.value.hint
     assert len(os.listdir("/proc/self/fd")) == before
