@@ -1,8 +1,8 @@
 """Import the package's modules from one file of compiled code, in half the usual time.
 
-Python looks for each module in every directory of the path, opens, checks and reads its
-``.pyc``; with the archive a module costs one ``stat`` and one ``read``.  A lifecycle
-command loads up to 70 modules, which takes longer than the start of the interpreter.
+For each module, Python searches every directory of the path for it, and opens, checks and reads its
+``.pyc``.  With the archive, a module costs one ``stat`` and one ``read``.  A lifecycle command
+loads up to 70 modules, which takes longer than the start of the interpreter.
 
     archive = magic of the interpreter's bytecode (16 bytes, NUL-padded)
               length of the index (8 bytes, little endian)
@@ -11,12 +11,13 @@ command loads up to 70 modules, which takes longer than the start of the interpr
                   a list of (name, code) of all modules that the command needs, each after
                   those that it imports
 
-``tools/build_archive.py`` writes it when the package is built.  A module whose source has
-changed since, or an archive of another interpreter, is ignored: Python then finds the
-source as usual.  A source mtime of 0 is not compared (installed files get new ones).
+``tools/build_archive.py`` writes the archive when the package is built.  An archive of another
+version of Python is ignored, and so is a module whose source has changed since: Python then finds
+the source as usual.  A source mtime of 0 is not compared, because installed files get new times.
 
 This module, ``__main__.py`` and ``__init__.py`` do not import ``__future__``: Python would search
-the standard library for it. The archive's modules are compiled as if they had imported annotations.
+the standard library for it.  The archive's modules are compiled as if they had imported
+annotations.
 """
 
 import marshal
@@ -39,7 +40,7 @@ MAGIC = MAGIC_NUMBER.ljust(16, b"\0")
 
 
 class Archive:
-    """An importer (finder and loader of importlib.abc) for the modules in one archive."""
+    """An importer of the modules in one archive: a finder and loader of importlib.abc."""
 
     __slots__ = ("_directory", "_fd", "_index")
 
@@ -60,7 +61,10 @@ class Archive:
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> ModuleSpec | None:
-        """Implement importlib.abc.MetaPathFinder: return a module's spec, or None."""
+        """Return the spec of a module in the archive, or None (importlib.abc.MetaPathFinder).
+
+        Returns None also for a module whose source has changed.
+        """
         del path, target
         # The archive has no modules of the standard library.
         entry = self._find(name) if name.startswith("ociruntime") else None
@@ -77,7 +81,7 @@ class Archive:
         return spec
 
     def _source(self, name: str, entry: "Entry") -> str | None:
-        """Return the path of a module's source file; None if it has changed since compilation."""
+        """Return the path of a module's source, or None if that has changed since compilation."""
         _, _, is_package, size, modified = entry
         stem = f"{self._directory}/{name.replace('.', '/')}"
         source = f"{stem}/__init__.py" if is_package else f"{stem}.py"
@@ -100,20 +104,20 @@ class Archive:
             raise _unreadable(name, error) from error
 
     def close(self) -> None:
-        """Close the archive; the next import reopens it.
+        """Close the archive; the next import opens it again.
 
-        The index is dropped as well: in a snapshot, it would take a twentieth of the heap.
+        Drops the index as well, because it would take a twentieth of the heap in a snapshot.
         """
         posix.close(self._fd)
         self._fd = -1
         self._index = {}
 
     def to_watch(self, names: "Sequence[str]") -> "list[str]":
-        """Return the modules in ``names`` whose source files a snapshot must watch.
+        """Return those of the modules ``names`` whose source files a snapshot must watch.
 
-        These are modules that the archive compares by mtime (in an installation, it compares none),
-        and modules that are not in the archive.  Extension modules are left out: a snapshot checks
-        them as mapped files.
+        These are the modules that the archive compares by mtime (none of an installed package), and
+        the modules that are not in the archive.  Extension modules are left out, because a snapshot
+        checks them as mapped files.
         """
         sources = [name for name in names if getattr(sys.modules[name], "__file__", None)]
         python = [name for name in sources if str(sys.modules[name].__file__).endswith(".py")]
@@ -121,16 +125,16 @@ class Archive:
         return [name for name, entry in entries.items() if entry is None or entry[4]]
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Implement importlib.abc.Loader: return None, which selects the default type of module."""
+        """Do nothing: Python then creates a module of the default type (importlib.abc.Loader)."""
 
     def exec_module(self, module: "ModuleType") -> None:
-        """Implement importlib.abc.Loader: execute the module's code from the archive."""
+        """Execute a module's code from the archive (importlib.abc.Loader)."""
         exec(self._content(module.__name__), module.__dict__)  # noqa: S102
 
     def load_ahead(self, command: str) -> None:
-        """With one read, load all modules that a command needs, each after those that it imports.
+        """Load all modules that a command needs, each after those that it imports, with one read.
 
-        The import system spends more time on finding 70 modules than they take to run.  If the
+        The import system would spend more time on finding 70 modules than they take to run.  If the
         source of a module has changed, that module and all later ones are imported as usual.
         """
         make = type(sys)
@@ -153,7 +157,7 @@ class Archive:
 
 
 def find_packages() -> None:
-    """Append site-packages to ``sys.path``, as ``site`` does: programs start without ``site``."""
+    """Append the directories of installed packages to ``sys.path``, as ``site`` would do."""
     library = f"{sys.prefix}/lib/python"
     sys.path += [
         f"{library}{sys.version_info[0]}.{sys.version_info[1]}/site-packages",
@@ -171,7 +175,7 @@ def _open(directory: str) -> int:
 
 
 def _read_index(fd: int) -> "dict[str, Entry]":
-    """Return the index of the archive ``fd``; {} if it is for another version of Python."""
+    """Return the index of the archive ``fd``, or {} if it is for another version of Python."""
     head = posix.pread(fd, HEAD, 0)
     if head[:16] != MAGIC:
         return {}
@@ -182,10 +186,10 @@ def _read_index(fd: int) -> "dict[str, Entry]":
 
 
 def use_archive(directory: str, command: str) -> "Archive | None":
-    """Install the importer for the archive of the package in ``directory``; return it.
+    """Install the importer for the archive of the package in ``directory``, and return it.
 
-    Loads all modules of ``command``, a key of NEEDED in tools/build_archive.py, at once; "" loads
-    none.  Returns None if there is no archive for this version of Python.
+    ``command`` is a key of NEEDED in tools/build_archive.py, whose modules are loaded at once, or
+    "" to load none.  Returns None if there is no archive for this version of Python.
     """
     try:
         fd = _open(directory)

@@ -1,8 +1,8 @@
 """Save this process as a snapshot, and initialise each process that is started from one.
 
 A snapshot contains loaded modules only: no thread, open file, event loop, TLS context or seeded
-random number generator. An interpreter reads arguments, environment variables, ignored signals,
-streams and time zone when it starts; a process started from a snapshot reads them again.
+random number generator.  An interpreter reads arguments, environment variables, ignored signals,
+streams and time zone when it starts; a process started from a snapshot must read them again.
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ _generators: list[Any] = []  # all random.Random objects of loaded modules, to b
 
 
 def freeze(directory: str, archive: Archive | None, program: str, fd: int, room: int) -> bool:
-    """Load the modules of ``program`` and write this process's memory to ``fd`` as a snapshot.
+    """Load the modules of ``program``, and write this process's memory to ``fd`` as a snapshot.
 
     Returns twice, like fork(2): False in this process, and True in each process started from the
-    snapshot, which must then call ``adopt``.  ``room``: the heap must begin in the first ``room``
-    bytes of a huge page.  If ``room`` is the size of a huge page, this process may re-execute
-    itself once to get a heap that spans fewer huge pages.  Raises OSError.
+    snapshot, which must then call ``adopt``.  Raises OSError.
+
+    ``room``: the number of bytes at the beginning of a huge page in which the heap of this process
+    begins.  If ``room`` is the size of a whole huge page, this process may re-execute itself once,
+    to get a heap that spans fewer huge pages.
     """
     import gc
 
@@ -79,7 +81,10 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
 
 
 def _place_heap() -> None:
-    """Re-execute this process if its heap would span fewer huge pages at another address."""
+    """Re-execute this process if its heap would span fewer huge pages at another address.
+
+    The new process gets the suitable ``room`` as its argument.
+    """
     page = snapshot.HUGE_PAGE
     with open("/proc/self/maps", "rb") as maps:
         ranges = [line.split()[0].split(b"-") for line in maps if line.endswith(b"[heap]\n")]
@@ -96,14 +101,14 @@ def _place_heap() -> None:
 def main_of(program: str) -> Callable[[], int]:
     """Return the function ``run`` of a program's main module, which must be loaded.
 
-    The function reads ``sys.argv``.
+    It takes its arguments from ``sys.argv``.
     """
     run: Callable[[], int] = sys.modules[f"ociruntime.{PROGRAMS[program].main}"].run
     return run
 
 
 def _load(program: str) -> None:
-    """Import all modules of a program's snapshot."""
+    """Import all modules that the snapshot of a program contains."""
     from ociruntime import _system_calls  # noqa: F401 - adopt() needs it
 
     chosen = PROGRAMS[program]
@@ -121,11 +126,11 @@ def _load(program: str) -> None:
 
 
 def _isolated_flags() -> object:
-    """Return ``sys.flags`` as ``python -I`` sets them.
+    """Return ``sys.flags`` with the values that they have with ``python -I``.
 
-    This interpreter runs without ``-I``, because it had to read PYTHONMALLOC. A process started
-    from the snapshot must ignore its caller's PYTHON* variables; modules check these flags before
-    they read one (asyncio: PYTHONASYNCIODEBUG).
+    This interpreter runs without ``-I``, because it had to read PYTHONMALLOC.  A process started
+    from the snapshot must ignore its caller's PYTHON* variables, and modules check these flags
+    before they read one (asyncio: PYTHONASYNCIODEBUG).
     """
     names = [name for name in dir(sys.flags) if not name.startswith(("_", "n_"))]
     flags = {name: getattr(sys.flags, name) for name in names if name not in ("count", "index")}
@@ -133,11 +138,12 @@ def _isolated_flags() -> object:
 
 
 def _watched(directory: str, archive: Archive | None, began: int) -> list[str]:
-    """Return the paths of files, except mapped ones, whose change makes the snapshot stale.
+    """Return the paths of the files that make the snapshot stale when they change.
 
-    The launcher checks mapped files in any case.  The standard library is not listed: it changes
-    with the interpreter, which is mapped.  Raises OSError if a file outside this package has
-    changed after ``began`` (nanoseconds): an older version may have been loaded.
+    They do not include mapped files, which the launcher checks in any case, nor the standard
+    library, which changes only with the interpreter, a mapped file.  Raises OSError if a file
+    outside this package has changed after the time ``began`` (in nanoseconds), because its old
+    content may have been loaded.
     """
     import os
 
@@ -186,16 +192,19 @@ def _refuse_unfit(fd: int) -> None:
 
 
 def end_interrupted() -> None:
-    """End this process by SIGINT, which arrived before the command could handle it.
+    """End this process with SIGINT, which has arrived before the command could handle it.
 
-    The interpreter would do the same, but print a traceback first.
+    The interpreter would do the same, but would print a traceback first.
     """
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     posix.kill(posix.getpid(), _signal.SIGINT)
 
 
 def adopt(program: str) -> None:
-    """Initialise a process started from a snapshot: arguments, environment, signals and streams."""
+    """Give a process started from a snapshot its own arguments, environment and streams.
+
+    Also sets the ignored signals and the locale, and seeds the random number generators.
+    """
     import gc
 
     from ociruntime._system_calls import lib
@@ -216,7 +225,7 @@ def adopt(program: str) -> None:
 
 
 def _adopt_environment() -> None:
-    """Replace the snapshot's environment variables by those of this process."""
+    """Replace the snapshot's environment variables with those of this process."""
     from ociruntime._system_calls import lib
 
     environ: dict[bytes, bytes] = {}
@@ -230,9 +239,9 @@ def _adopt_environment() -> None:
 
 
 def _environments() -> list[dict[bytes, bytes]]:
-    """Return all dictionaries with environment variables.
+    """Return all dictionaries of environment variables.
 
-    They must be changed in place, as modules keep references to them.
+    They must be changed in place, because modules hold references to them.
     """
     copies = [posix.environ]
     if "os" in sys.modules:  # os.environ is a view of another dictionary
@@ -241,7 +250,10 @@ def _environments() -> list[dict[bytes, bytes]]:
 
 
 def _adopt_ignored_signals(ignored: int) -> None:
-    """Tell the interpreter which signals the caller ignores; ``ignored`` is a bit mask."""
+    """Tell the interpreter which signals the caller ignores.
+
+    ``ignored`` is a bit mask, in which bit 0 is signal 1.
+    """
     # Skip the two signals reserved by the C library, which are invalid here.  A caller started with
     # posix_spawn(3) may ignore them.
     for number in _signal.valid_signals() if ignored else ():
@@ -264,7 +276,7 @@ def _adopt_streams() -> None:
 
 
 def _adopt_locale() -> None:
-    """Set locale and time zone from the environment, as the interpreter does when it starts."""
+    """Set locale and time zone from the environment, as the interpreter does at its start."""
     time.tzset()
     try:
         name = _locale.setlocale(_locale.LC_CTYPE, "")
@@ -288,7 +300,7 @@ def _decoded(word: bytes) -> str:
 
 
 def _strings(array: object) -> Iterator[bytes]:
-    """Yield the strings of a C array that ends with NULL."""
+    """Yield the strings of a C array that ends with a null pointer."""
     from ociruntime._system_calls import ffi
 
     index = 0

@@ -1,26 +1,27 @@
 """Make, check and remove snapshots of warm interpreters, from which programs start faster.
 
-Starting an interpreter and loading a hundred modules takes 10 ms, most of what ``create`` and
-``exec`` cost. A snapshot is the memory of an interpreter that has done both, written to one file.
-The launcher maps it back and jumps into it (``csrc/snapshot/``; its ``format.h`` describes the
-file).
+Starting an interpreter and loading a hundred modules takes 10 ms, which is most of the time of
+``create`` and ``exec``.  A snapshot is the memory of an interpreter that has done both, written to
+a file.  The launcher maps it back and jumps into it (``csrc/snapshot/``; its ``format.h`` describes
+the file).
 
-There is one snapshot for each program and user; it is valid until the next boot. The first
-``create`` or ``run`` (or the first command of another program) that finds none makes it in the
-background. ``ociruntime snapshot make|refresh`` makes it in the foreground:
+There is one snapshot for each program and user, valid until the next boot.  The first ``create`` or
+``run`` that finds none makes it in the background, as does the first command of another program.
+``ociruntime snapshot make|refresh`` makes it in the foreground:
 
     /run/ociruntime/.snapshot, .snapshot-ocipod, ...       for root
     $XDG_RUNTIME_DIR/ociruntime/.snapshot, ...             for other users
 
-``snapshot_modules.py`` lists the modules in each; ``saved_process.py`` writes the process, with a
-list of the files whose change makes the snapshot invalid, and starts the copies.
+``snapshot_modules.py`` lists the modules of each snapshot.  ``saved_process.py`` writes the
+process, with a list of the files whose change makes the snapshot invalid, and initialises the
+processes that are started from it.
 
 A snapshot holds modules and nothing else: the process that writes it has an empty environment, no
-user-supplied arguments, no open file, and has never read container or host state. Since it
-is code, the launcher accepts it only if its own user owns it, in a directory that no one else may
-write to. If the snapshot, the interpreter, a library or a module has changed, the launcher starts
-the interpreter instead, with the same result. The file ``/etc/ociruntime/no-snapshot`` disables
-snapshots.
+arguments from the user and no open file, and has never read the state of a container or of the
+host.  A snapshot is code.  Therefore the launcher accepts it only if its own user owns it, in a
+directory that no one else may write to.  If the snapshot, the interpreter, a library or a module
+has changed, the launcher starts the interpreter instead, with the same result.  The file
+``/etc/ociruntime/no-snapshot`` disables snapshots.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ thawed = False  # True in a process that was started from a snapshot
 class Unusable(Exception):
     """Raised if the launcher would not start a program from the snapshot.
 
-    ``str()`` gives the reason.  ``outdated`` is set if a new snapshot would be usable.
+    ``str()`` gives the reason.  ``outdated`` is True if a new snapshot would be usable.
     """
 
     def __init__(self, reason: str, *, outdated: bool = False) -> None:
@@ -119,7 +120,10 @@ class Unusable(Exception):
 
 
 def location(environ: Mapping[bytes, bytes], euid: int, program: str = FIRST) -> str:
-    """Return the path of a program's snapshot for user ``euid``; "" without XDG_RUNTIME_DIR."""
+    """Return the path of a program's snapshot for user ``euid``.
+
+    For users other than root, returns "" if XDG_RUNTIME_DIR is not an absolute path.
+    """
     name = file_name(program)
     if euid == 0:
         return f"/run/ociruntime/{name}"
@@ -128,12 +132,12 @@ def location(environ: Mapping[bytes, bytes], euid: int, program: str = FIRST) ->
 
 
 def own_program(program: str = FIRST) -> str:
-    """Return the path of a program's main file, written exactly as the launcher writes it."""
+    """Return the path of a program's main file, spelled exactly as the launcher spells it."""
     return f"{__file__.rpartition('/startup/')[0]}/{main_file(program)}"
 
 
 def inspect(path: str) -> int:
-    """Check a snapshot as the launcher does; return its size in bytes.  Raises Unusable."""
+    """Check a snapshot as the launcher does; return its size in bytes, or raise Unusable."""
     if exists(SWITCH):
         raise Unusable(f"snapshots are disabled by {SWITCH}")
     if not path:
@@ -152,7 +156,7 @@ def inspect(path: str) -> int:
 
 
 def _read_head(path: str) -> bytes:
-    """Return the head of a snapshot after a check of its owner, mode and checksum.
+    """Check a snapshot's owner, mode and checksum, and return its head.
 
     Raises Unusable if there is no snapshot, or if a check fails.
     """
@@ -190,7 +194,10 @@ def _read_head(path: str) -> bytes:
 
 
 def _checksum(head: bytes) -> int:
-    """Return the FNV-1a hash of ``head``, by 64-bit words and with its checksum field as 0."""
+    """Return the checksum of ``head``: FNV-1a over its 64-bit words.
+
+    Counts the field that holds the checksum as 0.
+    """
     total = 0xCBF29CE484222325
     size = len(head) & ~7
     words = Struct(f"={size // 8}Q").unpack_from(head)
@@ -200,7 +207,7 @@ def _checksum(head: bytes) -> int:
 
 
 def _open_directory(directory: str) -> int:
-    """Return a descriptor of the snapshot's directory, if only this user can write to it.
+    """Open the snapshot's directory, and return its descriptor if only this user can write to it.
 
     Raises OSError, and Unusable if another user owns it or may write to it.
     """
@@ -216,7 +223,7 @@ def _open_directory(directory: str) -> int:
 
 
 def _text(head: bytes, offset: int) -> str:
-    """Return the path at ``offset`` in the part of ``head`` that contains paths.
+    """Return the path that begins ``offset`` bytes into the paths in ``head``.
 
     Raises Unusable if the path does not end with NUL.
     """
@@ -228,9 +235,9 @@ def _text(head: bytes, offset: int) -> str:
 
 
 def _files(head: bytes) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
-    """Yield (path, (device, inode, size, mtime in ns)) of each file that a snapshot depends on.
+    """Yield (path, (device, inode, size, mtime in ns)) for each file that a snapshot depends on.
 
-    ``head`` is the snapshot's head; the numbers are those of the time when the snapshot was made.
+    ``head`` is the snapshot's head.  The numbers are from the time when the snapshot was made.
     Raises Unusable if the head is damaged.
     """
     _, _, _, mapped, watched, _ = COUNTS.unpack_from(head, COUNTS_AT)
@@ -243,7 +250,7 @@ def _files(head: bytes) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
 
 
 def _identity(path: str) -> tuple[int, int, int, int] | None:
-    """Return (device, inode, size, mtime in ns) of a file; None if it cannot be accessed."""
+    """Return (device, inode, size, mtime in ns) of a file, or None if it is not accessible."""
     try:
         status = posix.stat(path)
     except OSError:
@@ -257,7 +264,10 @@ def _boot_id() -> bytes:
 
 
 def how_started(program: str = FIRST) -> str:
-    """Return a line for the debug log: whether this process started from a snapshot, or why not."""
+    """Return a line for the debug log that says how this process started.
+
+    If it did not start from a snapshot, the line also says why.
+    """
     if thawed:
         return "started from the snapshot of the interpreter"
     path = location(posix.environ, posix.geteuid(), program)
@@ -271,7 +281,7 @@ def how_started(program: str = FIRST) -> str:
 def refresh(path: str) -> bool:
     """Make the snapshot at ``path`` unless a valid one exists or another process is making it.
 
-    Returns True if it was made.  Raises the errors of ``make``.
+    Returns whether it was made.  Raises the errors of ``make``.
     """
     return _make(path, only_if_outdated=True) > 0
 
@@ -279,10 +289,10 @@ def refresh(path: str) -> bool:
 def make(path: str) -> int:
     """Make the snapshot at ``path`` and return its size in bytes.
 
-    If another process is making the snapshot, waits until that has ended.  The new file replaces
-    the old file atomically.  Raises HostError, or InternalError if the interpreter cannot be saved.
-    If this machine does not support snapshots at all, an empty file replaces the snapshot, and no
-    command tries again until the next boot.
+    If another process is making the snapshot, waits for its end first.  The new file replaces the
+    old one atomically.  If this machine does not support snapshots at all, an empty file replaces
+    the snapshot, so that no command tries again until the next boot.  Raises HostError, and
+    InternalError if the interpreter cannot be saved.
     """
     return _make(path, only_if_outdated=False)
 
@@ -323,12 +333,14 @@ def _is_outdated(path: str) -> bool:
 
 
 def _open_unfinished(parent: int, name: str, *, wait: bool) -> int:
-    """Create and lock the file that becomes the snapshot; return its descriptor.
+    """Create and lock the file that will become the snapshot; return its descriptor.
 
-    Returns -1 if another process holds the lock and ``wait`` is False.  The interpreter that writes
-    the file inherits the lock, and holds it even if the process that started it is killed.  An
-    unlocked file is stale and is removed.  Only the process that has locked a file of this name
-    removes or renames it.  Raises OSError (ETIMEDOUT after MAKING_TIMEOUT).
+    Removes a file of this name that is not locked, because its writer was killed.  Returns -1 if
+    another process holds the lock and ``wait`` is False.  Raises OSError (ETIMEDOUT after
+    MAKING_TIMEOUT).
+
+    Only the process that has locked the file removes or renames it.  The interpreter that writes
+    the file inherits the lock, and holds it even if the process that started it is killed.
     """
     import fcntl
     import time
@@ -373,11 +385,11 @@ def _is_named(fd: int, parent: int, name: str) -> bool:
 
 
 def _fill(fd: int, parent: int, name: str) -> int:
-    """Write the snapshot to ``fd``, rename it from NAME.new to NAME, and return its size in bytes.
+    """Have a new interpreter write the snapshot to ``fd``; return its size in bytes.
 
-    ``parent`` is a descriptor of the directory.  On failure, removes NAME.new.  If this
-    interpreter can never be saved, leaves an empty file NAME, so that no command tries again.
-    Raises OSError, and InternalError if the interpreter that writes the snapshot fails.
+    Renames the file from NAME.new to NAME in the directory ``parent``, a descriptor.  On failure,
+    removes NAME.new.  If this interpreter can never be saved, leaves an empty file NAME, so that no
+    command tries again.  Raises OSError, and InternalError if the new interpreter fails.
     """
     unfinished = f"{name}.new"
     try:
@@ -404,7 +416,7 @@ def _fill(fd: int, parent: int, name: str) -> int:
 
 
 def _sources() -> dict[str, tuple[int, int, int, int] | None]:
-    """Return {path: (device, inode, size, mtime in ns)} of the package's files."""
+    """Return {path: (device, inode, size, mtime in ns)} for all files of the package."""
     import os
 
     package = os.path.realpath(own_program().rpartition("/")[0])
@@ -413,7 +425,10 @@ def _sources() -> dict[str, tuple[int, int, int, int] | None]:
 
 
 def _run_child(fd: int, program: str) -> tuple[int, str]:
-    """Run a new interpreter that writes its snapshot to ``fd``; return (exit status, error)."""
+    """Run a new interpreter that writes its snapshot to ``fd``; return its exit status and error.
+
+    The error is "" if the status is 0.
+    """
     import subprocess
 
     _reset_signals()
@@ -438,10 +453,11 @@ def _run_child(fd: int, program: str) -> tuple[int, str]:
 
 
 def _reset_signals() -> None:
-    """Unblock all signals and reset them to the default action, before the interpreter is started.
+    """Unblock all signals and give them the default action, before the interpreter is started.
 
     Otherwise every command until the next boot would ignore the signals that our caller ignores.
-    Resets all signals, because a process started from a snapshot does not know which are ignored.
+    All signals are reset, because a process started from a snapshot does not know which ones are
+    ignored.
     """
     import signal
 
@@ -453,8 +469,8 @@ def _reset_signals() -> None:
 def make_in_background(program: str = FIRST) -> None:
     """Make a program's snapshot in the background if there is no valid one.
 
-    Does not replace the snapshot of another installation that still exists: otherwise two
-    installations would replace each other's snapshots again and again.
+    Does not replace the snapshot of another installation that still exists, because two
+    installations would then replace each other's snapshots again and again.
     """
     if thawed:
         return
@@ -488,7 +504,7 @@ def make_in_background(program: str = FIRST) -> None:
 
 
 def _is_possible(directory: str) -> bool:
-    """Return whether this user may create files in ``directory``, or create it if missing.
+    """Return whether this user may create files in ``directory``, or create it if it is missing.
 
     The root user of a user namespace does not necessarily own /run.
     """
@@ -497,9 +513,9 @@ def _is_possible(directory: str) -> bool:
 
 
 def remove(path: str) -> bool:
-    """Remove the snapshot at ``path``; return False if it does not exist.
+    """Remove the snapshot at ``path``; return False if there is none.
 
-    If another process is making the snapshot, waits until that has ended.  Raises HostError.
+    If another process is making the snapshot, waits for its end first.  Raises HostError.
     """
     directory, _, name = path.rpartition("/")
     parent = fd = -1

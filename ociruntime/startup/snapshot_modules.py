@@ -1,8 +1,9 @@
-"""The table of modules in each program's snapshot, from which it starts (``snapshot.py``).
+"""The table of the modules that each program's snapshot contains (``snapshot.py``).
 
-Each program has a separate file: the snapshot of ``ocid``, the largest, takes three times as long
-to map as that of ``ociruntime``, whose start delays engines.  List only modules that nearly every
-run needs: other modules are imported as usual, and a rarely needed module makes the file larger.
+Each program has a snapshot of its own.  That of ``ocid``, the largest, takes three times as long to
+map as that of ``ociruntime``, whose start delays engines.  List only modules that nearly every run
+of the program needs, because each module makes the file larger; other modules are imported as
+usual.
 """
 
 from __future__ import annotations
@@ -15,12 +16,11 @@ FIRST: Final = "ociruntime"
 class Program:
     """A program that starts from a snapshot, and the modules that its snapshot contains.
 
-    ``main``: the module with ``run()``.  ``modules``: modules of this package, named without
-    ``ociruntime.``; ``others``: modules of other distributions and of the standard library.
-    ``prepare``: a module whose ``prepare()`` is called before ``main``, ``modules`` and ``others``
-    are imported.  ``streams``: the program uses ``sys.stderr`` (as logging does), which must be
-    reopened in each process.  ``requires``: an optional package without which the program does not
-    start.
+    ``main``: the module with the function ``run``.  ``modules``: modules of this package, named
+    without ``ociruntime.``.  ``others``: modules of other distributions and of the standard
+    library. ``prepare``: a module whose function ``prepare`` is called before all these are
+    imported. ``streams``: the program uses ``sys.stderr`` (as logging does), which each process
+    must open again. ``requires``: an optional package without which the program does not start.
     """
 
     __slots__ = ("main", "modules", "others", "prepare", "requires", "streams")
@@ -108,15 +108,15 @@ PROGRAMS = {
 
 
 def file_name(program: str) -> str:
-    """Return the file name of a program's snapshot; must match ``csrc/launcher/``."""
+    """Return the file name of a program's snapshot, which must be the one in ``csrc/launcher/``."""
     return ".snapshot" if program == FIRST else f".snapshot-{program}"
 
 
 def program_of(path: str) -> str:
-    """Return the program to which the snapshot file ``path`` belongs (a path or a file name)."""
+    """Return the program whose snapshot has the path or file name ``path``."""
     return path.rpartition("/")[2].removeprefix(".snapshot").removeprefix("-") or FIRST
 
 
 def main_file(program: str) -> str:
-    """Return the path of a program's main file, relative to the package's directory."""
+    """Return the path of a program's main file, relative to the directory of the package."""
     return f"{PROGRAMS[program].main.replace('.', '/')}.py"
