@@ -67,7 +67,7 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
         ),
         "verify", errno.ESTALE, "/there", "",
         'mounts[2]: change mount "/there": stale file handle',
-        "the path leads to another mount than the one just created",
+        "the path no longer leads to the mount just created",
     ),
     (
         mount("nosuchfs"), "fsopen", errno.ENODEV, "nosuchfs", "",

@@ -1,1 +1,1 @@
-"""The runtime's side of the executor: start it, answer its messages, explain its failures."""
+"""The runtime's side of the executor: start it, answer its messages, and explain its failures."""

@@ -1,7 +1,7 @@
 """Convert the executor's FAILURE messages to error messages for the user.
 
-A FAILURE message has an operation, a system call, an errno, an argument and the kernel's text.  The
-error names the setting in config.json first, then the attempted action, the kernel's error, and a
+A FAILURE message contains an operation, a system call, an errno, an argument and the kernel's text.
+The error names the setting in config.json first, then what was attempted, the kernel's error, and a
 remedy.
 """
 
@@ -81,7 +81,7 @@ HINTS: dict[tuple[str, int], str] = {
     ("recorded_root", EPERM): "without a mount namespace of the container's own, only root of the"
     ' host can mount: add {"type": "mount"} to linux.namespaces',
     ("root", EINVAL): "the root filesystem contains mounts that a user namespace may not copy",
-    ("verify", ESTALE): "the path leads to another mount than the one just created:"
+    ("verify", ESTALE): "the path no longer leads to the mount just created:"
     " another process is replacing a component of the path",
     ("pivot_root", EINVAL): "if the root filesystem is in an initramfs, pass --no-pivot",
     ("device", EEXIST): "the root filesystem contains another file at this path",
@@ -144,8 +144,9 @@ MOUNT_PERMISSIONS = {
 def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
     """Return the error for a FAILURE message of the executor.
 
-    ``operation`` is the operation that failed, None if unknown.  For an operation of `start`, only
-    the code and JSON path recorded in state.json are known; the message contains everything else.
+    ``operation`` is the operation that failed, or None if it is unknown.  If it failed at `start`,
+    its fields are empty, because state.json records only its code and JSON path; the message
+    contains everything else.
     """
     reason = _strerror(message.error)
     if (message.call, message.argument) == ("read", "plan"):
@@ -161,7 +162,7 @@ def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
 
 
 def _step(operation: Operation, name: str, message: Message) -> StepError:
-    """Return the error for an operation that has no formatter."""
+    """Return the error for an operation whose errors need no formatter of their own."""
     text = f"{describe(operation)}: {_kernel(message)}"
     if operation.where:
         text = f"{operation.where}: {text}"
@@ -170,7 +171,7 @@ def _step(operation: Operation, name: str, message: Message) -> StepError:
 
 
 def _kernel(message: Message) -> str:
-    """Return the errno's text, followed by the kernel's messages from fsopen(2), if any."""
+    """Return the text of the errno, followed by what the kernel wrote to fsopen(2)'s descriptor."""
     error = _strerror(message.error)
     # "e tmpfs: Unknown parameter 'roo'": the first letter is the severity.
     details = [line[2:].strip() for line in message.detail.splitlines() if line[1:2] == " "]
@@ -183,7 +184,10 @@ def _strerror(errno: int) -> str:
 
 
 def _mount(operation: Operation, message: Message) -> StepError | None:
-    """Return the error for a failed ``mount`` with its probable cause; None if that is unknown."""
+    """Return the error for a failed ``mount``, with its probable cause.
+
+    Returns None if no cause is known.
+    """
     fstype = str(field(operation, "fstype"))
     hint = ""
     if message.error == EPERM:

@@ -1,41 +1,41 @@
 """The protocol between the host and the executor.
 
-One SOCK_SEQPACKET pair for creation; the start gate is a listening socket of the same
-kind in the state directory.  Each message is one packet.
+The creation uses one SOCK_SEQPACKET socket pair.  The start gate is a listening socket of the same
+type in the state directory.  Each message is one packet.
 
     create                          executor (then init)
       | ---- clone3, execveat ------->  |
-      |                                 |  operations ...
-      | <--- INIT_PID ----------------  |  only if forked: by clone_process about READY
+      |                                 |  carries out operations ...
+      | <--- INIT_PID ----------------  |  only if it forks; may arrive after READY (clone_process)
       | <--- STAGE maps --------------  |  only with a new user namespace
       | ---- GO (maps are written) -->  |
-      | <--- MOUNT + descriptor ------  |  only without a mount namespace: its root
+      | <--- MOUNT + descriptor ------  |  only without a mount namespace: the mount of the root
       | ---- GO (it is recorded) ---->  |
       | <--- STAGE cgroup ------------  |
-      | ---- GO + cgroup files ------>  |  it enters them (v1), or is inside
+      | ---- GO + cgroup files ------>  |  it enters these v1 cgroups; no files if it is inside
       | <--- CONSOLE + master --------  |  only with a terminal
       | <--- STAGE hooks -------------  |  only with prestart or createRuntime hooks
       | ---- GO (they have run) ----->  |
       | <--- STAGE ready -------------  |
-      |  state is written, renamed      |
-      | ---- GO --------------------->  |  from here on it outlives the creator
+      |  writes and renames the state   |
+      | ---- GO --------------------->  |  from here on, the executor outlives its creator
                                         |
-    start                               |  accept on the gate
-      | ---- connect, GO ------------>  |  startContainer hooks, seccomp
+    start                               |  accepts a connection on the gate
+      | ---- connect, GO ------------>  |  runs startContainer hooks, loads the seccomp filter
       | <--- LISTENER + descriptor ---  |  only with SCMP_ACT_NOTIFY
       | ---- GO (the agent has it) -->  |
       | <--- EXEC --------------------  |
-      | <--- end of file -------------  |  execve closed the descriptor
+      | <--- end of file -------------  |  because execve closes the descriptor
 
     mounts add, mounts remove           executor, in the container's mount namespace
-      | <--- MOUNT + descriptor ------  |  before it is attached, changed or unmounted
-      | ---- GO, or SKIP ------------>  |  the host has recognised it, or leaves it alone
+      | <--- MOUNT + descriptor ------  |  before it attaches, changes or unmounts a mount
+      | ---- GO or SKIP ------------->  |  GO if the host recognises the mount, else SKIP
       | <--- STAGE done --------------  |
-      |  the executor is killed         |
+      |  kills the executor             |
 
-At any point instead: FAILURE, then end of file.  End of file alone means that the
-executor was killed; for the executor it means that its creator was, and it exits.
-A connection to the gate that ends without GO only checks that the executor still
+Instead of any of its messages, the executor may send FAILURE, followed by end of file.  End of file
+alone means that the executor was killed.  If the executor itself sees it, its creator was killed,
+and it exits.  A connection to the gate that ends without GO only checks that the executor still
 waits; the executor goes back to waiting.
 """
 
@@ -78,10 +78,11 @@ GO_FILES = 32  # must match csrc/executor/executor.h
 class Message:
     """A message from the executor.
 
-    ``value`` is the stage or the operation's index; ``error`` an errno (for a hook, a wait status).
-    ``call``, ``argument`` and ``detail`` describe a failure, else they are "". ``fd`` is a received
-    descriptor or -1. ``sender`` is the sender's pid as reported by the kernel, 0 if the kernel does
-    not report it or it is not visible in our pid namespace.
+    ``value``: the stage, or the index of the operation.  ``pid``: the pid in INIT_PID.  ``error``:
+    an errno, or the wait status of a hook.  ``call``, ``argument`` and ``detail``: texts that
+    describe a failure, else "".  ``fd``: a received descriptor, or -1.  ``sender``: the sender's
+    pid according to the kernel; 0 if the kernel does not report it, or if it is not visible in our
+    pid namespace.
     """
 
     __slots__ = ("argument", "call", "detail", "error", "fd", "kind", "pid", "sender", "value")
@@ -95,7 +96,7 @@ class Message:
             self.call, self.argument, self.detail = map(_text, LONG.unpack(data)[4:])
 
     def close_descriptor(self) -> None:
-        """Close and forget the received descriptor, if there is one."""
+        """Close the received descriptor, if there is one, and forget it."""
         if self.fd >= 0:
             posix.close(self.fd)
             self.fd = -1  # a second close could hit another file
@@ -108,8 +109,8 @@ def _text(field: bytes) -> str:
 def receive(channel: socket) -> Message | None:
     """Wait for the executor's next message; return None at end of file.
 
-    A message that is too short has kind 0; only a process other than the executor sends one.
-    Raises HostError if no message can be received.
+    A message that is too short gets the kind 0; it must come from another process than the
+    executor. Raises HostError if no message can be received.
     """
     try:
         data, ancillary, _, _ = channel.recvmsg(LONG.size, ANCILLARY_SPACE, MSG_CMSG_CLOEXEC)
@@ -137,8 +138,8 @@ def receive(channel: socket) -> Message | None:
 def go(channel: socket, files: Sequence[int] = ()) -> bool:
     """Send GO, so that the executor continues; return False if it has exited.
 
-    ``files``: descriptors of v1 ``tasks`` files, at most ``GO_FILES``: the executor enters these
-    cgroups by itself.  The message contains their number, because the kernel silently drops
+    ``files``: descriptors of the ``tasks`` files of the v1 cgroups that the executor is to enter,
+    at most ``GO_FILES``.  The message also contains their number, because the kernel silently drops
     descriptors beyond the receiver's limit.  Raises HostError if the message cannot be sent for
     another reason.
     """
@@ -150,7 +151,7 @@ def go(channel: socket, files: Sequence[int] = ()) -> bool:
 
 
 def skip(channel: socket) -> bool:
-    """Send SKIP, so that the executor leaves the mount that it has just reported unchanged.
+    """Send SKIP, so that the executor does nothing to the mount that it has just reported.
 
     Returns False if the executor has exited.  Raises HostError if the message cannot be sent for
     another reason.
@@ -205,7 +206,7 @@ NAMES = {
 
 
 class Expected:
-    """The messages that the executor of a plan has yet to send; any other message is refused."""
+    """The messages that a plan's executor has yet to send; all others are refused."""
 
     __slots__ = ("_others", "_stages")
 
@@ -217,7 +218,7 @@ class Expected:
         self._others = [SENDERS[code] for code in codes[:end] if code in SENDERS]
 
     def take(self, message: Message) -> None:
-        """Check the next message.  Raises StepError if the plan does not send it at this point.
+        """Accept the next message, or raise StepError if the plan does not send it at this point.
 
         Closes the descriptor of a refused message.
         """
@@ -235,12 +236,12 @@ class Expected:
 
 
 def is_complete(message: Message) -> bool:
-    """Return whether the message has a descriptor, if its kind requires one."""
+    """Return False if the message lacks the descriptor that its kind requires, else True."""
     return message.fd >= 0 or message.kind not in WITH_DESCRIPTOR
 
 
 def unexpected(message: Message) -> StepError:
-    """Return the error for a message that the plan's executor does not send at this point."""
+    """Return the error for a message that the executor does not send at this point of its plan."""
     name = NAMES.get(message.kind, str(message.kind))
     number = message.pid if message.kind == ops.MESSAGE_INIT_PID else message.value
     return StepError(

@@ -1,4 +1,4 @@
-"""Start the executor (with clone3(2) and execveat(2)), and kill and reap it."""
+"""Start the executor with clone3(2) and execveat(2); kill it and reap it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ OWN_STREAMS = (0, 1, 2)
 
 
 class Executor:
-    """A running executor process; ``channel`` is the socket connected to it.
+    """A running executor process; ``channel`` is our end of the socket pair that connects us to it.
 
-    ``pid`` and ``pidfd`` refer to the process that becomes the container's program.  Until the
-    message INIT_PID, they refer to its parent.
+    ``pid`` and ``pidfd`` refer to the process that becomes the container's program or, until the
+    message INIT_PID has arrived, to its parent.
     """
 
     __slots__ = ("_other_sender", "_replaced", "channel", "pid", "pidfd", "plan")
@@ -55,11 +55,11 @@ class Executor:
         self.channel = channel
 
     def receive(self) -> Message | None:
-        """Wait for the executor's next message; return None at end of file, or if it is dead.
+        """Wait for the executor's next message; return None at end of file or if it has exited.
 
-        If it was killed before it could report its child (clone_process), the channel does not end:
-        the child keeps it open while it waits for our answer.  Raises HostError if no message can
-        be received.
+        If the executor was killed before it could report its child (clone_process), there is no end
+        of file: the child keeps the channel open while it waits for our answer.  Raises HostError
+        if no message can be received.
         """
         poller = poll()
         poller.register(self.channel.fileno(), POLLIN)
@@ -78,9 +78,11 @@ class Executor:
         """Set ``pid`` and ``pidfd`` to the executor's child, whose pid is in the message INIT_PID.
 
         Raises StepError if the message has the wrong sender, and HostError if the process is not
-        our child. A process that traces the init can send any message, but the kernel reports the
-        true sender. The sender must be the parent, which exits (clone_process) and is not in the
-        tracer's pid namespace, or the child itself (clone_init).
+        our child.
+
+        A process that traces the init can send any message, but the kernel reports the true sender.
+        With clone_process this must be the parent, which is not in the pid namespace of a tracer,
+        and exits afterwards.  With clone_init it must be the child itself.
         """
         pid = message.pid
         parent_reports = any(each.code == CLONE_PROCESS for each in self.plan.operations)
@@ -89,7 +91,10 @@ class Executor:
         self._become(pid)
 
     def _become(self, pid: int) -> None:
-        """Let this object refer to our child process ``pid``; raise HostError if it is not one."""
+        """Make this object refer to our child process ``pid``.
+
+        Raises HostError if ``pid`` is not a child of this process.
+        """
         try:
             posix.waitid(posix.P_PID, pid, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT)
             pidfd = posix.pidfd_open(pid)
@@ -102,29 +107,31 @@ class Executor:
         posix.close(parent_fd)
 
     def explain(self, failure: BaseException, root: str) -> None:
-        """Add a note to the error of an interrupted command: the executor may hang in a filesystem.
+        """Add a note to the KeyboardInterrupt of a command whose executor may hang in a filesystem.
 
-        ``root`` is the path of the root filesystem that the note names.
+        ``root`` is the path of the root filesystem, which the note names.  Does nothing to other
+        exceptions.
         """
         if isinstance(failure, KeyboardInterrupt):
             failure.add_note(f'the executor was still setting up the root "{root}"')
 
     def reap(self) -> None:
-        """Reap the child process ``pid``; wait up to REAP_MILLISECONDS for its exit.
+        """Reap the child process ``pid``; wait up to REAP_MILLISECONDS for it to exit.
 
-        A process that traces the child can hide its exit from us.  The process that adopts our
-        children will then reap it.
+        A process that traces the child can hide its exit from us.  In that case, the process that
+        adopts our children reaps it.
         """
         _reap(self.pid, self.pidfd)
 
     def discard(self) -> None:
-        """Kill and reap the process and its child, if it has forked one; close the descriptors.
+        """Kill and reap the executor, and the child that it may have forked; close the descriptors.
 
         May be called more than once.
 
-        The child's pid may not have been received yet, or the process was killed before it could
-        send it: then a message that the child itself has sent shows its pid.  A child that has sent
-        nothing before the channel is shut down cannot announce its program, and exits instead.
+        We may not know the pid of the child, because the message INIT_PID has not been received, or
+        because the executor was killed before it could send that.  The sender of any other message
+        from the child then shows its pid.  A child that has sent nothing before the channel is shut
+        down cannot announce its program, and exits.
         """
         if self.pidfd < 0:
             return
@@ -146,7 +153,7 @@ class Executor:
         self.close()
 
     def _end_child(self, pid: int) -> None:
-        """Kill process ``pid``, which has sent a message, if the executor has forked it."""
+        """Kill process ``pid``, the sender of a message, if the executor has forked it."""
         if pid in (0, self.pid):
             return
         try:
@@ -156,7 +163,7 @@ class Executor:
         self._end()
 
     def _next_queued(self) -> Message | None:
-        """Return the next message sent before ``channel`` was shut down; None after the last."""
+        """Return the next message that was sent before ``channel`` was shut down, or None."""
         try:
             # If the executor exits without reading our GO, the kernel reports ECONNRESET once
             # before it delivers the queued messages.
@@ -165,7 +172,7 @@ class Executor:
             return None  # the caller raises the original error
 
     def _end(self) -> None:
-        """Kill the process and wait up to REAP_MILLISECONDS for its exit, without reaping it."""
+        """Kill the process and wait up to REAP_MILLISECONDS for it to exit, but do not reap it."""
         try:
             _signal.pidfd_send_signal(self.pidfd, _signal.SIGKILL)
         except OSError:
@@ -182,7 +189,7 @@ class Executor:
             posix.close(pidfd)
 
     def kill(self) -> None:
-        """Kill and reap the process; keep its descriptors open."""
+        """Kill and reap the process, but keep the descriptors open."""
         self._end()
         self.reap()
 
@@ -208,10 +215,10 @@ def spawn(
     """Start an executor that carries out ``plan``, and return it.
 
     ``init_fd``: the start gate of a new init, or a pidfd of the init to join.  ``cgroup_fd``: the
-    v2 cgroup to start in (-1: our own).  ``streams``: the descriptors 0, 1 and 2 of the executor.
-    ``times_fd``: a memfd (-1: none) in which the executor records its start time, and that of each
-    operation, in nanoseconds of CLOCK_REALTIME.  Raises HostError if the executor cannot be
-    started.
+    v2 cgroup to start in, or -1 for our own.  ``streams``: descriptors that become 0, 1 and 2 of
+    the executor.  ``times_fd``: a memfd in which the executor records its start time and that of
+    each operation, in nanoseconds of CLOCK_REALTIME, or -1.  Raises HostError if the executor
+    cannot be started.
     """
     executor_fd = sealed_program(PROGRAM)
     try:
@@ -237,7 +244,7 @@ def spawn(
 
 
 def _ignored_signals() -> int:
-    """Return the signals that this process ignores or may ignore, as a bit mask."""
+    """Return a bit mask of the signals that this process ignores, or may ignore."""
     ignored = RESERVED_SIGNALS
     for number in _signal.valid_signals():
         if _signal.getsignal(number) == _signal.SIG_IGN:
@@ -262,9 +269,9 @@ def _start(plan: Plan, settings: dict[str, object]) -> Executor:
 
 
 def _pair() -> tuple[_socket.socket, _socket.socket]:
-    """Return a connected socket pair (our end, the executor's end).
+    """Return the two ends of a socket pair: ours, and the executor's.
 
-    Raises HostError if it cannot be created.
+    Raises HostError if the pair cannot be created.
     """
     # On our end, SO_PASSCRED makes the kernel report the sender of each message.
     try:
@@ -289,13 +296,13 @@ REFUSALS: dict[int, str] = {
 
 
 def _refused(errno: int, call: str) -> HostError:
-    """Return the error for system call ``call`` that failed before the executor ran."""
+    """Return the error for the system call ``call``, which failed before the executor ran."""
     error = OSError(errno, posix.strerror(errno))
     return HostError(f"start the container's init: {call}", error, REFUSALS.get(errno, ""))
 
 
 def plan_file(plan: bytes) -> int:
-    """Return a descriptor of a memfd that contains ``plan``.
+    """Write ``plan`` to a new memfd and return its descriptor.
 
     Raises HostError if the memfd cannot be created or written.
     """
