@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Return a public name from runtime/api.py, a module that commands do not need."""
+        """Return a public name of runtime/api.py, a module that is loaded only when it is used."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from ociruntime.runtime.api import __dict__ as names

@@ -1,7 +1,8 @@
 """Entry point of ``ociruntime``: ``python -I -S -B .../ociruntime/__main__.py ARGS``.
 
-Without ``site`` only the standard library is on the path.  This adds the directory that contains
-the package and normally its dependencies, and the directories that ``site`` would add.
+Without ``site``, only the standard library is on Python's path.  This module adds the directory
+that contains the package (and normally its dependencies), and the directories that ``site`` would
+add.
 """
 
 import gc
@@ -25,7 +26,7 @@ def _extend_path() -> None:
 
 
 def run() -> int:
-    """Run the command of ``sys.argv`` and return the exit status."""
+    """Run the command in ``sys.argv`` and return its exit status."""
     # Cycle collection during the imports costs half a millisecond, and finds next to nothing.
     gc.disable()
     try:

@@ -1,12 +1,13 @@
-"""The Python library: the class ``Runtime`` runs containers; errors are exceptions.
+"""The Python library: the class ``Runtime``, whose methods run containers and raise exceptions.
 
 ``import ociruntime`` exports the public names of this file; docs/api.md explains them.  No method
 changes the calling process: its working directory, signal handlers, umask, environment and children
 stay as they are.  All methods may be called from several threads at once.
 
 The runtime needs the bundle as its working directory: hooks run there, and relative paths start
-there.  All threads of a process share one working directory unless a thread unshares it (CLONE_FS).
-Each method therefore runs in a separate thread (``in_own_thread``).
+there.  All threads of a process share one working directory, unless a thread unshares it
+(CLONE_FS).  Therefore each method that needs the directory runs in a thread of its own
+(``in_own_thread``).
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ Path = str | os.PathLike[str]
 
 
 class CreateSettings(TypedDict, total=False):
-    """The keyword arguments that ``Runtime.run`` passes to ``Runtime.create``."""
+    """The keyword arguments that ``Runtime.run`` passes on to ``Runtime.create``."""
 
     config: Path
     stdin: Stream
@@ -86,10 +87,11 @@ class CreateSettings(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A snapshot of a container's state.
+    """The state of a container at one moment.
 
-    ``status`` is ``created``, ``running``, ``paused`` or ``stopped``; ``pid`` is the init's pid on
-    the host, 0 if it has exited; ``created`` is a time in UTC (RFC 3339).
+    ``status`` is ``created``, ``running``, ``paused`` or ``stopped``.  ``pid`` is the init's pid on
+    the host, or 0 if the init has exited.  ``created`` is a time in UTC (RFC 3339).  ``owner`` is
+    the name of the user who owns the state directory.
     """
 
     id: str
@@ -103,11 +105,11 @@ class State:
 
 
 class Process:
-    """A child of this Python process: a container's init, or a process of ``Runtime.exec``.
+    """A child of this Python process: the init of a container, or a process of ``Runtime.exec``.
 
-    ``pid`` is its pid on the host; ``pidfd`` becomes readable when the process exits (for poll,
-    selectors, asyncio).  A ``with`` block calls ``close`` at its end, which does not stop the
-    process.
+    ``pid`` is its pid on the host.  ``pidfd`` becomes readable when the process exits, for use with
+    poll, selectors and asyncio.  A ``with`` block calls ``close`` at its end, which does not stop
+    the process.
     """
 
     def __init__(self, pid: int, pidfd: int) -> None:
@@ -116,7 +118,7 @@ class Process:
         self._status: int | None = None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the process to exit; return its exit status, 128+n if signal n killed it.
+        """Wait until the process exits; return its exit status, or 128+n if signal n killed it.
 
         Later calls return the same status.  Raises TimeoutError after ``timeout`` seconds, and
         ChildProcessError if other code in this program has reaped the process (by waiting for any
@@ -133,7 +135,7 @@ class Process:
         return self._status
 
     def close(self) -> None:
-        """Close ``pidfd``, and reap the process if it has exited; otherwise it keeps running."""
+        """Close ``pidfd``, and reap the process if it has exited; do not stop it otherwise."""
         if self.pidfd < 0:
             return
         end_status(self.pidfd)
@@ -156,14 +158,15 @@ class Process:
 
 
 class Runtime:
-    """Creates and manages the containers in one state root; immutable.
+    """A manager of the containers in one state root; immutable.
 
     ``root``: the state root; "" selects the same default as the command ``ociruntime``.
-    ``cgroup_manager``: ``cgroupfs``, ``systemd`` or ``disabled`` (no cgroups).  ``rootless``:
-    continue without cgroups that this user may not create; None means true for unprivileged users.
+    ``cgroup_manager``: ``cgroupfs``, ``systemd`` or ``disabled`` (no cgroups).  ``rootless``: do
+    without the cgroups that this user may not create; None means True for unprivileged users.
     ``log``: receives warnings and, at level DEBUG, a line for each action.
 
-    Methods raise subclasses of RuntimeFailure; after an error, nothing has changed.
+    Methods raise subclasses of RuntimeFailure.  If ``create``, ``run`` or ``exec`` fails, nothing
+    is left behind.
     """
 
     __slots__ = ("_context",)
@@ -209,9 +212,9 @@ class Runtime:
         no_pivot: bool = False,
         new_keyring: bool = True,
     ) -> Process:
-        """Create a container from a bundle; return its init process, which waits for ``start``.
+        """Create a container from a bundle; return its init, which waits for ``start``.
 
-        ``config``: the configuration file to use instead of the bundle's ``config.json``.
+        ``config``: a file to use instead of the bundle's ``config.json``.
         """
         settings: CreateSettings = {
             "config": config,
@@ -228,10 +231,10 @@ class Runtime:
     def _create(
         self, created: list[Process], id: str, bundle: Path, settings: CreateSettings
     ) -> Process:
-        """Create a container; return its init process, and append it to ``created`` as well.
+        """Create a container; return its init, and also append that to ``created``.
 
-        A signal handler may raise an exception after the container was created.  The caller then
-        finds the process in ``created``.
+        A signal handler may raise an exception when the container has been created.  The caller
+        then finds the init in ``created``.
         """
 
         def act(streams: tuple[int, int, int]) -> Process:
@@ -259,14 +262,14 @@ class Runtime:
         return with_streams(streams, act)
 
     def start(self, id: str) -> None:
-        """Start the program of container ``id``; return after the poststart hooks have run."""
+        """Start the program of container ``id``; return when the poststart hooks have run."""
         self._carry_out(lambda: start(self._context, id))
 
     def run(self, id: str, bundle: Path, **settings: Unpack[CreateSettings]) -> int:
-        """Create and start a container, wait for its exit and delete it; return the exit status.
+        """Create and start a container, wait until it exits, and delete it; return its exit status.
 
-        Accepts the arguments of ``create``.  The container is deleted even after an exception
-        (including KeyboardInterrupt).
+        Accepts the arguments of ``create``.  The container is deleted even after an exception,
+        including KeyboardInterrupt.
         """
         created: list[Process] = []
         try:
@@ -285,7 +288,7 @@ class Runtime:
         return _state(state(self._context, id))
 
     def list(self) -> tuple[State, ...]:
-        """Return the state of each container in the state root, sorted by id."""
+        """Return the states of all containers in the state root, sorted by id."""
         if not os.path.exists(self.root):
             return ()  # the first `create` makes the state root
         return tuple(map(_state, list_containers(self._context)))
@@ -295,7 +298,7 @@ class Runtime:
         kill(self._context, id, int(signal), all)
 
     def delete(self, id: str, *, force: bool = False) -> None:
-        """Delete a container that has stopped or never started; with ``force``, kill it first."""
+        """Delete a container that is not running; with ``force``, kill it first if necessary."""
         self._carry_out(lambda: delete(self._context, id, force))
 
     def exec(
@@ -316,8 +319,8 @@ class Runtime:
     ) -> Process:
         """Run a program in a created or running container; return its process.
 
-        ``env`` is added to the environment of the container's own process.  ``user`` (``UID`` or
-        ``UID:GID``) and ``cwd`` default to those of the container's own process.
+        ``env`` is added to the environment of the container's own process.  ``user`` is ``UID`` or
+        ``UID:GID``; ``user`` and ``cwd`` are by default those of the container's own process.
         """
         from ociruntime.runtime.lifecycle.exec import ExecOptions, begin
 
@@ -344,10 +347,10 @@ class Runtime:
         return with_streams((stdin, stdout, stderr), act)
 
     def wait(self, id: str, timeout: float | None = None) -> int | None:
-        """Wait for the init of container ``id`` to exit; return its status, or 128+n for signal n.
+        """Wait until the init of container ``id`` exits; return its status, or 128+n for signal n.
 
-        Only the process that created the container gets the status, and only once; otherwise the
-        result is None.  Raises TimeoutError after ``timeout`` seconds.
+        Only the process that has created the container gets the status, and only once; otherwise
+        the result is None.  Raises TimeoutError after ``timeout`` seconds.
         """
         return wait(self._context, id, timeout)
 
@@ -360,7 +363,7 @@ class Runtime:
 
 
 class _LoggerLog(Log):
-    """A log that passes warnings and debug lines to a logger of ``logging``."""
+    """A log whose warnings and debug lines go to a logger of the module ``logging``."""
 
     __slots__ = ("_logger",)
 
@@ -394,12 +397,11 @@ def _absolute(path: Path) -> str:
 
 
 def wait(context: Context, container_id: str, seconds: float | None = None) -> int | None:
-    """Wait for a container's init to exit; return its status, 128+n if signal n killed it.
+    """Wait until a container's init exits; return its status, or 128+n if signal n killed it.
 
-    Returns None if the init is not a child of this process: only the parent gets the status.
-
-    Raises UsageError for an invalid id, NoSuchContainer if there is no container with this id,
-    HostError or ContainerError if its state cannot be read, and TimeoutError after ``seconds``.
+    Returns None if the init is not a child of this process, because only its parent gets the
+    status. Raises UsageError for an invalid id, NoSuchContainer, HostError or ContainerError if the
+    container's state cannot be read, and TimeoutError after ``seconds``.
     """
     check_id(container_id)
     container = load(context.root, container_id)
@@ -413,10 +415,11 @@ def wait(context: Context, container_id: str, seconds: float | None = None) -> i
 
 
 def status_of(pidfd: int, name: str, seconds: float | None) -> int | None:
-    """Wait until the child ``pidfd`` exits; return its exit status, 128+n if signal n killed it.
+    """Wait until a child process exits; return its exit status, or 128+n if signal n killed it.
 
-    Returns None if other code has already reaped the child.  Raises TimeoutError after ``seconds``
-    (None: wait forever); the error message calls the process ``name``.
+    ``pidfd`` refers to the child, which ``name`` describes in the error message.  Returns None if
+    other code has already reaped the child.  Raises TimeoutError after ``seconds``; None means no
+    limit.
     """
     if not await_end(pidfd, seconds):
         raise TimeoutError(f"wait for {name}: timed out after {seconds} s")
@@ -436,9 +439,10 @@ Stream = int | HasDescriptor | None
 def with_streams(
     streams: tuple[Stream, Stream, Stream], act: Callable[[tuple[int, int, int]], Result]
 ) -> Result:
-    """Call ``act`` with three descriptors for stdin, stdout and stderr; return its result.
+    """Call ``act`` with the descriptors of stdin, stdout and stderr; return its result.
 
-    Raises UsageError if one of the descriptors is not open.
+    ``streams``: a descriptor, file or DEVNULL for each, or None for that of this process.  Raises
+    UsageError if a descriptor is not open.
     """
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC) if DEVNULL in streams else -1
     try:
@@ -455,11 +459,10 @@ def with_streams(
 
 
 def _descriptor(name: str, own: int, stream: Stream, null: int) -> int:
-    """Return the file descriptor for a container's stream.
+    """Return the descriptor for the container's stream ``name``.
 
-    If ``stream`` is None, this is ``own``, the same stream of this process; if it is DEVNULL, this
-    is ``null``.  ``name`` is the stream's name in the error message.  Raises UsageError if ``own``
-    or the returned descriptor is not open.
+    It is ``own``, the same stream of this process, if ``stream`` is None, and ``null`` if
+    ``stream`` is DEVNULL.  Raises UsageError if ``own`` or the returned descriptor is not open.
     """
     if stream is None:
         fd = own
