@@ -38,7 +38,11 @@ C_TYPES = {
 def constructors() -> str:
     """Return runtime/plan/operation_constructors.py: a typed function for each operation."""
     lines = [
-        '"""One typed constructor function for each operation of the plan."""',
+        '"""Typed constructor functions, one for each operation of the plan.',
+        "",
+        "The parameter ``where`` is the JSON path of the setting that requires the operation.  A",
+        "slot is a number under which the executor keeps a descriptor for later operations.",
+        '"""',
         "",
         f"# {NOTE}",
         "",

@@ -92,7 +92,7 @@ enum plan_op {
 
 #define PLAN_OP_LAST 57u
 
-/* open a namespace file of the host; its descriptor is kept in a slot */
+/* open a namespace file of the host; the executor keeps its descriptor in a slot */
 struct op_open_namespace {
 	uint32_t slot;
 	const char *source;
@@ -126,7 +126,7 @@ static inline bool read_unshare(struct plan_reader *r, struct op_unshare *op)
 	return plan_u32(r, &op->flags);
 }
 
-/* report a stage to the runtime; the executor waits until the runtime tells it to go on */
+/* report a stage to the runtime; the executor waits for the answer GO */
 struct op_sync {
 	uint32_t stage;
 };
@@ -147,7 +147,7 @@ static inline bool read_become_root(struct plan_reader *r, struct op_become_root
 	return r->ok;
 }
 
-/* fork the container's init into new namespaces; the init continues and its parent exits */
+/* fork the container's init into new namespaces; the init carries out the rest of the plan */
 struct op_clone_init {
 	uint32_t flags;
 };
@@ -169,7 +169,7 @@ static inline bool read_join_process(struct plan_reader *r, struct op_join_proce
 	       plan_u32(r, &op->root_of);
 }
 
-/* fork into the joined pid namespace; the child continues and its parent exits */
+/* fork into the joined pid namespace; the child carries out the rest of the plan */
 struct op_clone_process {
 	uint32_t terminal;
 };
@@ -179,7 +179,7 @@ static inline bool read_clone_process(struct plan_reader *r, struct op_clone_pro
 	return plan_u32(r, &op->terminal);
 }
 
-/* write a file of the host's verified procfs */
+/* write to a file in the host's verified procfs */
 struct op_write_proc {
 	const char *path;
 	const char *data;
@@ -212,7 +212,7 @@ static inline bool read_propagation(struct plan_reader *r, struct op_propagation
 	return plan_u32(r, &op->flags);
 }
 
-/* create a user namespace that only holds id maps; its descriptor is kept in a slot */
+/* create a user namespace only for its id maps; the executor keeps its descriptor in a slot */
 struct op_id_map {
 	uint32_t slot;
 	const char *uid_map;
@@ -226,7 +226,7 @@ static inline bool read_id_map(struct plan_reader *r, struct op_id_map *op)
 	       plan_str(r, &op->gid_map);
 }
 
-/* copy a mount tree of the host without attaching it; its descriptor is kept in a slot */
+/* copy a mount tree of the host; the executor keeps the copy's descriptor in a slot */
 struct op_open_tree {
 	uint32_t slot;
 	const char *source;
@@ -246,7 +246,7 @@ static inline bool read_open_tree(struct plan_reader *r, struct op_open_tree *op
 	       plan_u32(r, &op->id_map_recursive);
 }
 
-/* bind-mount the root filesystem on itself; the targets of later operations are inside it */
+/* bind-mount the root filesystem on itself; later targets are resolved inside it */
 struct op_root {
 	const char *source;
 };
@@ -256,7 +256,7 @@ static inline bool read_root(struct plan_reader *r, struct op_root *op)
 	return plan_str(r, &op->source);
 }
 
-/* resolve later targets inside a directory; the directory need not be a mount point */
+/* use a directory as the root of later targets, without mounting it */
 struct op_shared_root {
 	const char *source;
 };
@@ -400,7 +400,7 @@ static inline bool read_device(struct plan_reader *r, struct op_device *op)
 	       plan_str(r, &op->source);
 }
 
-/* create a symbolic link; an existing file is kept, unless replace is set */
+/* create a symbolic link; an existing file is kept, unless ``replace`` is set */
 struct op_symlink {
 	const char *target;
 	const char *text;
@@ -416,7 +416,7 @@ static inline bool read_symlink(struct plan_reader *r, struct op_symlink *op)
 	       plan_u32(r, &op->replace);
 }
 
-/* open a terminal of the container's devpts; the runtime receives its master */
+/* open a terminal of the container's devpts; the executor sends its master to the runtime */
 struct op_console {
 	uint32_t rows;
 	uint32_t columns;
@@ -432,7 +432,7 @@ static inline bool read_console(struct plan_reader *r, struct op_console *op)
 	       plan_u32(r, &op->flags);
 }
 
-/* hide a path behind an empty file or directory; a missing path is skipped */
+/* hide a path, if it exists, behind an empty file or directory */
 struct op_mask {
 	const char *target;
 	const char *context;
@@ -444,7 +444,7 @@ static inline bool read_mask(struct plan_reader *r, struct op_mask *op)
 	       plan_str(r, &op->context);
 }
 
-/* make a path and its submounts read-only; a missing path is skipped */
+/* make a path, if it exists, and its submounts read-only */
 struct op_readonly {
 	const char *target;
 };
@@ -454,7 +454,7 @@ static inline bool read_readonly(struct plan_reader *r, struct op_readonly *op)
 	return plan_str(r, &op->target);
 }
 
-/* run a hook in the current namespaces; it reads the container's state from standard input */
+/* run a hook in the current namespaces; its standard input is the container's state */
 struct op_hook {
 	const char *source;
 	struct plan_strs args;
@@ -476,7 +476,7 @@ static inline bool read_hook(struct plan_reader *r, struct op_hook *op)
 	       plan_str(r, &op->state_after);
 }
 
-/* replace the host's /dev/null by the container's; only in the standard streams */
+/* replace the host's /dev/null in standard streams by the container's */
 struct op_null_streams {
 	uint32_t root_of;
 };
@@ -486,7 +486,7 @@ static inline bool read_null_streams(struct plan_reader *r, struct op_null_strea
 	return plan_u32(r, &op->root_of);
 }
 
-/* make the root filesystem the process's root; the old root is unmounted */
+/* make the root filesystem the process's root; the executor unmounts the old root */
 struct op_pivot_root {
 	char none;
 };
@@ -497,7 +497,7 @@ static inline bool read_pivot_root(struct plan_reader *r, struct op_pivot_root *
 	return r->ok;
 }
 
-/* move the root filesystem onto / (MS_MOVE); used instead of pivot_root(2) with --no-pivot */
+/* move the root filesystem onto / (MS_MOVE), as --no-pivot requests */
 struct op_move_root {
 	struct plan_strs uncovered;
 };
@@ -573,7 +573,7 @@ static inline bool read_personality(struct plan_reader *r, struct op_personality
 	return plan_u32(r, &op->domain);
 }
 
-/* set the CPU affinity; an empty mask allows all CPUs of the cpuset */
+/* set the CPU affinity */
 struct op_affinity {
 	struct plan_bytes cpus;
 };
@@ -691,7 +691,7 @@ static inline bool read_capabilities(struct plan_reader *r, struct op_capabiliti
 	       plan_u64(r, &op->ambient);
 }
 
-/* drop the capabilities that were kept only to load the filter; uses only capset(2) */
+/* drop the capabilities that were kept only to load the filter */
 struct op_drop_extra {
 	uint64_t effective;
 	uint64_t permitted;
@@ -819,7 +819,7 @@ static inline bool read_restrict(struct plan_reader *r, struct op_restrict *op)
 	       plan_u64(r, &op->set_attributes);
 }
 
-/* bind-mount the root filesystem on itself; the runtime first records the mount */
+/* bind-mount the root filesystem on itself; the runtime records the mount first */
 struct op_recorded_root {
 	const char *source;
 };

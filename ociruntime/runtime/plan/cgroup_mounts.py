@@ -1,11 +1,13 @@
 """Plan a mount of type ``cgroup`` or ``cgroup2``, which shows the container its cgroups.
 
 A container with its own cgroup namespace gets a new cgroup filesystem, whose root is its cgroup.
-Any other container gets a bind mount of the host's cgroup filesystem.  On v1, only the container's
-own directory is mounted.  On v2, the whole hierarchy is mounted, as with runc and crun, so that an
-engine or systemd in a privileged container finds its cgroup at the path in /proc/self/cgroup.  A
-new mount of v2 in the host's namespace would change the options of the host's mount
-(``nsdelegate``).
+Any other container gets a bind mount of the host's cgroup filesystem, because a new mount of v2 in
+the host's namespace would change the options of the host's mount (``nsdelegate``).
+
+On v1, only the container's own directory is bind-mounted.  On v2, it is the whole hierarchy, as
+with runc and crun, so that an engine or systemd in a privileged container finds its cgroup below
+the mount at the path in /proc/self/cgroup.  A container that must not write to other cgroups gets
+only its own directory on v2, too.
 """
 
 from __future__ import annotations

@@ -141,8 +141,8 @@ def describe(operation: Operation) -> str:
 def operation_lines(operations: Sequence[Operation], first: int = 1) -> list[str]:
     """Return a line of text for each operation, beginning with its number.
 
-    The line goes on with the operation's name and arguments, and the JSON path of the setting that
-    requires it.  ``first`` is the number of the first operation.
+    The operation's name and arguments follow, and the JSON path of the setting that requires it.
+    ``first`` is the number of the first operation.
     """
     lines = []
     for number, operation in enumerate(operations, first):
@@ -210,7 +210,7 @@ def _id_map_names(f: Fields) -> list[str]:
 
 
 def _mount_flag_names(f: Fields) -> list[str]:
-    """Return words for a mount's propagation, the treatment of its mount point, and its id map."""
+    """Describe a mount's propagation, the treatment of its mount point, and its id map in words."""
     names = [propagation_name(f["propagation"])] if f["propagation"] else []
     if f["flags"] & MOUNT_REAL_DIRECTORY:
         names.append("real directory")

@@ -1,8 +1,8 @@
-"""Plan the hooks: run those of the container's namespaces, wait for those of the runtime's.
+"""Plan the hooks: run some in the container's namespaces, and wait for those that the runtime runs.
 
-The runtime runs prestart and createRuntime hooks itself: the plan only waits for them.
-createContainer and startContainer hooks are operations of the plan.  poststart and poststop hooks
-are not in the plan.
+The runtime runs prestart and createRuntime hooks, for which the plan only waits.  createContainer
+and startContainer hooks are operations of the plan.  poststart and poststop hooks are not in the
+plan.
 """
 
 from __future__ import annotations

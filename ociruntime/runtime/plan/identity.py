@@ -19,7 +19,7 @@ BITS: dict[str, int] = {name: 1 << number for number, name in enumerate(CAPABILI
 
 
 def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
-    """Return {name: bit mask} for the five capability sets, from ``bounding`` to ``ambient``.
+    """Return {name: bit mask} for the five capability sets, which are named as in config.json.
 
     Capabilities that cannot be granted are left out with a warning.  If ``process`` has no
     ``capabilities``, all sets are empty: the specification does not define a default.

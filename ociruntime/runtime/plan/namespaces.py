@@ -118,9 +118,10 @@ def open_trees(job: Compilation) -> None:
     """Append operations that open bind mount sources while the host's paths are accessible.
 
     Later they may not be: root of the user namespace may lack permission to search the host's
-    directories, and in a joined mount namespace the directories may not exist.  Appends nothing
-    unless the runtime is root of the host, because no other user may copy mounts; an ordinary user
-    keeps their permissions in the user namespace.
+    directories, and in a joined mount namespace the directories may not exist.
+
+    Appends nothing unless the runtime is root of the host.  No other user may copy mounts, and an
+    ordinary user needs no copies, because they keep their permissions in the user namespace.
     """
     inaccessible_later = (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS
     if not inaccessible_later or job.facts.uid != 0 or not job.facts.owns_mounts:
