@@ -135,7 +135,7 @@ class Process:
         return self._status
 
     def close(self) -> None:
-        """Close ``pidfd``, and reap the process if it has exited; do not stop it otherwise."""
+        """Close ``pidfd``, and reap the process if it has exited; a running process goes on."""
         if self.pidfd < 0:
             return
         end_status(self.pidfd)
@@ -298,7 +298,7 @@ class Runtime:
         kill(self._context, id, int(signal), all)
 
     def delete(self, id: str, *, force: bool = False) -> None:
-        """Delete a container that is not running; with ``force``, kill it first if necessary."""
+        """Delete a container that has stopped or was never started; ``force`` kills it first."""
         self._carry_out(lambda: delete(self._context, id, force))
 
     def exec(

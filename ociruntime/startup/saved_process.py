@@ -48,9 +48,9 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
     Returns twice, like fork(2): False in this process, and True in each process started from the
     snapshot, which must then call ``adopt``.  Raises OSError.
 
-    ``room``: the number of bytes at the beginning of a huge page in which the heap of this process
-    begins.  If ``room`` is the size of a whole huge page, this process may re-execute itself once,
-    to get a heap that spans fewer huge pages.
+    The heap of this process begins in the first ``room`` bytes of a huge page.  If ``room`` is the
+    size of a whole huge page, this process may re-execute itself once, to get a heap that spans
+    fewer huge pages.
     """
     import gc
 

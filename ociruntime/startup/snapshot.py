@@ -281,7 +281,7 @@ def how_started(program: str = FIRST) -> str:
 def refresh(path: str) -> bool:
     """Make the snapshot at ``path`` unless a valid one exists or another process is making it.
 
-    Returns whether it was made.  Raises the errors of ``make``.
+    Returns True if it was made.  Raises the errors of ``make``.
     """
     return _make(path, only_if_outdated=True) > 0
 

@@ -171,7 +171,7 @@ def _step(operation: Operation, name: str, message: Message) -> StepError:
 
 
 def _kernel(message: Message) -> str:
-    """Return the text of the errno, followed by what the kernel wrote to fsopen(2)'s descriptor."""
+    """Return the text of the errno, followed by the kernel's messages about a mount, if any."""
     error = _strerror(message.error)
     # "e tmpfs: Unknown parameter 'roo'": the first letter is the severity.
     details = [line[2:].strip() for line in message.detail.splitlines() if line[1:2] == " "]

@@ -110,7 +110,7 @@ def receive(channel: socket) -> Message | None:
     """Wait for the executor's next message; return None at end of file.
 
     A message that is too short gets the kind 0; it must come from another process than the
-    executor. Raises HostError if no message can be received.
+    executor.  Raises HostError if no message can be received.
     """
     try:
         data, ancillary, _, _ = channel.recvmsg(LONG.size, ANCILLARY_SPACE, MSG_CMSG_CLOEXEC)

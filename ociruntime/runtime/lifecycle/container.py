@@ -275,8 +275,8 @@ def _read_document(path: str) -> object:
 def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[Container, Lock]:
     """Return the container with this id, and an exclusive lock on it.
 
-    Waits up to ``seconds`` for the lock.  Raises NoSuchContainer, HostError, and ContainerError if
-    another command holds the lock for longer, or for the reasons of ``load``.
+    Waits up to ``seconds`` for the lock.  Raises the errors of ``load``, and ContainerError if
+    another command holds the lock for longer.
     """
     held = Lock.acquire(find_directory(root, container_id), seconds)
     if held is None:

@@ -42,9 +42,10 @@ def signal_members(container: Container, signal: int) -> None:
 
 
 def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
-    """Send ``signal`` once to each process that ``listing`` returns; it is called more than once.
+    """Send ``signal`` once to each process whose pid ``listing`` returns.
 
-    Skips pids that were reused in the meantime (``signal_pinned``).  Raises HostError.
+    Calls ``listing`` more than once, to skip pids that were reused in the meantime
+    (``signal_pinned``).  Raises HostError.
     """
     signal_pinned(
         listing(),

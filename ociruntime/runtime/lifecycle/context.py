@@ -77,7 +77,7 @@ class Context:
     ``root``: absolute path of the state root.  ``root_given``: True if the user has chosen it.
     ``cgroup_manager``: ``cgroupfs``, ``systemd`` or ``disabled``.  ``rootless``: do without the
     cgroups that this user may not create.  ``user_manager``: create units in the user's systemd
-    instance. ``alone``: this process runs one command and nothing else.  Otherwise it is another
+    instance.  ``alone``: this process runs one command and nothing else.  Otherwise it is another
     program that uses ``api.py``, whose signal handlers, children and service manager settings must
     not be changed.
     """

@@ -468,7 +468,7 @@ def clear_recorded(directory: str, log: Log) -> None:
     """Undo the changes that a killed ``create`` has recorded in its state directory.
 
     No process needs to be killed, because the executor exits when the socket of its creator is
-    closed. Does nothing for the directory of a killed ``delete``: all changes were undone before
+    closed.  Does nothing for the directory of a killed ``delete``: all changes were undone before
     the directory got that name, and the recorded objects may now belong to a new container with the
     same id.
     """

@@ -39,8 +39,8 @@ def stats(context: Context, container_id: str) -> dict[str, Any]:
 def follow(context: Context, container_id: str, interval: float, emit: Emit) -> None:
     """Call ``emit`` with each event until the container exits or ``emit`` returns False.
 
-    An event of type ``stats`` follows every ``interval`` seconds, and one of type ``oom`` each OOM
-    kill of a process.  Raises the errors of :func:`stats`.
+    There is an event of type ``stats`` every ``interval`` seconds, and one of type ``oom`` after
+    each OOM kill.  Raises the errors of :func:`stats`.
     """
     container = _running(context, container_id)
     cgroup = _cgroup(container)

@@ -75,7 +75,7 @@ def begin(context: Context, options: ExecOptions, caught: SignalQueue | None = N
     """Start a program in a container; write its pid file, and send its pidfd to ``pidfd_socket``.
 
     ``caught``: signals to forward to the program once it runs.  After an error, nothing is left
-    behind. Raises UsageError for an invalid id or option, ConfigError, NoSuchContainer,
+    behind.  Raises UsageError for an invalid id or option, ConfigError, NoSuchContainer,
     ContainerError, StepError and HostError.
 
     Does not lock the container.  Instead a pidfd pins the container's init, and each step detects
@@ -237,7 +237,7 @@ class ExecOptions:
     """The options of `exec`.
 
     ``process_file``, ``console_socket``, ``pidfd_socket`` and ``pid_file`` are absolute paths, or
-    "". ``user`` is UID or UID:GID.  If ``user``, ``cwd``, ``apparmor`` or ``process_label`` is "",
+    "".  ``user`` is UID or UID:GID.  If ``user``, ``cwd``, ``apparmor`` or ``process_label`` is "",
     the process gets the value of the container's own process.  ``streams`` become its descriptors
     0, 1 and 2.
     """
@@ -331,7 +331,7 @@ LARGEST_ID = 0xFFFFFFFF - 1  # the kernel reads the next number, (uid_t)-1, as "
 
 
 def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Process:
-    """Return the process object that `exec` runs, checked; append its warnings to ``warnings``.
+    """Return the checked process object that `exec` runs; append its warnings to ``warnings``.
 
     Raises UsageError for an invalid option, and ConfigError for an invalid process object.
     """

@@ -3,15 +3,16 @@
     exec                            executor (then the program)
       | ---- clone3, execveat ------->  |
       | <--- STAGE cgroup ------------  |  CPU affinity "initial" is set
-      | ---- GO (it is inside) ------>  |
+      | ---- GO --------------------->  |  it is in the cgroup, or enters it now
       | <--- CONSOLE + master --------  |  only with a terminal
-      | <--- INIT_PID ----------------  |  only with a pid namespace of the container's
+      | <--- INIT_PID ----------------  |  only if the container has its own pid namespace
       | <--- LISTENER + descriptor ---  |  only with SCMP_ACT_NOTIFY
-      | ---- GO (the agent has it) -->  |
+      | ---- GO --------------------->  |  the agent has the listener
       | <--- EXEC --------------------  |
-      | <--- end of file -------------  |  execve closed the descriptor
+      | <--- end of file -------------  |  because execve closes the descriptor
 
-The parent sends INIT_PID while its child continues, so it may arrive after the child's messages.
+The executor's parent process sends INIT_PID while its child goes on, so that message may arrive
+after messages from the child.
 """
 
 from __future__ import annotations
@@ -240,9 +241,9 @@ class Execution:
         send_terminal(self._console, master)
 
     def abandon(self) -> None:
-        """Kill the executor or the program, with any child of it; close the descriptors.
+        """Kill the executor (or the program that it became) and its child; close the descriptors.
 
-        A child may be one whose pid has not been received yet.  Does nothing if no executor was
+        Also kills a child whose pid has not been received yet.  Does nothing if no executor was
         started, or if this method was called before.
         """
         executor: Executor | None = getattr(self, "executor", None)

@@ -41,7 +41,7 @@ def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) ->
     """Record and create the resctrl groups of ``placement``, and move process ``pid`` into them.
 
     ``directory`` is the container's state directory.  Pushes the removal of the groups on
-    ``rollback``. Raises RuntimeFailure if resctrl refuses a write, and HostError.
+    ``rollback``.  Raises RuntimeFailure if resctrl refuses a write, and HostError.
     """
     record = {"made": placement.made, "own": placement.own, "tasks": placement.tasks}
     try:
@@ -218,7 +218,7 @@ def write(where: str, file: str, line: str, mount: str) -> None:
 
 
 def _last_status(mount: str) -> str:
-    """Return how resctrl explains the last error (info/last_cmd_status), or "" if it does not."""
+    """Return resctrl's explanation of the last error (info/last_cmd_status), or ""."""
     try:
         text = read_file(f"{mount}/info/last_cmd_status").decode(errors="replace").strip()
     except OSError:

@@ -49,7 +49,7 @@ def change_mounts(context: Context, container_id: str, path: str, *, remove: boo
     """Add the mounts listed in the file ``path`` to a container; with ``remove``, unmount them.
 
     The file holds a JSON array like ``mounts`` of config.json.  If one mount cannot be added, none
-    is. With ``remove``, the last one in the array is unmounted first.  Raises UsageError for an
+    is.  With ``remove``, the last one in the array is unmounted first.  Raises UsageError for an
     invalid id, ConfigError for an invalid file, NoSuchContainer, NotRunning, StepError and
     HostError.
     """

@@ -52,8 +52,8 @@ def check(config: Config) -> None:
 def move_into(config: Config, pid: int, directory: str, rollback: Rollback, log: Log) -> None:
     """Move the devices in linux.netDevices to the network namespace of process ``pid``.
 
-    The moves are recorded in the state directory ``directory``, and pushed on ``rollback``.  Raises
-    ConfigError if a device cannot be moved, and HostError.
+    Records the moves in the state directory ``directory``, and pushes their reversal on
+    ``rollback``.  Raises ConfigError if a device cannot be moved, and HostError.
     """
     try:
         namespace = posix.open(f"/proc/{pid}/ns/net", posix.O_RDONLY | posix.O_CLOEXEC)

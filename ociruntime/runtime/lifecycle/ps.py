@@ -47,7 +47,7 @@ def select(table: str, pids: Collection[int]) -> list[str]:
     """Return the heading of ``table``, which is the output of ps(1), and the lines of ``pids``.
 
     A line with ``-`` in the PID column is a thread of the process above it, and goes with that
-    process. Raises RuntimeFailure if the heading has no PID column.
+    process.  Raises RuntimeFailure if the heading has no PID column.
     """
     # splitlines() would also split at U+2028, which a process may have in its name.
     heading, *lines = table.removesuffix("\n").split("\n")

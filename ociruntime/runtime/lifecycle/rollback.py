@@ -27,9 +27,9 @@ class Rollback:
         self._spare = -1
 
     def reserve(self) -> None:
-        """Open a spare descriptor, so that ``undo`` can open a file even if the limit is reached.
+        """Open a spare descriptor, which ``undo`` closes so that it can open files itself.
 
-        Raises HostError.
+        All other descriptors may be in use by then.  Raises HostError.
         """
         try:
             self._spare = posix.dup(2)

@@ -80,7 +80,8 @@ def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
     """Record in the state directory the mount ``fd``, which process ``pid`` will attach.
 
     ``fd`` is a descriptor of a mount that is not attached yet.  Raises HostError, and StepError if
-    it is not a mount of ``rootfs`` or the root of another container is in the way.
+    it is not a mount of ``rootfs``, or if another container's root is mounted at, above or below
+    that.
     """
     found = mount_id(fd)
     shown = {mount.id: mount for mount in _mountinfo("self")}

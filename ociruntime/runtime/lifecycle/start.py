@@ -190,7 +190,7 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
 
 
 def _ended_silently(container: Container) -> StepError:
-    """Wait until the init is a zombie; return the error that it was killed without a message."""
+    """Wait until the init is a zombie; return the error for an init killed without a message."""
     # Wait, because a dying process closes its files before it becomes a zombie: after this error,
     # `state` must not report a running container.
     pidfd = open_process(container.pid, container.started)

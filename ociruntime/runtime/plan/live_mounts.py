@@ -88,7 +88,7 @@ def compile_removing(
 
     ``recorded``: destinations of mounts that `mounts add` made, and recorded with their mount ids.
     The executor follows symbolic links only in these; any other destination must itself be a mount
-    point. Raises ConfigError for the destinations /, /proc and files in /proc.
+    point.  Raises ConfigError for the destinations /, /proc and files in /proc.
     """
     mounts = config.get("mounts") or []
     job = Compilation(config, facts, request)

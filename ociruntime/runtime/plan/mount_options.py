@@ -97,7 +97,7 @@ class MountOptions:
 
     ``set`` and ``clear``: MOUNT_ATTR_* masks for the mount.  ``set_recursive`` and
     ``clear_recursive``: the same for the mount and all mounts below it.  ``propagation``: MS_*
-    values, applied in order. ``data``: options for the filesystem, as pairs (index in the list of
+    values, applied in order.  ``data``: options for the filesystem, as pairs (index in the list of
     options, option).
     """
 

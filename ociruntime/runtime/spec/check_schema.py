@@ -41,7 +41,7 @@ def check_schema(config: object) -> None:
     """Check the types, ranges and required members of a config.json.
 
     Removes from ``config`` the optional members that are null, and the optional paths that are
-    empty. Raises ConfigError for the first invalid value.
+    empty.  Raises ConfigError for the first invalid value.
     """
     check(config, "object", schema.CONFIG)
 

@@ -86,7 +86,7 @@ def stream_keys(pid: int) -> list[str]:
     """Return CRIU's keys for the descriptors 0, 1 and 2 of process ``pid``.
 
     A key is ``pipe:[INODE]`` or ``file[MOUNT:INODE]``, with the mount's id and the inode in
-    hexadecimal. It is "" for a closed descriptor, and for a file in a mount of the container.
+    hexadecimal.  It is "" for a closed descriptor, and for a file in a mount of the container.
     Raises HostError.
     """
     try:
