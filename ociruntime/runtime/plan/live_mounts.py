@@ -127,10 +127,10 @@ def compile_uncovering(
 ) -> Plan:
     """Return the plan that unmounts a root filesystem at ``target`` on the host.
 
-    ``depth``: how many mounts to unmount there, because other mounts may cover the root.  ``kept``:
-    mounts inside the root that must survive, as (path on the host, path below the root).
-    ``joins``: the root is mounted in another process's mount namespace, which the executor enters
-    first.
+    ``depth``: the maximum number of mounts to unmount there, because other mounts may cover the
+    root. ``kept``: mounts inside the root that must survive, as (path on the host, path below the
+    root). ``joins``: the root is mounted in another process's mount namespace, which the executor
+    enters first.
     """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
