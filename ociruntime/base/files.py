@@ -28,6 +28,18 @@ def read_file(path: str) -> bytes:
         posix.close(fd)
 
 
+def statvfs(place: str | int) -> posix.statvfs_result:
+    """Query the filesystem that contains ``place``, a path or an open file.  Raises OSError.
+
+    Repeats an interrupted call, as Python does for most calls (PEP 475), but not for this one.
+    """
+    while True:
+        try:
+            return posix.statvfs(place)
+        except InterruptedError:
+            continue
+
+
 def whole_number(text: str) -> int | None:
     """Parse a decimal number as the kernel writes it, up to 64 bits; return None if malformed.
 

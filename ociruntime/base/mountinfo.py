@@ -130,5 +130,5 @@ def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
     targets = [
         mount.target for mount in parse_mountinfo(mountinfo) if mount.fstype in ("proc", "sysfs")
     ]
-    outside = [each for each in targets if not f"{each}/".startswith(f"{rootfs}/")]
+    outside = [each for each in targets if not f"{each}/".startswith(f"{rootfs.rstrip('/')}/")]
     return tuple(reversed(outside))

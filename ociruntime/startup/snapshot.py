@@ -37,6 +37,7 @@ from ociruntime.base.files import exists
 from ociruntime.base.trusted_directories import make_directory
 from ociruntime.startup.snapshot_modules import FIRST, file_name, main_file, program_of
 
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 SWITCH = "/etc/ociruntime/no-snapshot"
 DIRECTORY_MODE = 0o700
 OTHERS_WRITE = 0o022
@@ -259,8 +260,13 @@ def _identity(path: str) -> tuple[int, int, int, int] | None:
 
 
 def _boot_id() -> bytes:
-    with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-        return file.read().strip()
+    """Return the id of this boot.  Raises Unusable if the kernel does not tell it."""
+    try:
+        with open(BOOT_ID, "rb") as file:
+            return file.read().strip()
+    except OSError as error:
+        why = posix.strerror(error.errno or 0)
+        raise Unusable(f"{BOOT_ID} cannot be read: {why}") from None
 
 
 def how_started(program: str = FIRST) -> str:

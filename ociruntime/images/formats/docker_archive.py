@@ -83,17 +83,24 @@ def _is_entry(entry: object) -> bool:
 def chosen(entries: list[Json], tag: str, what: str) -> Json:
     """Return the ``manifest.json`` entry of the image ``tag``; if that is "", the only entry.
 
+    ``tag`` is a name, or "@0" for the first entry, "@1" for the second, as in containers/image.
     Raises ImageError if no entry matches, or if there are several entries and ``tag`` is "".
     ``what`` names the file in the error message.
     """
-    available = [str(name) for entry in entries for name in entry.get("RepoTags") or []]
+    available = [
+        str(name)
+        for index, entry in enumerate(entries)
+        for name in entry.get("RepoTags") or [f"@{index}"]
+    ]
     if not tag:
         if len(entries) == 1:
             return entries[0]
         hint = f"append :NAME to the path, one of: {', '.join(available)}"
         raise ImageError(f"{what} has several images", hint)
     requested = {tag, full_name(tag)}
-    for entry in entries:
+    for index, entry in enumerate(entries):
+        if tag == f"@{index}":
+            return entry
         names = [str(name) for name in entry.get("RepoTags") or []]
         if requested & {*names, *map(full_name, names)} - {""}:
             return entry

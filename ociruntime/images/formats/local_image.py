@@ -78,16 +78,18 @@ def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, li
     """Return the images in an archive or layout as {tag: [full names of the image]}.
 
     A reference selects an image of the file by this tag; it is "" if the file has only one image.
-    In a layout, a name without a slash, such as "latest", is a tag and not a full name.  Raises
-    HostError if the file cannot be read, ImageError if it is invalid.
+    In a docker archive, "@1" is the second image if that has no name.  In a layout, a name without
+    a slash, such as "latest", is a tag and not a full name.  Raises HostError if the file cannot be
+    read, ImageError if it is invalid.
     """
     path = reference.path
     images: dict[str, list[str]] = {}
     if reference.kind == "docker-archive":
         with closing(ArchiveFiles(path, tmp, budget)) as files:
-            for entry in listing(files):
+            for index, entry in enumerate(listing(files)):
                 tags = [str(name) for name in entry.get("RepoTags") or ()]
-                images[tags[0] if tags else ""] = [name for name in map(full_name, tags) if name]
+                key = tags[0] if tags else f"@{index}"
+                images[key] = [name for name in map(full_name, tags) if name]
     elif reference.kind in ("oci", "oci-archive"):
         layout = (
             DirectoryFiles(path) if reference.kind == "oci" else ArchiveFiles(path, tmp, budget)

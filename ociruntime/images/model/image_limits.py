@@ -6,12 +6,12 @@ limits.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ociruntime.base.errors import HostError, ImageError
+from ociruntime.base.files import statvfs
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -188,7 +188,7 @@ def _exceeded(what: str, limit: str) -> ImageError:
 
 def _room(path: str | int, reserve: int) -> tuple[int, int]:
     try:
-        facts = os.statvfs(path)
+        facts = statvfs(path)
     except OSError as error:
         where = f'"{path}"' if isinstance(path, str) else "the image's tree"
         raise HostError(f"read the free space of the filesystem of {where}", error) from None

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ociruntime.base.errors import HostError, ImageError
@@ -150,13 +151,10 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
     program = find_program("gpgv")
     if not program:
         raise ImageError("OpenPGP signatures need the program gpgv", "install the package gpgv")
-    with tempfile.TemporaryDirectory(prefix="ocipod-gpgv-") as home:
-        files = {"keys": b"".join(key.data for key in keys), "signature": signature}
-        if content is not None:
-            files["content"] = content
-        for name, data in files.items():
-            with open(f"{home}/{name}", "wb") as file:
-                file.write(data)
+    files = {"keys": b"".join(key.data for key in keys), "signature": signature}
+    if content is not None:
+        files["content"] = content
+    with _temporary_files(files) as home:
         command = [program, "--homedir", home, "--keyring", f"{home}/keys", "--status-fd", "2"]
         if content is None:
             command += ["--output", "-", f"{home}/signature"]
@@ -170,6 +168,23 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
             hint = "create it with gpg --sign, or with gpg --detach-sign over the image's manifest"
             raise ImageError("verify the OpenPGP signature: it contains no signed document", hint)
         return signer, signed
+
+
+@contextmanager
+def _temporary_files(files: dict[str, bytes]) -> Iterator[str]:
+    """Yield a temporary directory that contains ``files``, {name: content}.  Raises HostError."""
+    try:
+        directory = tempfile.TemporaryDirectory(prefix="ocipod-gpgv-")
+    except OSError as error:
+        raise HostError("create a temporary directory for gpgv", error) from None
+    with directory as home:
+        for name, data in files.items():
+            try:
+                with open(f"{home}/{name}", "wb") as file:
+                    file.write(data)
+            except OSError as error:
+                raise HostError(f'write "{home}/{name}"', error) from None
+        yield home
 
 
 def _run(command: list[str], status: str) -> tuple[str, int, bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ociruntime.base.errors import HostError, PodError
+from ociruntime.base.errors import HostError, PodError, reason
 from ociruntime.base.linux import CLONE_NEWUSER
 from ociruntime.base.locks import lock_within
 from ociruntime.pods.bundle.private_mount_namespace import mount, unmount
@@ -106,8 +106,10 @@ def mount_error(tree: str, home: str, private_users: tuple[int, int] | None) -> 
             os.listdir(target)
         finally:
             unmount(target)
-    except (HostError, OSError) as error:
+    except HostError as error:
         return str(error)
+    except OSError as error:
+        return reason(error)
     return ""
 
 

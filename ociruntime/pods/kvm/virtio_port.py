@@ -12,7 +12,7 @@ import socket
 from struct import pack, unpack
 from time import monotonic
 
-from ociruntime.base.errors import HostError, PodError
+from ociruntime.base.errors import HostError, PodError, reason
 from ociruntime.base.process import close_inherited_on_exec
 
 PROGRAM = __file__.rpartition("/")[0] + "/_guest"
@@ -67,7 +67,7 @@ def end_app(path: str) -> None:
         port.sendall(
             bytes(LARGEST)
         )  # complete the frame that the proxy may have begun: the agent skips zeros
-        _send(port, END, mark)
+        port.sendall(pack(HEAD, END, len(mark)) + mark)
         received = b""
         while mark not in received:
             part = _part(port, LARGEST, deadline)
@@ -75,7 +75,9 @@ def end_app(path: str) -> None:
                 return
             received = received[-len(mark) :] + part
     except OSError as error:
-        raise PodError(f"stop the app in the virtual machine: {error}") from None
+        if isinstance(error, BrokenPipeError | ConnectionResetError):
+            return  # the machine has exited meanwhile
+        raise PodError(f"stop the app in the virtual machine: {reason(error)}") from None
     finally:
         port.close()
 

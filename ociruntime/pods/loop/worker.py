@@ -62,18 +62,21 @@ def start(loop: Loop, private: tuple[int, ...], action: str, work: Work, done: D
     program.  The child first closes the descriptors ``private``.  Raises HostError if the child
     cannot be started.
     """
+    parent = os.getpid()
+    # Block SIGINT: ^C reaches the child, too, until it leaves the foreground process group.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    result = -1
     try:
         result = os.memfd_create("result", os.MFD_CLOEXEC)
-        parent = os.getpid()
-        # Block SIGINT: ^C reaches the child, too, until it leaves the foreground process group.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         pid = os.fork()
+        if pid == 0:
+            _run_child(parent, private, action, work, result)
     except OSError as error:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
+        if result >= 0:
+            os.close(result)
         raise HostError(f"{action}: start a child process", error) from None
-    if pid == 0:
-        _run_child(parent, private, action, work, result)
-    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def ended(status: int) -> None:
         try:

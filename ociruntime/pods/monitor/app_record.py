@@ -97,7 +97,11 @@ class RecordFile:
         Raises HostError if the write fails.
         """
         self._code = b""
-        remove_file(f"{self._directory}/status")
+        path = f"{self._directory}/status"
+        try:
+            remove_file(path)
+        except OSError as error:
+            raise HostError(f'remove "{path}"', error) from None
         self.save()
 
     def save_or_retry(self) -> None:

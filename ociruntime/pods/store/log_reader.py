@@ -122,10 +122,10 @@ class LogReader:
         self._fd = -1
 
     def _open_file(self, name: str) -> int:
+        self._half = b""  # half an entry at the end of another file: its writer was killed
         return os.open(f"{self._directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
 
     def _open(self) -> None:
-        self._half = b""
         try:
             self._fd = self._open_file(self._name)
         except FileNotFoundError:

@@ -19,6 +19,7 @@ from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.cgroup_directory import Placement
 from ociruntime.runtime.cgroups.control_files import read
+from ociruntime.runtime.cgroups.device_policy import ANY
 from ociruntime.runtime.cgroups.hierarchies import CGROUPS_PATH, Hierarchy, Layout
 from ociruntime.runtime.spec.config_types import Config
 
@@ -139,15 +140,18 @@ def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.jso
     user can access.
     """
     for index, rule in enumerate(rules):
-        everything = rule.get("type") in (None, "a") and not (
-            rule.get("major") is not None or rule.get("minor") is not None
-        )
-        if not rule["allow"] and not everything:
+        if not rule["allow"] and not _matches_all(rule):
             raise ConfigError(
                 f"linux.resources.devices[{index}]",
                 "a rootless container cannot deny access to a single device",
                 "remove the rule, and the device from mounts and linux.devices",
             )
+
+
+def _matches_all(rule: Mapping[str, Any]) -> bool:
+    """Return whether a device rule matches all devices, as an entry of config.json."""
+    numbers = (rule.get("major"), rule.get("minor"))
+    return rule.get("type") in (None, "a") and all(one in (None, ANY) for one in numbers)
 
 
 # ``--cgroup-manager disabled``: the container stays in its caller's cgroup.
@@ -198,7 +202,7 @@ def _check_devices(rules: list[dict[str, Any]] | None, config: Config) -> None:
     capabilities = process.get("capabilities") or {}
     makes_devices = any("CAP_MKNOD" in (names or ()) for names in capabilities.values())
     for index, rule in enumerate(rules or ()):
-        single = rule.get("type", "a") != "a" or "major" in rule or "minor" in rule
+        single = not _matches_all(rule)
         if not rule.get("allow") and (single or makes_devices):
             hint = (
                 "" if single else "remove CAP_MKNOD from process.capabilities, or remove the rule"

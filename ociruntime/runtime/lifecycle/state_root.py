@@ -12,6 +12,7 @@ import errno
 import posix
 
 from ociruntime.base.errors import HostError, UsageError
+from ociruntime.base.files import statvfs
 from ociruntime.base.paths import clean
 from ociruntime.base.trusted_directories import in_user_namespace, make_directory
 from ociruntime.runtime.host.state_directory import STATE_DIRECTORY
@@ -82,7 +83,7 @@ def make_root(context: Context) -> None:
         raise
     try:
         if not (created or posix.access(context.root, posix.W_OK | posix.X_OK)):
-            read_only = posix.statvfs(context.root).f_flag & posix.ST_RDONLY
+            read_only = statvfs(context.root).f_flag & posix.ST_RDONLY
             number = errno.EROFS if read_only else errno.EACCES
             raise OSError(number, posix.strerror(number))
         if created and not context.root_given and context.root != f"/run/{NAME}":

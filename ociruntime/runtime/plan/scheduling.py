@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import (
     IO_PRIORITIES,
@@ -100,8 +98,10 @@ def node_mask(text: str) -> int:
     ``0-30:2/4`` means the first two of every four nodes.  runtime/spec/cpu_list.py must have
     checked the form of the list.  Raises ConfigError for a node above HIGHEST_NODE.
     """
+    from ociruntime.runtime.spec.cpu_list import expand_list
+
     mask = 0
-    for node in listed(text):
+    for node in expand_list(text):
         if node > HIGHEST_NODE:
             message = f"NUMA node {node} does not exist: Linux has nodes 0 to {HIGHEST_NODE}"
             raise ConfigError("linux.memoryPolicy.nodes", message)
@@ -116,20 +116,10 @@ def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
     """
     text = str((process.get("execCPUAffinity") or {}).get(moment, "")).strip()
     if text:
+        from ociruntime.runtime.spec.cpu_list import expand_list
+
         mask = 0
-        for cpu in listed(text):
+        for cpu in expand_list(text):
             mask |= 1 << cpu
         where = f"process.execCPUAffinity.{moment}"
         job.add(operations.affinity(cpus=mask_words(mask), where=where))
-
-
-def listed(text: str) -> Iterator[int]:
-    """Yield the numbers in a well-formed list of CPUs or nodes: 0, 1, 2, 7 for ``0-2,7``."""
-    for part in text.strip().split(",") if text.strip() else ():
-        numbers, _, pattern = part.partition(":")
-        low, _, high = numbers.partition("-")
-        used, _, group = pattern.partition("/")
-        first, last = int(low), int(high or low)
-        for number in range(first, last + 1):
-            if not pattern or (number - first) % max(int(group), 1) < int(used):
-                yield number

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _HIGHEST = 1 << 20
 
 
@@ -32,15 +36,19 @@ def listed_numbers(where: str, text: str) -> set[int]:
     ``where`` is the list's JSON path.  Raises ConfigError if the list is malformed.
     """
     check_list(where, text)
-    result: set[int] = set()
+    return set(expand_list(text))
+
+
+def expand_list(text: str) -> Iterator[int]:
+    """Yield the numbers in a list that ``check_list`` has accepted: 0, 1, 2, 7 for ``0-2,7``."""
     for part in text.strip().split(",") if text.strip() else ():
         numbers, _, pattern = part.partition(":")
-        first, _, last = numbers.partition("-")
+        low, _, high = numbers.partition("-")
         used, _, group = pattern.partition("/")
-        for number in range(int(first), int(last or first) + 1):
-            if not group or (number - int(first)) % max(int(group), 1) < int(used):
-                result.add(number)
-    return result
+        first, last = int(low), int(high or low)
+        for number in range(first, last + 1):
+            if not pattern or (number - first) % max(int(group), 1) < int(used):
+                yield number
 
 
 def _is_number(text: str) -> bool:

@@ -6,10 +6,18 @@ import errno
 import os
 import posix
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from ociruntime.base.files import cgroup_tree, memory_file, publish_file, replace_file, write_new
+from ociruntime.base.files import (
+    cgroup_tree,
+    memory_file,
+    publish_file,
+    replace_file,
+    statvfs,
+    write_new,
+)
 
 
 def interrupted(*_: object, **__: object) -> int:
@@ -116,3 +124,16 @@ def test_cgroups_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(OSError, match="No such device"):
         list(cgroup_tree(top, ()))
     assert os.listdir("/proc/self/fd") == before
+
+
+def test_an_interrupted_statvfs_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[object] = [InterruptedError(), InterruptedError(), "facts"]
+
+    def interrupted(place: str) -> object:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr("posix.statvfs", interrupted)
+    assert statvfs("/") == cast("Any", "facts")

@@ -16,3 +16,8 @@ MOUNTINFO = """\
 def test_proc_and_sysfs_outside_the_root() -> None:
     found = find_kernel_mounts(MOUNTINFO, "/bundle/rootfs")
     assert found == ("/bundle/rootfs-2/proc", "/srv/a b", "/sys", "/proc")
+
+
+def test_the_host_s_root() -> None:
+    """All mounts are inside of it."""
+    assert find_kernel_mounts(MOUNTINFO, "/") == ()

@@ -169,5 +169,8 @@ def test_the_line_of_the_debug_log(
     assert "not exist yet" in snapshot.how_started()
     put(place, head.data())
     assert "not be mapped" in snapshot.how_started()
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot, "BOOT_ID", str(place / "none"))
+        assert f"{place}/none cannot be read" in snapshot.how_started()
     monkeypatch.setattr(snapshot, "thawed", True)
     assert "from the snapshot" in snapshot.how_started()

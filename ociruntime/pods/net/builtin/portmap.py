@@ -33,11 +33,7 @@ def add(call: PluginCall) -> dict[str, Any]:
         raise NetworkError(
             f'network "{call.network}": the plugin "portmap" must follow another plugin'
         )
-    forwards = [_forward(forward) for forward in _mappings(call)]
-    for family, address in zip((4, 6), addresses(call.previous), strict=True):
-        fitting = tuple(
-            forward for forward in forwards if not forward.host_ip or _family(forward) == family
-        )
+    for family, address, fitting in _forwards(call):
         if not address:
             _refuse_unreachable(call, fitting)
         elif fitting:
@@ -45,7 +41,23 @@ def add(call: PluginCall) -> dict[str, Any]:
     return in_version(call.previous, call.configuration["cniVersion"])
 
 
+def _forwards(call: PluginCall) -> list[tuple[int, str, tuple[Forward, ...]]]:
+    """Return (4 or 6, the pod's address or "", the forwarded ports) for both IP families.
+
+    A port without a host address is forwarded for both.  Raises NetworkError if a mapping is
+    invalid.
+    """
+    forwards = [_forward(mapping) for mapping in _mappings(call)]
+    return [
+        (family, address, tuple(one for one in forwards if _family(one) in (0, family)))
+        for family, address in zip((4, 6), addresses(call.previous), strict=True)
+    ]
+
+
 def _family(forward: Forward) -> int:
+    """Return the IP family of a forward's host address, 0 if it applies to all addresses."""
+    if not forward.host_ip:
+        return 0
     return 6 if ":" in forward.host_ip else 4
 
 
@@ -105,15 +117,13 @@ def tags(call: PluginCall) -> list[tuple[str, int]]:
 
 
 def check(call: PluginCall) -> None:
-    """Check that the pod's port forwarding rules exist; raise NetworkError if they are missing.
-
-    For a pod with IPv4 and IPv6 addresses, checks only the rules for IPv4.
-    """
-    if _mappings(call):
-        name = tag(call.container, call.interface, PURPOSE)
-        if not firewall.present(call.firewall, name, firewall.families(call.previous)[0]):
+    """Check that the pod's port forwarding rules exist; raise NetworkError if they are missing."""
+    name = tag(call.container, call.interface, PURPOSE)
+    for family, address, fitting in _forwards(call):
+        if address and fitting and not firewall.present(call.firewall, name, family):
             raise NetworkError(
-                f'network "{call.network}": the port forwarding rules of the pod are missing'
+                f'network "{call.network}": the IPv{family} rules that forward the pod\'s ports '
+                "are missing"
             )
 
 

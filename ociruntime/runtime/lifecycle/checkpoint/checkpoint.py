@@ -183,8 +183,11 @@ def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str
     joined = joined_namespaces(config)
     for kind, (name, label) in BY_DESCRIPTOR.items():
         if kind in joined:
-            inode = os.stat(f"/proc/{pid}/ns/{NAMESPACE_FILES[kind]}").st_ino
-            external.append(f"{name}[{inode}]:{label}")
+            path = f"/proc/{pid}/ns/{NAMESPACE_FILES[kind]}"
+            try:
+                external.append(f"{name}[{os.stat(path).st_ino}]:{label}")
+            except OSError as error:
+                raise HostError(f'stat "{path}"', error) from None
     options = {mount.target: mount.options for mount in container_mounts}
     mounts = {key: [names[target], target, options[target]] for key, target in keys.items()}
     return ImageRecord(mounts, streams, sorted(joined)), external

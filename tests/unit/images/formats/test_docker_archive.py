@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.formats import docker_archive
+from ociruntime.images.formats import docker_archive, local_image
 from ociruntime.images.model.image import silent
 from ociruntime.images.model.image_limits import Budget, Limits
+from ociruntime.images.model.reference import parse
 from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import ArchiveFiles
@@ -67,12 +68,26 @@ def test_the_image_that_is_meant() -> None:
     assert docker_archive.chosen([ENTRY], "", "it") is ENTRY
     assert docker_archive.chosen(entries, "db", "it") is other
     assert docker_archive.chosen(entries, "not a name", "it") is other
-    with pytest.raises(ImageError, match="it has several images"):
+    assert docker_archive.chosen(entries, "@2", "it") is entries[2]
+    with pytest.raises(ImageError, match=r"it has several images .*, @2"):
         docker_archive.chosen(entries, "", "it")
     with pytest.raises(ImageError, match='it has no image "x y"'):
         docker_archive.chosen(entries, "x y", "it")
-    with pytest.raises(ImageError, match="available: none"):
+    with pytest.raises(ImageError, match="available: @0"):
         docker_archive.chosen([{**ENTRY, "RepoTags": None}], "x", "it")
+
+
+def test_images_without_a_name(archive: Open, tmp_path: Path) -> None:
+    """Each can be loaded, by its place in the archive."""
+    archive([{**ENTRY, "RepoTags": None}, ENTRY, {**ENTRY, "RepoTags": []}])
+    reference = parse(f"docker-archive:{tmp_path}/it.tar")
+    budget = Budget(Limits(), lambda: (FREE, FREE))
+    assert local_image.named_images(reference, str(tmp_path), budget) == {
+        "@0": [],
+        "web:1": ["docker.io/library/web:1"],
+        "@2": [],
+    }
+    assert parse(f"docker-archive:{tmp_path}/it.tar:@2").tag == "@2"
 
 
 @pytest.mark.parametrize(

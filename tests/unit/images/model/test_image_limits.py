@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +18,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A filesystem of 10 GiB with a million inodes."""
     found = SimpleNamespace(f_frsize=BLOCK, f_blocks=10 << 18, f_files=1_000_000)
     found.f_bfree, found.f_ffree = found.f_blocks, found.f_files
-    monkeypatch.setattr(os, "statvfs", lambda place: found)
+    monkeypatch.setattr("posix.statvfs", lambda place: found)
     return found
 
 

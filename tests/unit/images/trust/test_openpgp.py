@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -92,3 +94,21 @@ def test_a_gpgv_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "gpgv").chmod(0o755)
     with pytest.raises(HostError, match="run gpgv: timed out after 0 s"):
         verify(b"x", None, [])
+
+
+def test_temporary_files_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openpgp, "find_program", lambda name: f"{tmp_path}/{name}")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(HostError, match="directory for gpgv: no such file"):
+        verify(b"x", None, [])
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def fail(path: str, mode: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(openpgp, "open", fail, raising=False)
+    with pytest.raises(HostError, match='/keys": no space left'):
+        verify(b"x", None, [])
+    assert list(tmp_path.iterdir()) == []

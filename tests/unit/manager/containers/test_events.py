@@ -70,7 +70,7 @@ def test_a_full_file_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_rotation_that_fails_is_finished_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No other file is closed, and later events are logged."""
+    """The next event is logged, and no other file was closed."""
     monkeypatch.setattr(events, "ROTATED_AT", 250)
     bus = opened(tmp_path / "events")
     for number in range(2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -85,6 +86,29 @@ def test_an_app_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         virtio_port.end_app(str(tmp_path / "1"))
     asked.set()
     guest.join()
+
+
+def test_an_app_whose_machine_exits(tmp_path: Path) -> None:
+    """The app has stopped with it."""
+    guest = answered(tmp_path / "1", lambda one: None)
+    virtio_port.end_app(str(tmp_path / "1"))
+    guest.join()
+
+    class Reset:
+        error: OSError = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+
+        def sendall(self, data: bytes) -> None:
+            raise self.error
+
+        def close(self) -> None:
+            pass
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(virtio_port, "_connect", lambda *_: Reset())
+        virtio_port.end_app("socket")
+        Reset.error = OSError(errno.ENOMEM, "Cannot allocate memory")
+        with pytest.raises(PodError, match="machine: cannot allocate memory"):
+            virtio_port.end_app("socket")
 
 
 def test_an_app_without_what_stands_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

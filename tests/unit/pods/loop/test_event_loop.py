@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from ociruntime.base.errors import PodError
+from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.loop import worker
 from ociruntime.pods.loop.event_loop import READABLE, Loop
 from ociruntime.pods.loop.worker import Outcome
+from tests.support.descriptors import open_descriptors
 
 
 @pytest.fixture
@@ -217,3 +218,24 @@ def test_an_interrupt_before_the_child_left_the_group_is_the_monitor_s(
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     loop.run()
     assert (outcomes[0].status, outcomes[0].error) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["memfd_create", "fork"])
+def test_a_child_that_cannot_be_started(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The descriptor is closed, and the signal mask is as it was."""
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, name, fail)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    descriptors = open_descriptors()
+    try:
+        with pytest.raises(HostError, match=r"do it: start .* child process"):
+            worker.start(loop, (), "do it", dict, lambda _: None)
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert open_descriptors() == descriptors

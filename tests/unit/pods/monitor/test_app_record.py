@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,6 +82,18 @@ def test_a_start(loop: Loop) -> None:
     with pytest.raises(HostError, match=r"write .\./state.json.: is a directory"):
         file.save_start()
     assert not is_late(file), "it has not happened"
+
+
+def test_an_old_exit_code_that_stays(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app is not started, and the pod goes on."""
+    file = RecordFile(loop, ".", new_record())
+
+    def fail(path: str) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(app_record, "remove_file", fail)
+    with pytest.raises(HostError, match=r"remove .\./status.: input/output error"):
+        file.save_start()
 
 
 def test_the_last_attempt(loop: Loop) -> None:

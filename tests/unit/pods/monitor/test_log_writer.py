@@ -61,6 +61,17 @@ def test_the_reader_reads_the_files_that_the_writer_keeps(tmp_path: Path) -> Non
     assert read == [b"%d" % number for number in range(FILES - 1, 0, -1)]
 
 
+def test_half_an_entry_at_the_end_of_a_file(tmp_path: Path) -> None:
+    """Its writer was killed; the entry is not joined with the first of the next file."""
+    (tmp_path / "a.log.2").write_bytes(b"1Z stdout F one\n2Z stdout F ha")
+    (tmp_path / "a.log.1").write_bytes(b"3Z stdout F three\n4Z stdout F ha")
+    (tmp_path / "a.log").write_bytes(b"5Z stdout F five\n")
+    reader = LogReader(str(tmp_path), "a")
+    read = [line.text for line in read_all(reader)]
+    reader.close()
+    assert read == [b"one", b"three", b"five"]
+
+
 def test_setting_aside(tmp_path: Path) -> None:
     log = AppLog(str(tmp_path / "a.log"), limit=1000)
     reader = LogReader(str(tmp_path), "a")

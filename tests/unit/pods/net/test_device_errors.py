@@ -229,15 +229,22 @@ def test_portmap_is_no_first_plugin() -> None:
         portmap.add(call("portmap"))
 
 
-@pytest.mark.parametrize("present", [True, False])
-def test_forwarding_rules_are_checked(monkeypatch: pytest.MonkeyPatch, present: bool) -> None:
-    ports = [{"hostPort": 80, "containerPort": 80}]
-    one = call("portmap", runtimeConfig={"portMappings": ports})
-    monkeypatch.setattr(firewall, "present", lambda *_: present)
-    if present:
+@pytest.mark.parametrize("host_ip", ["", "192.0.2.1", "2001:db8::1"])
+@pytest.mark.parametrize("missing", [4, 6])
+def test_forwarding_rules_are_checked(
+    monkeypatch: pytest.MonkeyPatch, missing: int, host_ip: str
+) -> None:
+    """Rules must exist of each family in which a port is forwarded to an address of the pod."""
+    ports = [{"hostPort": 80, "containerPort": 80, "hostIP": host_ip}]
+    pod = {"ips": [{"address": "10.5.0.7/24"}, {"address": "fd00::7/64"}]}
+    one = call("portmap", runtimeConfig={"portMappings": ports}, prevResult=pod)
+    monkeypatch.setattr(firewall, "present", lambda *_: True)
+    portmap.check(one)
+    monkeypatch.setattr(firewall, "present", lambda tool, tag, family: family != missing)
+    if host_ip and (":" in host_ip) != (missing == 6):
         portmap.check(one)
     else:
-        with pytest.raises(NetworkError, match=r'"lan": the port .* rules of .* pod are'):
+        with pytest.raises(NetworkError, match=f'"lan": the IPv{missing} rules .* are missing'):
             portmap.check(one)
     portmap.check(call("portmap"))
 

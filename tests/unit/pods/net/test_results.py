@@ -86,7 +86,7 @@ def call(**configuration: object) -> PluginCall:
 
 
 def test_configurations_that_are_not_carried_out() -> None:
-    with pytest.raises(NetworkError, match='network "net": "ips"'):
+    with pytest.raises(NetworkError, match=r'"net": .*ips"'):
         add(call(ipam=SUBNET, runtimeConfig={"ips": True}))
     with pytest.raises(NetworkError, match=r'"ipam\.dataDir"'):
         delete(call(ipam={**SUBNET, "dataDir": "\0"}))

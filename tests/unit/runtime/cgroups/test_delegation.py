@@ -160,4 +160,31 @@ def test_device_rules(
 def test_the_words(unified: Layout, tmp_path: Path, allow: Allow) -> None:
     with pytest.raises(ConfigError) as caught:
         reach(unified, pids={"limit": 5})
-    assert f"write to {tmp_path}" in str(caught.value)
+    assert f'write to "{tmp_path}"' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [{}, {"type": "a"}, {"type": "a", "major": -1, "minor": -1}, {"major": None}],
+)
+def test_all_devices_denied(
+    unified: Layout, allow: Allow, monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any]
+) -> None:
+    """Engines begin with this rule; the user can access no other devices anyway."""
+    monkeypatch.setattr(control_files, "may_set_device_rules", lambda: False)
+    allow("user", "user/session")
+    reach(unified, devices=[{"allow": False, **rule}])
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [{"type": "c"}, {"type": "a", "major": 1}, {"minor": 0}, {"type": "b", "major": -1}],
+)
+def test_some_devices_denied(
+    unified: Layout, allow: Allow, monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(control_files, "may_set_device_rules", lambda: False)
+    allow("user", "user/session")
+    with pytest.raises(ConfigError, match="single device") as caught:
+        reach(unified, devices=[{"allow": True}, {"allow": False, **rule}])
+    assert caught.value.where == "linux.resources.devices[1]"

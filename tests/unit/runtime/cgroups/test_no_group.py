@@ -37,9 +37,19 @@ def test_the_caller_s_directories_are_shown() -> None:
     assert visible_directories(unified, "0::/c\n") == (("", "/sys/fs/cgroup/c"),)
 
 
+# -1 stands for any number, as without the member.
+DENY_ANY = {**DENY_ALL, "type": "a", "major": -1, "minor": -1}
+
+
 @pytest.mark.parametrize(
     "resources",
-    [None, {}, {"memory": {}}, {"devices": [DENY_ALL, {**NULL, "allow": True}]}],
+    [
+        None,
+        {},
+        {"memory": {}},
+        {"devices": [DENY_ALL, {**NULL, "allow": True}]},
+        {"devices": [DENY_ANY]},
+    ],
 )
 def test_nothing_is_made(resources: dict[str, Any] | None) -> None:
     cgroup = NoCgroup.plan_none(V1, config(resources))

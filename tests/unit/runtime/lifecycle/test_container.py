@@ -34,7 +34,7 @@ def test_deleted_while_it_is_loaded(root: Path) -> None:
 @pytest.mark.parametrize("document", [[], changed(version=2), {"ociVersion": "1.0.2"}])
 def test_state_of_another_runtime(root: Path, document: object) -> None:
     (root / "one/state.json").write_text(dump(document))
-    with pytest.raises(ContainerError, match=f'"one": {root}/one/state.json .*another'):
+    with pytest.raises(ContainerError, match=f'"one": "{root}/one/state.json" .*another'):
         load(str(root), "one")
 
 

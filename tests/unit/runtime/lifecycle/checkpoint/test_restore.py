@@ -84,9 +84,9 @@ def joining(**paths: str) -> Any:  # noqa: ANN401
 @pytest.mark.parametrize(
     ("before", "now", "words"),
     [
-        ([], {"network": "/n"}, "path: network; .* none"),
-        (["network"], {}, "path: none; .* network"),
-        (["ipc", "network"], {"network": "/n"}, "path: network; .* ipc, network"),
+        ([], {"network": "/n"}, "path: network, .* none"),
+        (["network"], {}, "path: none, .* network"),
+        (["ipc", "network"], {"network": "/n"}, "path: network, .* ipc, network"),
     ],
 )
 def test_other_joined_namespaces(before: list[str], now: dict[str, str], words: str) -> None:
@@ -98,7 +98,7 @@ def test_other_joined_namespaces(before: list[str], now: dict[str, str], words: 
 def test_joined_namespace_that_is_gone(tmp_path: Path) -> None:
     path = f"{tmp_path}/net"
     restoration = restoration_of(joining(network=path), _record=ImageRecord({}, [], ["network"]))
-    with pytest.raises(HostError, match=f"{path}: no such file"):
+    with pytest.raises(HostError, match=f'"{path}": no such file'):
         restoration._open_inherited()
     assert restoration._inherited == []
 
