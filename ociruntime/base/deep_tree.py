@@ -62,7 +62,7 @@ class TreeCursor:
         self.fd = fd
 
     def reach(self, names: list[str]) -> int:
-        """Return a descriptor of the directory with the path ``names`` from the root of the tree.
+        """Open the directory at ``names``, a path from the root of the tree; return its descriptor.
 
         Raises OSError.
         """

@@ -241,7 +241,7 @@ def end_on_signals() -> None:
 
 
 def no_longer_end_on_signals() -> None:
-    """Ignore SIGINT, SIGTERM and SIGHUP from now on, after the command has done its work."""
+    """Ignore SIGINT, SIGTERM and SIGHUP from now on: the command has done its work."""
     # Not SIG_IGN: hooks and other programs would inherit it.  The handler is a method written in C,
     # so a storm of signals cannot nest handlers.
     for each in _ENDING:

@@ -108,7 +108,7 @@ PROGRAMS = {
 
 
 def file_name(program: str) -> str:
-    """Return the file name of a program's snapshot, which must be the one in ``csrc/launcher/``."""
+    """Return the file name of a program's snapshot; ``csrc/launcher/`` must use the same."""
     return ".snapshot" if program == FIRST else f".snapshot-{program}"
 
 

@@ -163,7 +163,7 @@ class Budget:
         limits = self.limits
         if plain > limits.floor and plain > stored * limits.ratio:
             hint = f'possibly a decompression bomb; set "ratio" and "floor" in {FILE} to allow it'
-            raise ImageError(f"{what} expands from {stored} bytes to {plain}", hint)
+            raise ImageError(f"refusing {what} that expands from {stored} bytes to {plain}", hint)
 
     def take_hole(self, count: int) -> None:
         """Count a hole of ``count`` bytes in a sparse file of the archive being read."""

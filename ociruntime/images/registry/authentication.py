@@ -64,7 +64,7 @@ def bearer_token(
     except ValueError:
         raise RegistryError(f"{what}: invalid URL") from None
     if not plain:
-        raise RegistryError(f"{what}: ambiguous URL")
+        raise RegistryError(f"{what}: ambiguous URL, which programs could read differently")
     if not server.hostname:
         raise RegistryError(f"{what}: the URL names no host")
     if server.scheme != "https" and not (

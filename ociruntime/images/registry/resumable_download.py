@@ -134,7 +134,7 @@ class Download:
                 took(len(data), self._at + len(data))
                 _write(self._file, data, self._at)
         except OSError as error:
-            raise HostError(f'read or write download "{self.path}"', error) from None
+            raise HostError(f'read or write the partial download "{self.path}"', error) from None
         self._at += len(data)
         return data
 

@@ -83,7 +83,10 @@ class Sources:
         return self._first(lambda registry: registry.open_blob(digest, offset))
 
     def give_up(self) -> bool:
-        """Drop the source that this thread used last; return False if it is the only source."""
+        """Drop the source that this thread used last, unless it is the only one.
+
+        Returns whether a source remains that this thread has not just used.
+        """
         registry = getattr(self._latest, "registry", None)
         with self._lock:
             if registry not in self.registries:

@@ -101,7 +101,8 @@ def exit_status(ref: str, answer: dict[str, Any]) -> int:
 def stop_timeout(arguments: Arguments) -> dict[str, int]:
     """Return the body of a stop request: ``{"timeout": seconds}`` from the option ``--time``.
 
-    Returns {} without this option; the daemon then uses the container's own timeout.
+    Returns {} without this option; the daemon then uses the container's own timeout (default:
+    ``DEFAULTS`` in manager/containers/container_spec.py).
     """
     for name in ("time", "timeout"):
         if arguments.has(name):

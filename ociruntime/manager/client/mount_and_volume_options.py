@@ -219,7 +219,7 @@ def _boolean(key: str, value: str) -> bool:
 
 
 def _origin(source: str, directory: str) -> Mount:
-    """Return a create request's entry of ``volumes`` for ``source``, without the target.
+    """Return the entry for ``source`` in ``volumes`` of a create request, without the target.
 
     The entry is writable; the caller adds the target and the mode.  ``source`` is a path on the
     host, the name of a volume, or "" for an anonymous volume.  A relative path is resolved against

@@ -110,7 +110,7 @@ def from_text(text: bytes) -> Record:
     except ValueError as error:
         raise ManagerError(f"invalid JSON: {error}") from None
     if not isinstance(document, dict):
-        raise ManagerError("invalid record: it is not a JSON object")
+        raise ManagerError("invalid container record: it is not a JSON object")
     optional = (
         *("wanted", "ever_started", "restart_count", "anonymous_volumes"),
         *("seen_start", "seen_end", "last"),
@@ -141,12 +141,12 @@ def _check(
 ) -> None:
     known = {member.name for member in fields(kind)}
     if unknown := sorted(set(document) - known):
-        raise ManagerError(f'invalid record: unknown member "{unknown[0]}"')
+        raise ManagerError(f'invalid container record: unknown member "{unknown[0]}"')
     if missing := sorted(known - set(document) - set(optional)):
-        raise ManagerError(f'invalid record: the member "{missing[0]}" is missing')
+        raise ManagerError(f'invalid container record: the member "{missing[0]}" is missing')
     for name, value in document.items():
         if not isinstance(value, _TYPES.get(name, str)):
-            raise ManagerError(f'invalid record: the member "{name}" has the wrong type')
+            raise ManagerError(f'invalid container record: the member "{name}" has the wrong type')
 
 
 def answer(record: Record, pod_status: PodStatus, *, starting: bool = False) -> Answer:

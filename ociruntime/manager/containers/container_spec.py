@@ -195,7 +195,9 @@ def check_platform(where: str, value: Any) -> None:  # noqa: ANN401
 def _capability(where: str, value: object) -> None:
     checks.nonempty(where, value)
     if value != ALL and capability(str(value)) not in CAPABILITIES:
-        raise BadRequest(where, f'unknown capability "{value}"', "for example CAP_NET_RAW, or ALL")
+        raise BadRequest(
+            where, f'unknown capability "{value}"', "use a name such as CAP_NET_RAW, or ALL"
+        )
 
 
 def capability(word: str) -> str:

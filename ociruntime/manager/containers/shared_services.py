@@ -187,10 +187,10 @@ class SharedServices:
         return pod
 
     async def run_pod(self, record: Record) -> None:
-        """Run the pod of ``record``, which must be prepared or have exited.
+        """Run the pod of ``record``; the pod must be prepared or have exited.
 
-        Raises ManagerError if the pod cannot be run; the message names other containers instead of
-        their pods.
+        Raises ManagerError if the pod cannot be run.  Where ocipod's message names the pods of
+        other containers, the error names the containers.
         """
         args = ("run-prepared", "--detach", record.pod)
         try:

@@ -1,5 +1,7 @@
 """Texts of the manual pages of ``ocipod``, and data for its shell completions.
 
+The descriptions of options are beside their commands (``pods/cli/``, ``pods/manifest/``).
+
 This module is loaded only when manual pages and completions are built.
 """
 

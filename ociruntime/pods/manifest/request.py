@@ -209,7 +209,7 @@ def _app_name(where: str, value: Any) -> None:  # noqa: ANN401
 
 def _capability(where: str, value: object) -> None:
     if value not in CAPABILITIES:
-        raise BadRequest(where, f'unknown capability "{value}"', "for example CAP_NET_RAW")
+        raise BadRequest(where, f'unknown capability "{value}"', "use a name such as CAP_NET_RAW")
 
 
 def _errno(where: str, value: Any) -> None:  # noqa: ANN401

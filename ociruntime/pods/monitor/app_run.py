@@ -234,7 +234,7 @@ class AppRun:
         self._starting = True
 
     def _error(self, outcome: Outcome) -> PodError:
-        """Return the error for ``outcome``, a failed attempt of the runtime to start the app."""
+        """Return the error for ``outcome``, a failed attempt by the runtime to start the app."""
         return PodError(
             outcome.error
             or failure(

@@ -40,7 +40,7 @@ class DeviceRules:
         elif entries and may_set_device_rules():
             raise ConfigError(
                 where,
-                "needs the cgroup v1 controller devices or cgroup v2, but this host has neither",
+                "needs cgroup v2 or the devices controller of cgroup v1, but this host has neither",
             )
 
     def install(self) -> None:

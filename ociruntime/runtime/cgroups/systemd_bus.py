@@ -146,7 +146,7 @@ class SystemdManager:
                 raise HostError(
                     action,
                     OSError(
-                        110, f"timed out: the job of {self._whose} took over {JOB_SECONDS:.0f} s"
+                        110, f"timed out: the job in {self._whose} took over {JOB_SECONDS:.0f} s"
                     ),
                     f"run {self._systemctl} list-jobs",
                 ) from None
@@ -161,7 +161,7 @@ class SystemdManager:
             if path == job:
                 break
         if result != "done":
-            ended = OSError(0, f'the job of {self._whose} ended with the result "{result}"')
+            ended = OSError(0, f'the job in {self._whose} ended with the result "{result}"')
             raise HostError(action, ended, f"run {self._systemctl} status {unit}")
 
     def _ask(self, *calls: Message) -> list[Any]:

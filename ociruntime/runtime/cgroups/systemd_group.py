@@ -127,7 +127,7 @@ class SystemdCgroup(Cgroup):
         where: str = "linux.resources",
         rootless: bool = False,
     ) -> None:
-        """Create the unit, which is a scope around the init or a slice, and the remaining cgroups.
+        """Create the unit (a slice, or a scope around the init) and the remaining cgroups.
 
         The remaining cgroups are the subgroup, and those in hierarchies that systemd does not
         manage.  After an error, the caller must call :meth:`remove`.  Raises ConfigError for a

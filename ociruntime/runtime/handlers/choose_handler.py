@@ -1,4 +1,4 @@
-"""Select the handler that a container's annotations name, and load it (docs/handlers.md)."""
+"""Select the handler, such as wasm, that a container's annotations name (docs/handlers.md)."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 An extension module written in C compiles the rules with libseccomp.  This module decides the action
 of each rule, the filter's flags, and the response to system calls that are newer than the profile.
+``runtime/spec/schema.py`` has checked the names of actions and architectures before.
 """
 
 from __future__ import annotations

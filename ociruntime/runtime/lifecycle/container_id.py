@@ -23,5 +23,5 @@ def check_id(container_id: str) -> None:
     ):
         raise UsageError(
             f'invalid container ID format: "{container_id}"',
-            f"use 1 to {LONGEST} letters, digits and _+-. but no . or - at the beginning",
+            f'use 1 to {LONGEST} letters, digits or "_+-."; the first must not be "." or "-"',
         )

@@ -190,7 +190,7 @@ class Execution:
         return self.executor.receive()
 
     def _is_heard(self, channel: socket) -> bool:
-        """Wait until ``channel`` has a FAILURE message, or an end of file because of execve(2).
+        """Wait for a FAILURE message on ``channel``, or for its end of file after execve(2).
 
         Returns False on timeout, or if the process has exited.  The end of file may never arrive,
         because another process that traces the new one may hold a duplicate of its end of the

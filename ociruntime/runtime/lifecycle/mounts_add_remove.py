@@ -109,7 +109,7 @@ def _add(context: Context, container: Container, mounts: list[Mount]) -> None:
 
 
 def _undo(container: Container, plan: Plan, added: AddedMount) -> list[str]:
-    """Unmount a mount that `mounts add` made; return the error messages, which are at most one."""
+    """Unmount a mount that `mounts add` made; return a list of at most one error message."""
 
     def is_ours(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
         if not still_mounted([added], shown):

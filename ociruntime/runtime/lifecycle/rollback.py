@@ -1,5 +1,7 @@
 """The undo stack of a running command: it undoes the completed steps, the last one first.
 
+The steps push their undo functions themselves (``create_steps.py`` for `create`).
+
 If the command is killed, the next command for the same id undoes its steps instead
 (``delete.clear_interrupted``).
 """

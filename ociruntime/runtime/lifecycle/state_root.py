@@ -3,7 +3,7 @@
 The default state root follows runc's rule (its libcontainer/userns, man runc(8)):
 ``/run/ociruntime`` for real root, ``$XDG_RUNTIME_DIR/ociruntime`` for other users.  Callers such as
 podman pass no ``--root``, so every command must derive the same directory from the user and the
-environment.
+environment.  ``base/trusted_directories.py`` refuses a directory to which other users may write.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Plan device nodes, the symbolic links in /dev and the console."""
+"""Plan device nodes, the symbolic links in /dev and the console.
+
+``csrc/executor/ops_files.c`` makes the nodes and links, ``ops_console.c`` the console.
+"""
 
 from __future__ import annotations
 

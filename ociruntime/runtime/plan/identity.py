@@ -108,7 +108,8 @@ def compile_user(job: Compilation, process: Process, late_policy: bool = False) 
 def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None:
     """Append the operation that sets all capability sets except the bounding set.
 
-    ``extra``: mask of further capabilities, which the process keeps until this is called again.
+    ``extra``: mask of further capabilities, which the process keeps until the next such
+    operation.
     """
     masks = capability_masks(job, process)
     if job.request.seccomp_filter and not process.get("noNewPrivileges"):
@@ -160,8 +161,8 @@ def _sets_groups(job: Compilation, process: Process) -> bool:
     if process["user"].get("additionalGids"):
         raise ConfigError(
             "process.user.additionalGids",
-            "cannot be set in a user namespace where setgroups(2) is denied, because an"
-            " unprivileged user maps only their own group",
+            "cannot be set: the user namespace denies setgroups(2), as always if an unprivileged"
+            " user maps only their own group",
             "remove the additional groups, or map a range from /etc/subgid in linux.gidMappings",
         )
     return False

@@ -269,7 +269,7 @@ def _leases(directory: str) -> dict[str, tuple[str, str]]:
             else:
                 os.unlink(path)
     except OSError as error:
-        raise NetworkError(f'read the assigned address "{path}": {reason(error)}') from None
+        raise NetworkError(f'read the address file "{path}": {reason(error)}') from None
     return leases
 
 

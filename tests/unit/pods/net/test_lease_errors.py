@@ -42,7 +42,7 @@ def test_a_directory_among_the_addresses(tmp_path: Path) -> None:
     path = tmp_path / "n" / "10.0.0.9"
     path.mkdir(parents=True)
     for action in (host_local.add, host_local.delete, host_local.check):
-        with pytest.raises(NetworkError, match=f'address "{path}": is a directory'):
+        with pytest.raises(NetworkError, match=f'"{path}": is a directory'):
             action(call(tmp_path, subnet=SUBNET))
     assert leases(tmp_path) == {"10.0.0.9"}
 
