@@ -40,6 +40,7 @@ pytestmark = [
 ]
 
 PROGRAM = shell("echo the program runs > /tmp/done")
+LONG = ("mounts", "process")  # plans of several hundred calls
 # After these, nothing can be reported: the channel to the runtime has failed.
 CHANNEL = {"sendmsg", "recvmsg", "recvfrom", "sendto"}
 
@@ -231,7 +232,11 @@ def sample(actions: list[Action]) -> list[Action]:
     ("name", "kernel"),
     [
         *((name, "kernel") for name in PLANS),
-        *((name, "old kernel") for name in PLANS if name != "namespaces"),
+        *(
+            pytest.param(name, "old kernel", marks=[pytest.mark.long] if name in LONG else [])
+            for name in PLANS
+            if name != "namespaces"
+        ),
     ],
 )
 def test_each_call_fails(

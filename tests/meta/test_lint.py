@@ -95,6 +95,7 @@ def test_gcc_analyzer(path: Path) -> None:
     analyze(path, "gcc", "-fanalyzer", "-Wno-analyzer-fd-leak", "-c", "-o", "/dev/null")
 
 
+@pytest.mark.long  # gcc's analyser has seen the same files
 @pytest.mark.parametrize("path", C_SOURCES, ids=project.name_of)
 def test_clang_analyzer(path: Path) -> None:
     words = ["--analyze", "-Xclang", "-analyzer-werror", "-o", "/dev/null"]
