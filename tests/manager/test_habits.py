@@ -197,7 +197,8 @@ def test_an_output_that_is_closed(up: Daemon) -> None:
             assert process.stdout.readline() == b"y\n"
             process.stdout.close()
             assert process.wait(30) == 128 + signal.SIGPIPE
-    assert processes.until(lambda: [one["name"] for one in up.list()] == ["up"], 30)
+    removed = processes.until(lambda: [one["name"] for one in up.list()] == ["up"], 30)
+    assert removed, (up.list(), up.log.read_text())
     top = "/v1/containers/up/top"
     assert processes.until(lambda: len(up("GET", top).ok()["processes"]) == 1, 30)
     # What runs already goes on without its reader.
