@@ -322,7 +322,8 @@ class Runtime:
         ``env`` is added to the environment of the container's own process.  ``user`` is ``UID`` or
         ``UID:GID``; ``user`` and ``cwd`` are by default those of the container's own process.
         """
-        from ociruntime.runtime.lifecycle.exec import ExecOptions, begin
+        from ociruntime.runtime.lifecycle.context import ExecOptions
+        from ociruntime.runtime.lifecycle.exec import begin
 
         def act(streams: tuple[int, int, int]) -> Process:
             options = ExecOptions(

@@ -87,7 +87,7 @@ OWN = {
         runtime.plan.exec_plan runtime.plan.operation_constructors runtime.plan.operation_table
         runtime.plan.process runtime.plan.scheduling runtime.plan.security_labels
         runtime.lifecycle.join_cgroup
-        runtime.lifecycle.exec runtime.lifecycle.exec_steps
+        runtime.lifecycle.exec runtime.lifecycle.exec_process runtime.lifecycle.exec_steps
         runtime.lifecycle.passed_descriptors runtime.lifecycle.terminal_options
         runtime.spec.validate_process
     """,

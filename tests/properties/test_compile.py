@@ -22,7 +22,8 @@ from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
 from ociruntime.runtime.cgroups.systemd_properties import limits
 from ociruntime.runtime.host.seccomp import compile_filter
-from ociruntime.runtime.lifecycle.exec import ExecOptions, process_of
+from ociruntime.runtime.lifecycle.context import ExecOptions
+from ociruntime.runtime.lifecycle.exec_process import process_of
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.exec_plan import compile_exec_plan
 from ociruntime.runtime.plan.explain import explain

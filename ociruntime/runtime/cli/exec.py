@@ -6,8 +6,8 @@ from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.parser import Arguments
 from ociruntime.runtime.cli.container_options import caller_path, descriptor_count
-from ociruntime.runtime.lifecycle.context import Context
-from ociruntime.runtime.lifecycle.exec import ExecOptions, execute
+from ociruntime.runtime.lifecycle.context import Context, ExecOptions
+from ociruntime.runtime.lifecycle.exec import execute
 
 # runc's status for its own failures: 1 might be the exit status of the program in the container.
 FAILED = 255

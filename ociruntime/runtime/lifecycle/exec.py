@@ -21,6 +21,7 @@ from ociruntime.runtime.host.namespaces import namespaces_apart
 from ociruntime.runtime.host.state_directory import FILTERS
 from ociruntime.runtime.lifecycle.container import PAUSED, STOPPED, load
 from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.exec_process import process_of
 from ociruntime.runtime.lifecycle.exec_steps import Execution
 from ociruntime.runtime.lifecycle.passed_descriptors import (
     activated,
@@ -30,18 +31,15 @@ from ociruntime.runtime.lifecycle.passed_descriptors import (
 from ociruntime.runtime.lifecycle.terminal_options import check_terminal
 from ociruntime.runtime.plan.exec_plan import compile_exec_plan
 from ociruntime.runtime.plan.facts import Request
-from ociruntime.runtime.spec.validate_process import validate_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from socket import socket
-    from typing import Any
 
     from ociruntime.base.foreground import SignalQueue
     from ociruntime.runtime.executor.spawn import Executor
     from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.context import Context
+    from ociruntime.runtime.lifecycle.context import Context, ExecOptions
     from ociruntime.runtime.plan.plan import Plan
     from ociruntime.runtime.spec.config_types import Config, Process
 
@@ -231,209 +229,3 @@ def _announce(options: ExecOptions, executor: Executor, pidfd_receiver: socket |
             publish_file(options.pid_file, str(executor.pid).encode())
         except OSError as error:
             raise HostError(f'write the pid file "{options.pid_file}"', error) from None
-
-
-class ExecOptions:
-    """The options of `exec`.
-
-    ``process_file``, ``console_socket``, ``pidfd_socket`` and ``pid_file`` are absolute paths, or
-    "".  ``user`` is UID or UID:GID.  If ``user``, ``cwd``, ``apparmor`` or ``process_label`` is "",
-    the process gets the value of the container's own process.  ``streams`` become its descriptors
-    0, 1 and 2.
-    """
-
-    __slots__ = (
-        "additional_gids",
-        "apparmor",
-        "args",
-        "capabilities",
-        "cgroups",
-        "console_socket",
-        "cwd",
-        "detach",
-        "env",
-        "id",
-        "ignore_paused",
-        "no_new_privs",
-        "pid_file",
-        "pidfd_socket",
-        "preserve_fds",
-        "process_file",
-        "process_label",
-        "streams",
-        "tty",
-        "user",
-    )
-
-    def __init__(
-        self,
-        id: str,
-        args: Sequence[str] = (),
-        *,
-        process_file: str = "",
-        detach: bool = False,
-        pid_file: str = "",
-        tty: bool = False,
-        console_socket: str = "",
-        pidfd_socket: str = "",
-        cwd: str = "",
-        env: Sequence[str] = (),
-        user: str = "",
-        additional_gids: Sequence[str] = (),
-        capabilities: Sequence[str] = (),
-        no_new_privs: bool = False,
-        apparmor: str = "",
-        process_label: str = "",
-        preserve_fds: int = 0,
-        cgroups: Sequence[str] = (),
-        ignore_paused: bool = False,
-        streams: tuple[int, int, int] = (0, 1, 2),
-    ) -> None:
-        self.id = id
-        self.args = list(args)
-        self.process_file = process_file
-        self.detach = detach
-        self.pid_file = pid_file
-        self.tty = tty
-        self.console_socket = console_socket
-        self.pidfd_socket = pidfd_socket
-        self.cwd = cwd
-        self.env = list(env)
-        self.user = user
-        self.additional_gids = list(additional_gids)
-        self.capabilities = list(capabilities)
-        self.no_new_privs = no_new_privs
-        self.apparmor = apparmor
-        self.process_label = process_label
-        self.preserve_fds = preserve_fds
-        self.cgroups = list(cgroups)
-        self.ignore_paused = ignore_paused
-        self.streams = streams
-
-
-# The process object of an `exec`: the container's own, changed by options, or one from a file.
-#
-# Some members that a file lacks come from the container's configuration, as in runc: capabilities,
-# labels, limits, priorities, CPU affinity.  Environment, working directory, user, terminal and
-# noNewPrivileges come only from the file; a missing user, uid or gid is root.
-
-INHERITED = (
-    "apparmorProfile",
-    "capabilities",
-    "execCPUAffinity",
-    "ioPriority",
-    "oomScoreAdj",
-    "rlimits",
-    "scheduler",
-    "selinuxLabel",
-)
-LARGEST_ID = 0xFFFFFFFF - 1  # the kernel reads the next number, (uid_t)-1, as "none"
-
-
-def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Process:
-    """Return the checked process object that `exec` runs; append its warnings to ``warnings``.
-
-    Raises UsageError for an invalid option, and ConfigError for an invalid process object.
-    """
-    own = config.get("process")
-    if options.process_file:
-        process = _from_file(options.process_file)
-        for name in INHERITED:
-            if own and name in own:
-                process.setdefault(name, own[name])  # type: ignore[literal-required,misc]
-    else:
-        process = _from_options(own, options)
-    linux = config.get("linux") or {}
-    namespaces = {entry["type"]: entry.get("path") or "" for entry in linux.get("namespaces") or ()}
-    validate_process(process, linux, namespaces, warnings)
-    return process
-
-
-def _from_file(path: str) -> Process:
-    """Return the process object in the file given with --process.
-
-    Raises ConfigError if the file cannot be read, or is not a process object.
-    """
-    from ociruntime.base.json_text import parse
-    from ociruntime.runtime.spec import schema
-    from ociruntime.runtime.spec.check_schema import check
-    from ociruntime.runtime.spec.load_config import read
-
-    document: Any = parse(read(path), path.rpartition("/")[2])
-    if isinstance(document, dict) and isinstance(user := document.setdefault("user", {}), dict):
-        document["user"] = {"uid": 0, "gid": 0, **user}
-    check(document, "object", schema.PROCESS, "process")
-    process: Process = document
-    return process
-
-
-def _from_options(own: Process | None, options: ExecOptions) -> Process:
-    """Return a copy of ``own``, the container's process object, changed by the options.
-
-    Raises UsageError for an invalid option.
-    """
-    process: Any = dict(own or {"cwd": "/", "user": {"uid": 0, "gid": 0}})
-    process["args"] = options.args
-    process["terminal"] = options.tty
-    process["env"] = [*(process.get("env") or ()), *options.env]
-    process["user"] = _user(process["user"], options)
-    if options.cwd:
-        if not options.cwd.startswith("/"):
-            raise UsageError(f'--cwd "{options.cwd}": must be an absolute path in the container')
-        process["cwd"] = options.cwd
-    if options.no_new_privs:
-        process["noNewPrivileges"] = True
-    if options.apparmor:
-        process["apparmorProfile"] = options.apparmor
-    if options.process_label:
-        process["selinuxLabel"] = options.process_label
-    if options.capabilities:
-        process["capabilities"] = _with_capabilities(
-            process.get("capabilities") or {}, options.capabilities
-        )
-    changed: Process = process
-    return changed
-
-
-def _user(own: Any, options: ExecOptions) -> Any:  # noqa: ANN401  # a part of a JSON document
-    user = dict(own)
-    if options.user:
-        uid, colon, gid = options.user.partition(":")
-        user["uid"] = _number(uid, f'--user "{options.user}": the uid')
-        if colon:
-            user["gid"] = _number(gid, f'--user "{options.user}": the gid')
-    if options.additional_gids:
-        more = [
-            _number(text, f'--additional-gids "{text}": the gid')
-            for text in options.additional_gids
-        ]
-        user["additionalGids"] = [*(user.get("additionalGids") or ()), *more]
-    return user
-
-
-def _number(text: str, option: str) -> int:
-    """Parse a uid or gid, which must consist of digits.
-
-    Other runtimes have parsed names, signs and blanks as 0, which is root.  ``option`` is the
-    beginning of the error message.  Raises UsageError.
-    """
-    if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= LARGEST_ID):
-        raise UsageError(
-            f"{option} must be a number from 0 to {LARGEST_ID}", "use numbers, not names"
-        )
-    return int(text)
-
-
-def _with_capabilities(own: Any, added: list[str]) -> Any:  # noqa: ANN401  # as _user
-    """Return the capability sets ``own`` with the capabilities ``added``, as runc adds them.
-
-    An added capability never becomes inheritable (CVE-2022-29162).  It becomes ambient only if it
-    is already inheritable.
-    """
-    sets = {kind: list(names) for kind, names in own.items()}
-    for kind in ("bounding", "effective", "permitted"):
-        sets[kind] = [*sets.get(kind, ()), *added]
-    inheritable = [name for name in added if name in sets.get("inheritable", ())]
-    if inheritable:
-        sets["ambient"] = [*sets.get("ambient", ()), *inheritable]
-    return sets

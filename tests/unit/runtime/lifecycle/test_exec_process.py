@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError, UsageError
-from ociruntime.runtime.lifecycle.exec import ExecOptions, process_of
+from ociruntime.runtime.lifecycle.context import ExecOptions
+from ociruntime.runtime.lifecycle.exec_process import process_of
 
 OWN: dict[str, Any] = {
     "args": ["init"],
