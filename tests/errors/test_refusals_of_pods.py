@@ -17,7 +17,7 @@ POD_REQUIRED = "a pod is required (pass a UUID or --uuid-file=FILE)"
 OF_THE_POD: dict[str, str] = {
     "export UUID FILE": "export pod {uuid}: the pod has several apps"
     " (choose one with --app: one, two)",
-    "stop UUID": "pod {uuid} is not running: it is prepared",
+    "stop UUID": 'pod {uuid} is not running: its state is "prepared"',
     "app exec UUID true": TWO_APPS,
     "app status UUID": TWO_APPS,
     "attach UUID": TWO_APPS,

@@ -258,7 +258,7 @@ def test_an_addition_that_fails_late(ocipod: Ocipod, sandbox: Sandbox, work: Pat
     assert volumes(ocipod, sandbox.uuid) == {"late-volume-data": ["seed"], "mine": []}
     ocipod("stop", "--force", "--wait", sandbox.uuid).ok()
     process.send_signal(signal.SIGCONT)
-    assert b"is not running any more: it is exited" in process.communicate(timeout=30)[1]
+    assert b'any more: its state is "exited"' in process.communicate(timeout=30)[1]
     assert process.returncode == 254
     assert volumes(ocipod, sandbox.uuid) == {}
     manifest = ocipod("cat-manifest", sandbox.uuid).ok().json

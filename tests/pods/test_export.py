@@ -105,7 +105,7 @@ def test_refused(ocipod: Ocipod, work: Path) -> None:
     uuid = ocipod(*words, "---", image, "--name=b", *shell("exec sleep 60")).ok().out.strip()
     target = work / "new.tar"
     ocipod("export", uuid, str(target)).failed("--app: a, b")
-    ocipod("export", "--app=a", uuid, str(target)).failed("is running")
+    ocipod("export", "--app=a", uuid, str(target)).failed('is "running"')
     ocipod("stop", "--force", uuid).ok()
     ocipod.wait_for(uuid, "exited")
     ocipod("export", "--app=c", uuid, str(target)).failed('app "c"', "a, b")
@@ -178,7 +178,7 @@ def test_a_pod_stays_until_it_is_exported(ocipod: Ocipod, work: Path, squash: li
     process = ocipod.popen(*words, fault="export.after-lock:stop", stderr=subprocess.PIPE)
     assert processes.until(lambda: processes.state(process.pid) == "T")
     ocipod("gc", "--grace-period=0s").ok()
-    ocipod("rm", uuid).failed(f"pod {uuid}: it is exited", "locked")
+    ocipod("rm", uuid).failed(f'pod {uuid}: its state is "exited"', "locked")
     assert ocipod.phase(uuid) == "run"
     process.send_signal(signal.SIGCONT)
     assert process.communicate(timeout=60)[1] == b""

@@ -34,7 +34,7 @@ def test_an_embryo_is_collected_after_the_grace_period(ocipod: Ocipod) -> None:
     stubs.finish(ocipod, stubs.start(ocipod, "run", fault="newpod.after-mkdir:kill"))
     (uuid,) = ocipod.pods("embryo")
     assert ocipod.state(uuid) == "embryo"
-    ocipod("rm", uuid).failed("is embryo")
+    ocipod("rm", uuid).failed('is "embryo"')
     ocipod("gc").silent()
     assert ocipod.pods("embryo") == [uuid]
     ocipod(*NOW).ok()
@@ -109,7 +109,7 @@ def test_rm(ocipod: Ocipod) -> None:
     result = ocipod("rm", done, busy, waiting)
     assert result.status == 254
     assert result.out == f'"{done}"\n"{waiting}"\n'
-    assert f"remove pod {busy}: it is running (stop it first)" in result.err
+    assert f'remove pod {busy}: its state is "running" (stop it first)' in result.err
     assert ocipod.pods() == [busy]
     stubs.finish(ocipod, process).ok()
     file = ocipod.directory / "uuid"
@@ -124,7 +124,7 @@ def test_rm_of_what_is_being_prepared(ocipod: Ocipod) -> None:
     maker = stubs.start(ocipod, "prepare", fault="prepare.after-render:stop")
     assert stubs.stopped(maker)
     (uuid,) = ocipod.pods("prepare")
-    ocipod("rm", uuid).failed("is preparing")
+    ocipod("rm", uuid).failed('is "preparing"')
     ocipod(*NOW).silent()
     maker.send_signal(signal.SIGCONT)
     stubs.finish(ocipod, maker).ok()
@@ -163,11 +163,11 @@ def test_one_of_many_runs_it(ocipod: Ocipod) -> None:
     for other in others:
         loser = stubs.finish(ocipod, other)
         assert loser.status == 254
-        assert f"run pod {uuid}: it is already running" in loser.err
+        assert f'run pod {uuid}: its state is "running"' in loser.err
     stubs.finish(ocipod, process).ok()
     assert ocipod.status(uuid)["app-stub"] == "3"
     loser = stubs.finish(ocipod, stubs.start(ocipod, "run-prepared", uuid[:8]))
-    assert (loser.status, "already exited" in loser.err) == (254, True)
+    assert (loser.status, 'state is "exited"' in loser.err) == (254, True)
 
 
 def test_a_pod_that_is_to_be_kept(ocipod: Ocipod) -> None:

@@ -62,7 +62,7 @@ def test_one_of_many_runs_it_and_it_exits_once(ocipod: Ocipod, work: Path) -> No
     watch.until(lambda: sum(one.poll() is None for one in running) == 1)
     losers = [one for one in running if one.poll() is not None]
     for one in losers:
-        stubs.finish(ocipod, one).failed(f"run pod {uuid}: ", "already ")
+        stubs.finish(ocipod, one).failed(f"run pod {uuid}: ", "its state is")
     (winner,) = set(running) - set(losers)
     watch.until(lambda: watch.states[-1] == "running")
     (work / "shared" / "end").touch()
@@ -74,9 +74,9 @@ def test_one_of_many_runs_it_and_it_exits_once(ocipod: Ocipod, work: Path) -> No
     log = (ocipod.path(uuid) / "logs" / "busybox.log").read_text()
     assert log.count(" ran") == 1
     assert ocipod.status(uuid)["app-busybox"] == "6"
-    ocipod("run-prepared", uuid).failed(f"run pod {uuid}: it is already exited, not prepared")
+    ocipod("run-prepared", uuid).failed(f'run pod {uuid}: its state is "exited", not')
     ocipod("gc").ok()
-    ocipod("run-prepared", uuid[:8]).failed("already exited garbage")
+    ocipod("run-prepared", uuid[:8]).failed('state is "exited garbage"')
     assert ocipod.status(uuid)["app-busybox"] == "6"
 
 
@@ -85,7 +85,7 @@ def test_it_is_not_expired_when_it_is_about_to_run(ocipod: Ocipod, work: Path) -
     runner = stubs.started(ocipod, *RUN, uuid, fault="runprepared.after-lock:stop")
     assert stubs.stopped(runner)
     ocipod("gc", "--expire-prepared=0s").silent()
-    ocipod("rm", uuid).failed(f"pod {uuid}: it is prepared", "locked")
+    ocipod("rm", uuid).failed(f'pod {uuid}: its state is "prepared"', "locked")
     runner.send_signal(signal.SIGCONT)
     stubs.finish(ocipod, runner).ok()
     assert ocipod.state(uuid) == "exited"
@@ -97,7 +97,7 @@ def test_a_running_pod_is_left_alone(ocipod: Ocipod, work: Path) -> None:
     uuid = ocipod(*words, "---", image, "--name=b", *shell("exit 0")).ok().out.strip()
     ocipod("status", uuid, "--wait-ready=20s").ok()
     ocipod("gc", "--grace-period=0s", "--expire-prepared=0s").silent()
-    ocipod("rm", uuid).failed("is running (stop it first)")
+    ocipod("rm", uuid).failed('is "running" (stop it first)')
     status = ocipod.status(uuid)
     assert (status["state"], processes.alive(int(status["pid"]))) == ("running", True)
     (first, second) = ocipod("list", "--no-legend").ok().out.splitlines()

@@ -139,7 +139,7 @@ def run_status(context: Context, arguments: Arguments) -> int:
 
 def _wait(pod: Pod, until_ready: float, until_end: float) -> None:
     if until_ready and not wait_until_ready(pod, until_ready):
-        raise PodError(f"wait for pod {pod.uuid}: the pod is not ready: it is {pod.state}")
+        raise PodError(f'wait for pod {pod.uuid}: the pod is not ready: its state is "{pod.state}"')
     if until_end and not wait_for_end(pod, until_end):
         raise PodError(f"wait for pod {pod.uuid}: timeout: it is still {pod.state}")
 

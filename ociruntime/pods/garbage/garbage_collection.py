@@ -101,7 +101,7 @@ def discard(pod: Pod) -> Iterator[Event]:
     elif pod.state in marks:
         pod.refresh()
     if pod.phase not in MARKED or pod.state == GONE:
-        raise PodError(f"remove pod {pod.uuid}: it is {pod.state}", _hint(pod.state))
+        raise PodError(f'remove pod {pod.uuid}: its state is "{pod.state}"', _hint(pod.state))
     if pod.state in _DELETING or not phases.lock_within(pod, pod.phase):
         # Another process, such as gc, may remove the pod as soon as it is marked.
         if pod.refresh() == GONE or (marked and pod.state in _DELETING):

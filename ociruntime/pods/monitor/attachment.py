@@ -70,7 +70,7 @@ class Attachment:
         elif request.get("wait") and not app.is_active:
             available = _future_streams(app)
         else:
-            raise PodError(f"{where} is not running: it is {state}")
+            raise PodError(f'{where} is not running: its state is "{state}"')
         requested = request.get("streams") or available
         if not isinstance(requested, list):
             raise PodError(f'attach to {where}: "streams" of the request must be a list')

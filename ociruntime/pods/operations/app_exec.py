@@ -82,10 +82,10 @@ def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
     Raises PodError if no command can be executed in the app, for example because it is not running.
     """
     if pod.state != "running":
-        raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
+        raise PodError(f'pod {pod.uuid} is not running: its state is "{pod.state}"')
     state = app_record(pod, app)["state"]
     if state != "running":
-        raise PodError(f'app "{app}" of pod {pod.uuid} is not running: it is {state}')
+        raise PodError(f'app "{app}" of pod {pod.uuid} is not running: its state is "{state}"')
     config = read_runtime_config(pod)
     if config.get("flavor") == "kvm":
         hint = "use attach or logs"

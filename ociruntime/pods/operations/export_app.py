@@ -91,7 +91,7 @@ def lock_stopped_pod(pod: Pod, action: str) -> Iterator[None]:
 def _not_ended(pod: Pod, action: str) -> PodError:
     removed = pod.state == GONE or pod.phase in MARKED
     hint = "it is being removed" if removed else "stop it first"
-    return PodError(f"{action} pod {pod.uuid}: it is {pod.state}", hint)
+    return PodError(f'{action} pod {pod.uuid}: its state is "{pod.state}"', hint)
 
 
 def exported(

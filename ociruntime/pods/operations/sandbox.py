@@ -166,7 +166,7 @@ def add_to_pod(pod: Pod, request: Request) -> str:
 
 def _check(pod: Pod) -> None:
     if pod.refresh() != "running":
-        raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
+        raise PodError(f'pod {pod.uuid} is not running: its state is "{pod.state}"')
     if not is_mutable(read_manifest(pod)):
         raise PodError(f"pod {pod.uuid} is immutable", _MUTABLE_HINT)
     if not is_ready(pod):

@@ -30,7 +30,7 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
     if its monitor cannot be reached.
     """
     if pod.state in _BEFORE:
-        raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
+        raise PodError(f'pod {pod.uuid} is not running: its state is "{pod.state}"')
     if pod.state != "running":
         return False
     deadline = time.monotonic() + START_TIMEOUT

@@ -71,4 +71,4 @@ def _not_running(pod: Pod) -> PodError:
         hint = f"wait for it with: ocipod status --wait-ready {pod.uuid}"
         return PodError(f"connect to the monitor of pod {pod.uuid}: not ready yet", hint)
     more = " any more" if before == "running" else ""
-    return PodError(f"pod {pod.uuid} is not running{more}: it is {state}")
+    return PodError(f'pod {pod.uuid} is not running{more}: its state is "{state}"')

@@ -137,13 +137,13 @@ class manifest_lock:  # noqa: N801 - used like a function
             flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
             fd = os.open(LOCK_FILE, flags, dir_fd=self._pod.fd)
         except FileNotFoundError:
-            raise PodError(f"change pod {uuid}: it is {self._pod.refresh()}") from None
+            raise PodError(f'change pod {uuid}: its state is "{self._pod.refresh()}"') from None
         except OSError as error:
             raise HostError(f"open {LOCK_FILE} of pod {uuid}", error) from None
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             if self._pod.refresh() == GONE or self._pod.phase in MARKED:
-                raise PodError(f"change pod {uuid}: it is {self._pod.state}")
+                raise PodError(f'change pod {uuid}: its state is "{self._pod.state}"')
         except BaseException:
             os.close(fd)
             raise

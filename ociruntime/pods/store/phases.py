@@ -339,9 +339,7 @@ def require_prepared(pod: Pod) -> None:
 
 
 def _not_prepared(pod: Pod) -> PodError:
-    early = pod.phase in (EMBRYO, PREPARE) and pod.state != GONE
-    state = f"{'' if early else 'already '}{pod.state}"
-    return PodError(f"run pod {pod.uuid}: it is {state}, not prepared")
+    return PodError(f'run pod {pod.uuid}: its state is "{pod.state}", not "prepared"')
 
 
 def lock_within(pod: Pod, phase: str, timeout: float = TIMEOUT) -> bool:
@@ -393,7 +391,7 @@ def lock_exited(pod: Pod) -> None:
         return
     if pod.refresh() == exited:
         raise PodError(f"run pod {pod.uuid} again: it is locked by another process", "try again")
-    raise PodError(f"run pod {pod.uuid} again: it is {pod.state}, not exited")
+    raise PodError(f'run pod {pod.uuid} again: its state is "{pod.state}", not "exited"')
 
 
 def mark_aborted(pod: Pod) -> bool:

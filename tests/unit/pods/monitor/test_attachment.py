@@ -180,7 +180,7 @@ def test_requests_that_are_refused(app: AppRun, request_: dict[str, object], mes
 
 def test_an_app_that_does_not_run(loop: Loop) -> None:
     app = app_with(loop)
-    with pytest.raises(PodError, match=r'app "a" of pod uuid .*: it is prepared'):
+    with pytest.raises(PodError, match=r'app "a" of pod uuid .* state is "prepared"'):
         attach(app)
     app.busy = True
     with pytest.raises(PodError, match="is not running"):

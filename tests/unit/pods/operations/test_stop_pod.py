@@ -129,6 +129,6 @@ def test_a_sandbox_that_is_run_again_at_once(pod: Pod, monkeypatch: pytest.Monke
 def test_a_pod_that_has_not_run(tmp_path: Path) -> None:
     with (
         phases.new_pod(str(tmp_path)) as one,
-        pytest.raises(PodError, match=f"pod {one.uuid} .*: it is preparing"),
+        pytest.raises(PodError, match=f'pod {one.uuid} .* state is "preparing"'),
     ):
         stop(one)

@@ -74,10 +74,10 @@ def test_who_comes_second_is_told_the_state(directory: str, pod: Pod) -> None:
     with phases.open_pod(directory, pod.uuid) as second:
         assert second.state == "prepared"
         phases.to_run(pod)
-        with pytest.raises(PodError, match="already running"):
+        with pytest.raises(PodError, match='state is "running"'):
             phases.to_run(second)
         pod.close()
-        with pytest.raises(PodError, match="already exited"):
+        with pytest.raises(PodError, match='state is "exited"'):
             phases.to_run(second)
         assert second.refresh() == "exited"
 
