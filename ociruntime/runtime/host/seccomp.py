@@ -314,9 +314,8 @@ def _refused(
     cause = reason(OSError(errno, posix.strerror(errno)))
     version = library_version()
     if stage == lib.FILTER_DEFAULT_ACTION:
-        return ConfigError(
-            f"{WHERE}.defaultAction", f"action {default:#x} is refused by libseccomp {version}"
-        )
+        action = next(n for n, value in SECCOMP_ACTIONS.items() if value == default & ~0xFFFF)
+        return ConfigError(f"{WHERE}.defaultAction", f"{action} is refused by libseccomp {version}")
     if stage == lib.FILTER_ARCHITECTURE:
         # The first token is the machine's own architecture, which is never refused.
         name = next(name for name, token in ARCHITECTURES.items() if token == tokens[index])

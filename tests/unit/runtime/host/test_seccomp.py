@@ -9,9 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from ociruntime._seccomp import lib
 
 from ociruntime.base.errors import ConfigError, InternalError
-from ociruntime.base.seccomp_actions import SECCOMP_ACTIONS, SECCOMP_FILTER_FLAGS
+from ociruntime.base.seccomp_actions import (
+    SECCOMP_ACTIONS,
+    SECCOMP_FILTER_FLAGS,
+    SECCOMP_RET_ERRNO,
+)
 from ociruntime.runtime.host import seccomp
 from ociruntime.runtime.host.seccomp import compile_filter
 from tests.unit.runtime.host.bpf import ALLOW, ERRNO, KILL_THREAD, X86, answer
@@ -399,3 +404,10 @@ def test_refusals_of_libseccomp() -> None:
         assert f'"{name}"' in rule.message
     assert isinstance(error(lib.FILTER_RULE, 3), InternalError)
     assert isinstance(error(-1, 0), InternalError)
+
+
+def test_default_action_that_libseccomp_refuses() -> None:
+    """The error says its name, also if it carries an errno."""
+    default = SECCOMP_RET_ERRNO | 38
+    error = seccomp._refused(22, lib.FILTER_DEFAULT_ACTION, 0, default, [], [], [])
+    assert "linux.seccomp.defaultAction: SCMP_ACT_ERRNO is refused by" in str(error)
