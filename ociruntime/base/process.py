@@ -325,11 +325,13 @@ def die_with(parent: int) -> None:
 def become_subreaper() -> None:
     """Make this process a subreaper: orphaned descendants are reparented to it instead of pid 1.
 
-    An error is ignored: kernels without subreapers reparent orphans to pid 1.
+    Raises HostError.  If the error were ignored, the caller would wait for ever for the exit of a
+    process that is no longer its child.
     """
     from ociruntime._system_calls import lib
 
-    lib.oci_prctl(PR_SET_CHILD_SUBREAPER, 1)
+    if (result := lib.oci_prctl(PR_SET_CHILD_SUBREAPER, 1)) < 0:
+        raise HostError("become a subreaper", OSError(-result, posix.strerror(-result)))
 
 
 def is_dying(pid: int) -> bool:

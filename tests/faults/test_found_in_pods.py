@@ -28,6 +28,8 @@ FOUND = [
     # ... and for ever for the pid
     Found("app-sandbox", "write", errno.EINTR, process=LOCK_HOLDER),
     Found("app-sandbox", "write", errno.EIO, process=LOCK_HOLDER),
+    # a monitor that waited for ever for a child that the kernel had given to pid 1
+    Found("pod-run-prepared", "prctl", errno.EPERM, process="0"),
     # an app that only the monitor knew, after an interrupted `app add`
     Found("app-add", "recvfrom", errno.ENOMEM),
     # "internal error"

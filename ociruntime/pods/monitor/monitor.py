@@ -102,7 +102,6 @@ class Monitor:
 
         Raises RuntimeFailure, after the cleanup, if an error prevented the start or ended the pod.
         """
-        become_subreaper()
         self.attempt(self._enter)
         while not self.loop.stopped:
             self.attempt(self.loop.run)
@@ -133,6 +132,7 @@ class Monitor:
             pass
 
     def _set_up(self) -> None:
+        become_subreaper()  # execve(2) preserves it, for a monitor that has hibernated
         kinds = _namespace_kinds(self.config)
         mapped = self.config.get("private_users")
         id_map = f"0 {mapped['shift']} {mapped['count']}\n" if mapped else ""
