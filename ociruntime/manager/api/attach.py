@@ -97,7 +97,10 @@ def _connect(directory: str, uuid: str) -> socket.socket:
 
 
 async def relay(first: Any, *others: Any) -> None:  # noqa: ANN401 - coroutines
-    """Run coroutines until ``first`` or all ``others`` have ended; cancel those still running."""
+    """Run coroutines until ``first`` or all ``others`` have ended; cancel those still running.
+
+    Ignores the exceptions that the coroutines raise.
+    """
     main = asyncio.ensure_future(first)
     rest = asyncio.gather(*others)
     try:

@@ -26,8 +26,8 @@ async def _files(
 ) -> AsyncIterator[tuple[str, ...]]:
     """Context manager: yield the arguments for ``ocipod app COMMAND`` on the request's container.
 
-    The query must have ``path``, the path of a file in the container.  It may have ``follow=1``:
-    ``ocipod`` then follows a symbolic link.  Until the context ends, a stopped container cannot be
+    The query must have ``path``, the path of a file in the container.  With ``follow=1``,
+    ``ocipod`` follows a symbolic link.  Until the context ends, a stopped container cannot be
     started, because its files would be mounted twice.  Raises NotFound if there is no such
     container, BadRequest for an invalid query.
     """
@@ -73,7 +73,7 @@ async def read(manager: Manager, request: web.Request) -> web.StreamResponse:
 
 
 async def write(manager: Manager, request: web.Request) -> web.Response:
-    """Unpack the request's body, a tar archive, to the directory ``path`` in a container.
+    """Unpack the request's body, a tar archive, into the directory ``path`` in a container.
 
     The query parameter ``name`` renames the archive's top file or directory.
     """

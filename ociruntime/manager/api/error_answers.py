@@ -32,7 +32,7 @@ _REFUSED = {
 
 
 class Refused(RuntimeFailure):
-    """The refusal of a request by aiohttp, for example because the path is unknown."""
+    """The error for a request that aiohttp itself refuses, for example for an unknown path."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -48,8 +48,8 @@ def failure_of(error: web.HTTPException, request: web.Request) -> Refused:
 def error_answer(error: BaseException, refused: web.HTTPException | None = None) -> web.Response:
     """Return the HTTP answer for ``error``.
 
-    If ``error`` was made from an HTTP exception of aiohttp, that exception is ``refused``.  The
-    answer then has its status, and an Allow header if the method is not allowed.
+    ``refused`` is the aiohttp exception that ``error`` was made from, or None.  It determines the
+    answer's status, and adds an Allow header if the request's method is not allowed.
     """
     status = refused.status if refused is not None else _row(error)[0]
     answer = web.json_response(error_document(error), status=status)

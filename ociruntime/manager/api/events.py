@@ -75,7 +75,10 @@ async def _next(subscription: Any) -> dict[str, Any]:  # noqa: ANN401 - an async
 
 
 def _matches(event: dict[str, Any], filters: dict[str, list[str]]) -> bool:
-    """Return whether an event matches at least one value of each filter that has values."""
+    """Return whether an event matches at least one value of each filter.
+
+    A filter without values matches every event.
+    """
     attributes = event["attributes"]
     labels = attributes.get("labels") or {}
     tests: dict[str, Callable[[str], bool]] = {

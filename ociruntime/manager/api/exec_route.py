@@ -77,8 +77,8 @@ async def _first(client: web.WebSocketResponse) -> Any:  # noqa: ANN401 - whatev
 class RuntimeLog:
     """The log file of the OCI runtime, a memfd.
 
-    The runtime and the program write to the same standard error.  The log tells their output apart:
-    the runtime also logs its own error messages.
+    The runtime and the program share standard error.  The runtime also logs its own error
+    messages, so the log shows which output is the runtime's.
     """
 
     def __enter__(self) -> RuntimeLog:
@@ -112,7 +112,7 @@ def _not_started(text: str) -> StartFailed:
 
 
 async def _in_background(client: web.WebSocketResponse, command: list[str]) -> int:
-    """Run ``command``, which is ``ocipod app exec --detach`` with its arguments; return 0.
+    """Run ``command``, an ``ocipod app exec --detach`` command line; return 0.
 
     Raises StartFailed if ``ocipod`` cannot start the program in the container, HostError if
     ``ocipod`` cannot be executed.
@@ -190,8 +190,8 @@ def exec_args(spec: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:
 class _Execution:
     """A program that ``exec`` runs in a container; its streams are relayed to one client.
 
-    Output for which ``is_known`` returns True is dropped: it is an error message of the OCI
-    runtime, which the client gets as JSON.
+    If ``is_known(data)`` is True, output ``data`` is dropped: it is an error message of the OCI
+    runtime, and the client gets this message as JSON instead.
     """
 
     def __init__(

@@ -108,11 +108,11 @@ async def pump(
 ) -> None:
     """Send a program's output from ``fd`` to the client until end of file (EIO on a terminal).
 
-    When the program exits, the caller must set the result of the future ``deadline`` to a time of
-    the event loop's clock.  Output that ``fd`` contains at the exit is always sent, even to a slow
+    When the program exits, the caller must set the future ``deadline`` to a time of the event
+    loop's clock.  Output that is waiting in ``fd`` at that moment is always sent, even to a slow
     client.  Later output, from other processes that hold the stream open, is sent until the
-    deadline.  Each message begins with ``number``, the byte that identifies the stream.  Data for
-    which ``is_known`` returns True is dropped.
+    deadline.  Each message begins with ``number``, the byte that identifies the stream.  Drops
+    data if ``is_known(data)`` is True.
     """
     owed = -1  # bytes in ``fd`` when the program exited, which must be sent; -1 until then
     while True:

@@ -99,7 +99,7 @@ async def tag(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def load(manager: Manager, request: web.Request) -> web.Response:
-    """Load the images of the archive at ``path`` on this host; return their ids and names."""
+    """Load the images from the archive at ``path`` on this host; return their ids and names."""
     body = await read_body(request, {"path": checks.text, **_INSECURE})
     path = required(body, "path")
     if not os.path.isabs(path):

@@ -1,7 +1,7 @@
 """The API's route that streams a container's log.
 
-The log is sent as plain text, unless the client accepts ``application/vnd.ociruntime.frames``.  The
-client then gets a frame for each line: one byte for the stream (1 standard output, 2 standard
+A client that accepts ``application/vnd.ociruntime.frames`` gets a frame for each line; any other
+client gets plain text.  A frame consists of one byte for the stream (1 standard output, 2 standard
 error), the line's length as four bytes (big endian), and the line.
 """
 
@@ -133,9 +133,9 @@ async def _send(
 
 
 class _Log:
-    """A container's log, which can still be read if the pod is removed meanwhile.
+    """A container's log.
 
-    It keeps the pod's directory open.
+    The object keeps the pod's directory open, so the log can be read even after the pod's removal.
     """
 
     def __init__(self, directory: str, uuid: str, app: str) -> None:

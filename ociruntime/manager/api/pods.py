@@ -1,4 +1,4 @@
-"""The API's routes for pods, whether ``ocid`` or ``ocipod`` has created them."""
+"""The API's routes for all pods: those of containers, and those made directly with ``ocipod``."""
 
 from __future__ import annotations
 
