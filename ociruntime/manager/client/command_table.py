@@ -1,4 +1,4 @@
-"""The commands of ``ocictl`` with their modules, docker's names for them, and refused commands."""
+"""Tables of the commands of ``ocictl``, of docker's names for them, and of refused commands."""
 
 from __future__ import annotations
 

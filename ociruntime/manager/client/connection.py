@@ -103,8 +103,8 @@ class Connection:
     def upload(self, path: str, fill: Callable[[ChunkedBody], None]) -> None:
         """Send PUT ``path``; ``fill(body)`` writes the request's body.
 
-        Raises the errors of ``Connection``, and those of ``fill``.  If ``fill`` raises an OSError,
-        it is reported as an error of the connection.
+        Raises the errors of ``Connection`` and of ``fill``; an OSError of ``fill`` becomes a
+        HostError.
         """
         connection = self._connect()
         try:

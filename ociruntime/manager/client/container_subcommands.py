@@ -1,6 +1,6 @@
 """The commands ``ocictl container create``, ``start``, ``stop`` ...: strict variants for scripts.
 
-Their tables have fixed columns, and a container in the wrong state is an error.
+Tables have fixed columns.  A container in the wrong state is an error.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def _template_table(rows: Sequence[Row], text: str, titles: Mapping[str, str]) -
 
 
 class _Header(Keys):
-    """The data for the header of a table from a template: the value of a field is its title."""
+    """The data with which a template prints a table's header: each field's value is its title."""
 
     def __missing__(self, name: str) -> object:
         return _title_of_label if name == "Label" else title(name)
@@ -98,10 +98,10 @@ def _title_of_label(name: str) -> str:
 
 
 def marked(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return a copy of the JSON document ``value`` for a template.
+    """Return a copy of the JSON document ``value``, to be the data of a template.
 
-    In the copy, an object whose name is in ``_FREE``, such as ``labels``, is a ``Keys``, because
-    users choose its keys.
+    In the copy, the members with a name in ``_FREE``, such as ``labels``, are ``Keys`` objects,
+    because users choose their keys.
     """
     if isinstance(value, Shape):
         return Shape(value, marked(value.own), value.methods)

@@ -1,6 +1,7 @@
 """A minimal HTTP/1.1 client (RFC 9112) for ocid on its Unix socket.
 
-Importing ``http.client``, with its mail parsers, takes 30 ms, as long as the rest of a command.
+It replaces ``http.client``: importing that, with its mail parsers, takes as long as the rest of a
+command (30 ms).
 Each request opens its own connection.  The body of an answer may have a Content-Length, be chunked,
 or end when the connection is closed.  The status 101 (Switching Protocols) is also supported.
 """
@@ -131,7 +132,10 @@ class Answer:
 
 
 def _receive(socket: socket, most: int) -> bytes:
-    """Receive up to ``most`` bytes; return b"" at the end.  Raises HostError."""
+    """Receive up to ``most`` bytes; return b"" at the end of the connection's data.
+
+    Raises HostError if the connection fails.
+    """
     try:
         return socket.recv(most)
     except OSError as error:

@@ -63,9 +63,9 @@ _NOT_FOUND = (400, 404)  # HTTP statuses for an object that does not exist or an
 def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
     """Return the object with the name or id ``ref``, whatever its kind.
 
-    ``getters`` maps each kind, such as "container", to a function that returns the object of that
-    kind with a given name.  The kinds are tried in order.  Raises RuntimeFailure if no object has
-    this name, HostError if the daemon cannot be reached.
+    ``getters`` maps each kind, such as "container", to a function ``get(ref)`` for objects of that
+    kind.  The kinds are tried in order.  Raises RuntimeFailure if no object has this name or id,
+    HostError if the daemon cannot be reached.
     """
     for get in getters.values():
         try:
@@ -79,7 +79,7 @@ def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
 
 
 def show_each(arguments: Arguments, get: Callable[[str], Shape]) -> int:
-    """Print the object that ``get`` returns for each argument, as JSON or by ``--format``.
+    """Print the object that ``get`` returns for each argument, as JSON or as ``--format`` says.
 
     If ``get`` fails for an argument, prints the error and continues.  Returns 0, or 1 after such an
     error.  Raises UsageError for an invalid ``--format``, HostError if the daemon cannot be

@@ -1,9 +1,9 @@
 """The command line of ``ocictl``: find the command, run it, and turn errors into an exit status.
 
 Exit status: 0 for success; 1 for a failure; 2 without a command; 130 when interrupted.  ``run`` and
-``exec`` exit with the status of the container's program, or with 125 if they fail themselves.  A
-command that starts a program exits with 127 if the program is not found, with 126 if it cannot be
-executed, and with 125 if the start fails for another reason.
+``exec`` exit with the status of the container's program, or with 125 if they fail themselves.  If a
+program does not start, the exit status is 127 if it is not found, 126 if it cannot be executed, and
+125 for another reason.
 """
 
 from __future__ import annotations

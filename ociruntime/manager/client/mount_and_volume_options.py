@@ -170,7 +170,7 @@ def is_tmpfs(text: str) -> bool:
 def tmpfs_mount(text: str) -> dict[str, Any]:
     """Parse a value of ``--mount`` like ``type=tmpfs,target=/run,tmpfs-size=64m``.
 
-    Returns an entry of the create request's ``tmpfs``.  Raises UsageError for an invalid value.
+    Returns an entry of a create request's ``tmpfs``.  Raises UsageError for an invalid value.
     """
     target, options = "", []
     for word in text.split(","):
@@ -219,11 +219,11 @@ def _boolean(key: str, value: str) -> bool:
 
 
 def _origin(source: str, directory: str) -> Mount:
-    """Return the entry for ``source`` in ``volumes`` of a create request, without the target.
+    """Return a mount of ``source`` without a target; the caller adds the target and the mode.
 
-    The entry is writable; the caller adds the target and the mode.  ``source`` is a path on the
-    host, the name of a volume, or "" for an anonymous volume.  A relative path is resolved against
-    ``directory``.
+    The mount has the form of an entry in a create request's ``volumes``; it is writable.
+    ``source`` is a path on the host, the name of a volume, or "" for an anonymous volume.  Resolves
+    a relative path against ``directory``.
     """
     made: Mount = {"read_only": False}
     if not source:

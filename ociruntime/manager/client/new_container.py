@@ -189,8 +189,8 @@ def post_spec(connection: Connection, spec: Spec, arguments: Arguments) -> dict[
     """Send ocid a create request, print the answer's warnings, and return the answer.
 
     If the image is not in the store, pulls it first, and prints the progress to standard error
-    unless ``arguments`` has ``--quiet``.  Raises the errors of ``Connection``; an error about a
-    member of ``spec`` names the option that set it.
+    unless ``arguments`` contains ``--quiet``.  Raises the errors of ``Connection``; an error about
+    a member of ``spec`` gives the name of the option that set the member.
     """
     try:
         record = _posted(connection, spec, quiet=arguments.flag("quiet"))
@@ -293,8 +293,9 @@ def environment(
 ) -> dict[str, str]:
     """Return the variables of ``--env-file`` (``files``), overridden by ``--env`` (``settings``).
 
-    The value of a NAME without ``=`` is copied from ``inherited``, the environment of ocictl, if it
-    is set there.  Raises UsageError for an invalid variable, HostError if a file cannot be read.
+    For a NAME without ``=``, copies the value from ``inherited``, the environment of ocictl; omits
+    a NAME that is not set there.  Raises UsageError for an invalid variable, HostError if a file
+    cannot be read.
     """
     variables: dict[str, str] = {}
     for path in files:

@@ -37,10 +37,11 @@ def _option_of(word: re.Match[str]) -> str:
 
 
 def with_option(error: DaemonError, used: Container[str]) -> DaemonError:
-    """Return ``error`` with the name of an option instead of the JSON path at its beginning.
+    """Return ``error`` with option names instead of JSON members in its message.
 
-    ``used`` contains the names of the options on the command line.  If the member's option is not
-    among them, returns ``error`` unchanged.
+    ``used`` contains the names of the options on the command line.  Returns ``error`` unchanged
+    unless it is a ``bad_request`` whose message begins with the JSON path of a member, and the
+    member's option is in ``used``.
     """
     path = _PATH.fullmatch(str(error)) if error.code == _BAD_REQUEST else None
     if path is None:

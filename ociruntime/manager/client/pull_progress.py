@@ -9,7 +9,7 @@ from ociruntime.manager.client.connection import Connection, DaemonError, resour
 def pulled(connection: Connection, body: dict[str, object], name: str, *, quiet: bool) -> str:
     """Pull an image, print the progress to standard error, and return the image's id.
 
-    ``body`` is the JSON for ``POST /v1/images/pull``, ``name`` the name that the progress shows.
+    ``body`` is the JSON for ``POST /v1/images/pull``, ``name`` is the image's name in the progress.
     Raises DaemonError if the pull fails, HostError if ocid cannot be reached.
     """
     with Layers(name, quiet=quiet) as layers:

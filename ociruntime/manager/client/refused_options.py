@@ -124,7 +124,7 @@ REFUSED: dict[str, dict[str, str]] = {
 
 
 def refused(command: str) -> tuple[Option, ...]:
-    """Return the options that ``command`` refuses, for the definition of the command."""
+    """Return the options that ``command`` refuses, to be added to the command's own options."""
     options = []
     for names, reason in REFUSED[command].items():
         name, _, short = names.partition(",")

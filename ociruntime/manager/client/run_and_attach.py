@@ -268,7 +268,7 @@ def _window_size() -> tuple[int, int] | None:
 def variable(word: str) -> str:
     """Return ``NAME=VALUE`` for ``word``, a value of ``--env``.
 
-    The value of a NAME without ``=`` is copied from the environment of ocictl; returns "" if it is
+    For a NAME without ``=``, copies the value from the environment of ocictl; returns "" if NAME is
     not set there.  Raises UsageError if the name is empty.
     """
     name, equals, _ = word.partition("=")

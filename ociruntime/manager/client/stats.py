@@ -44,8 +44,8 @@ class Meter:
     def sample(self, *, first: bool = False) -> list[Record]:
         """Return ocid's ``stats`` of each container, with ``cpu_percent`` since the last sample.
 
-        Omits containers that were removed meanwhile; in the ``first`` sample, a missing container
-        is an error.  Raises the errors of ``Connection``.
+        Omits containers that no longer exist; in the ``first`` sample, a container in ``refs`` that
+        does not exist is an error.  Raises the errors of ``Connection``.
         """
         connection = self._connection
         refs = self._refs or [one["id"] for one in connection.get(resource("containers"))]

@@ -1,8 +1,8 @@
 """Relay the user's streams or terminal to and from a container or a program of ``exec``.
 
-``manager/api/attach.py`` describes the messages; ``exec_route.py`` describes the flow control of
-input, which a ``metered`` session obeys.  Sending never blocks, because ocid may be waiting for
-ocictl to read: both would then wait forever.
+``manager/api/attach.py`` describes the messages.  A ``metered`` session obeys the flow control of
+input that ``manager/api/exec_route.py`` describes.  Sending never blocks, because ocid may be
+waiting for ocictl to read: both would then wait forever.
 """
 
 from __future__ import annotations

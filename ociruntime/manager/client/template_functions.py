@@ -1,4 +1,4 @@
-"""The functions that templates (``templates.py``) call, and the types of their data.
+"""The functions that templates (``templates.py``) call, and the types of a template's data.
 
 The functions are those of Go's text/template and of docker's ``--format``.  They print values as Go
 does: a list as ``[a b]``, an object whose keys users choose as ``map[key:value]``.
@@ -51,8 +51,8 @@ class Null(list[Any]):
 class Shape(dict[str, Any]):
     """An object with docker's names for its members, as data for a template.
 
-    A template can also use ``own``, the same data under the daemon's names, and ``methods``,
-    functions with arguments.  Neither is printed with the object.
+    A template can also use ``own``, the same data under the daemon's names, and ``methods``, which
+    maps names to functions with arguments.  Neither is printed with the object.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ def _number(value: object) -> int:
 
 
 def _same_kind(change: Callable[[str], str]) -> Callable[[object], str]:
-    """Return a template function that applies ``change``, and returns Safe for a Safe argument."""
+    """Return a template function that applies ``change`` to a string, and keeps a string Safe."""
 
     def function(value: object) -> str:
         text = _text(value)

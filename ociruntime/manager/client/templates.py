@@ -247,9 +247,10 @@ class _Parser:
         return Pipe(calls, variables, declares)
 
     def _variables(self, *, several: bool) -> tuple[list[str], bool]:
-        """Parse the variables that a pipeline is assigned to, if any.
+        """Parse the variables that a pipeline is assigned to, such as ``$key, $value :=``.
 
-        Returns (names of the variables, whether they are declared with ``:=``).
+        Returns (names of the variables, whether they are declared with ``:=``), or ([], False) if
+        the pipeline is not assigned to a variable.
         """
         signs = [token[1] for token in self._tokens[:4]]
         count = 1 if signs[1:2] in ([":="], ["="]) else 0
@@ -356,7 +357,7 @@ def failure(at: int, message: str, hint: str = "") -> UsageError:
 
 
 class _Leaving(Exception):
-    """The exception with which ``break`` or ``continue`` leaves the body of a ``range``."""
+    """An exception that ``break`` and ``continue`` raise to leave the body of a ``range``."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
