@@ -36,9 +36,9 @@ class Clients:
         return self._attached > 0
 
     async def wait(self, condition: str) -> Answer:
-        """Wait until ``notify`` is called with ``condition``; return its ``outcome``.
+        """Wait for a ``notify`` with ``condition``, and return the ``outcome`` passed to it.
 
-        Raises the error that is passed to ``abandon``, if that is called first.
+        If ``abandon`` is called first, raises the error passed to ``abandon``.
         """
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         entry = (condition, future)

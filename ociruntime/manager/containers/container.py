@@ -1,4 +1,4 @@
-"""A container: requests such as start and stop, and reconciling its record with its pod.
+"""Containers: carry out requests such as start and stop, and reconcile records with pods.
 
 The state file of the pod's app is authoritative.  The record stores the last start and the last
 exit that a daemon has handled.  So if a container exits while no daemon runs, the next daemon
@@ -64,9 +64,9 @@ class Container:
     Requests that change the container hold ``lock``, except ``kill``.  ``damage`` is the error in a
     corrupt record, "" if the record is intact.  ``on_removed`` is called after the removal.
 
-    A request raises NotFound if the container was removed meanwhile, Conflict if its status does
-    not allow the request, ManagerError (or another RuntimeFailure) if the request fails.  A failed
-    ``update`` or ``rename`` changes nothing.  With ``strict``, ``start`` and ``stop`` raise
+    A request raises NotFound if the container has been removed, Conflict if the container's status
+    does not allow the request, ManagerError (or another RuntimeFailure) if the request fails.  A
+    failed ``update`` or ``rename`` changes nothing.  With ``strict``, ``start`` and ``stop`` raise
     Conflict if there is nothing to do.
     """
 
@@ -117,7 +117,7 @@ class Container:
         return self._services.settings.directory, self.record.pod, APP
 
     def inspect(self) -> Answer:
-        """Return the container's status and configuration, see ``container_records.answer``."""
+        """Return the container's status and configuration, as ``container_records.answer`` does."""
         if self._record is None:
             return container_records.corrupt_answer(self.id, self.damage)
         pending = self._restarts.pending
@@ -143,7 +143,7 @@ class Container:
     async def start(self, *, strict: bool) -> bool:
         """Start the container; return False if it is already running.
 
-        Raises StartFailed if its program cannot be executed; for other errors, see ``Container``.
+        Raises StartFailed if the program cannot be started; for other errors, see ``Container``.
         """
         async with self._held():
             record = self.record
@@ -165,7 +165,7 @@ class Container:
             return True
 
     async def prepare(self) -> None:
-        """Run the pod without its app, so that clients can attach before the container starts."""
+        """Unless the container is up, run its pod without the app, so that clients can attach."""
         async with self._held():
             await self.pod.wait_for_end()
             if self._status(await self._reconcile()) in (CREATED, STOPPED):
@@ -177,7 +177,7 @@ class Container:
             self._begin("stop the pod of", self._end_idle_pod())
 
     async def settled(self) -> None:
-        """If the app has exited, wait up to 75 s for the pod to exit, too; then reconcile."""
+        """Reconcile, but first wait up to 75 s for the pod to exit if the app has exited."""
         await self.pod.has_ended()
         async with self.lock:
             if not self._removing:
@@ -194,7 +194,7 @@ class Container:
             return await self._stop(seconds, strict=strict)
 
     async def restart(self, seconds: float | None) -> None:
-        """Stop the container, if it is running, and start it; see ``stop`` and ``start``."""
+        """Stop the container, if it is running, and start it, as ``stop`` and ``start`` do."""
         self._restarts.cancel()
         async with self._held():
             await self._stop(seconds)
@@ -244,7 +244,7 @@ class Container:
             self._publish("pause" if paused else "unpause")
 
     async def wait(self, condition: str) -> Answer:
-        """Wait for ``condition``; return the latest run's outcome, see ``LastRun.outcome``.
+        """Wait for ``condition``; return the latest run's outcome, as ``LastRun.outcome`` does.
 
         ``condition`` is ``not-running`` (met at once if the container is not up), ``next-exit`` or
         ``removed``.  Raises BadRequest for any other string, ManagerError if the daemon shuts down.
@@ -280,7 +280,7 @@ class Container:
             self._publish("update")
 
     async def rename(self, name: str) -> None:
-        """Rename the container; DNS uses the new name from the container's next start on.
+        """Rename the container; the new name appears in DNS when the container is started again.
 
         Raises BadRequest for an invalid name, Conflict if the name is in use.
         """
@@ -306,7 +306,7 @@ class Container:
     async def remove(self, *, force: bool, volumes: bool = False) -> None:
         """Remove the container.
 
-        With ``volumes``, also removes its anonymous volumes; with ``force``, kills it first.
+        With ``force``, kills it first.  With ``volumes``, also removes its anonymous volumes.
         """
         if force:
             self._restarts.cancel()
@@ -421,7 +421,7 @@ class Container:
         return True
 
     async def _shorten_stop(self, seconds: float) -> None:
-        """If another request is stopping the container, shorten its timeout to ``seconds``."""
+        """If another request is stopping the container, shorten the timeout to ``seconds``."""
         pod = self.pod.open() if self.lock.locked() else None
         if pod is not None and self.pod.status().app_state == "stopping":
             with suppress(RuntimeFailure):  # the stop in progress reports the same error
@@ -531,7 +531,7 @@ class Container:
             self._publish("stop", at=end)
 
     def _follow_up(self, *, at_reload: bool = False) -> None:
-        """After the container's exit, remove it (``--rm``) or apply its restart policy."""
+        """React to the exit: remove the container (``--rm``) or apply its restart policy."""
         record = self.record
         if record.auto_remove:
             self._begin("remove", self._remove_exited())
@@ -543,7 +543,7 @@ class Container:
             self._restarts.after_run(record.last.uptime)
 
     def _is_idle(self) -> bool:
-        """Return whether the pod runs without a running app and without attached clients."""
+        """Return whether the pod runs, but its app does not, and no client is attached."""
         pod_status = self.pod.status()
         runs = pod_status.pod_state == pods.RUNNING and self._status(pod_status) in _AT_REST
         return runs and not (self.clients.any_attached or self._removing or self._services.closing)

@@ -47,9 +47,9 @@ class Mounts:
         return [*self.generated, *self.inherited]
 
     def add_anonymous(self, mount: Spec) -> None:
-        """Add a mount of a new anonymous volume, whose name is generated.
+        """Add a mount of a new anonymous volume; generate the volume's name.
 
-        ``mount`` has the other members of the mount, such as ``target``.
+        ``mount`` contains the mount's members except the name.
         """
         name = secrets.token_hex(32)
         self.volumes.append({"name": name, **mount})
@@ -59,10 +59,10 @@ class Mounts:
 def of_request(spec: Spec, inherit: Inherit) -> Mounts:
     """Return the mounts of a valid spec, without the volumes that its image declares.
 
-    A mount in ``volumes`` overrides a mount from ``volumes_from`` at the same path.
+    A mount in ``volumes`` or ``tmpfs`` overrides a mount from ``volumes_from`` at the same path.
     ``inherit(container)`` returns (mounts, names of anonymous volumes) of a container in
-    ``volumes_from``.  Raises BadRequest if two mounts in ``volumes`` have the same path, and the
-    errors of ``inherit``.
+    ``volumes_from``.  Raises BadRequest if a mount in ``volumes`` has the same path as another one
+    or as a tmpfs mount.  Also raises the errors of ``inherit``.
     """
     mounts = Mounts(others=frozenset(clean(other["target"]) for other in spec.get("tmpfs") or ()))
     for index, mount in enumerate(spec.get("volumes") or ()):

@@ -1,9 +1,9 @@
 """The pod of a container: run it, watch it, kill it, and replace it if it was removed.
 
-The pod runs from the container's start to its exit; a pod that does not run has no processes,
-networks or ports.  If the pod was removed, a new pod replaces it.  The marker file ``pod`` contains
-the UUID of the new pod until the container's record does.  If the daemon is killed before that, the
-next daemon removes the new pod.
+The pod runs from the container's start to the container's exit; a pod that does not run has no
+processes, networks or ports.  If the pod was removed, a new pod replaces it.  Until the container's
+record contains the UUID of the new pod, the marker file ``pod`` contains it: if the daemon is
+killed before the record is written, the next daemon removes the new pod.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class ContainerPod:
             await halt(self._services.programs, pod)
 
     def set_names(self, names: list[str]) -> None:
-        """Store the DNS names of this pod on its networks; they take effect at its next run.
+        """Store the pod's DNS names on its networks; they take effect at the pod's next run.
 
         ``names`` is the result of ``ocipod_requests.names_on_networks``.  Raises RuntimeFailure if
         they cannot be stored.
@@ -127,9 +127,10 @@ class ContainerPod:
             write_runtime_config(pod, read_runtime_config(pod) | {"net_names": names})
 
     async def settle(self, record: Record) -> None:
-        """If the marker file ``pod`` exists, remove the pod that it names, then the file.
+        """If the marker file ``pod`` exists, remove the pod with the UUID in it, then the file.
 
-        The pod of ``record`` is kept.  Raises RuntimeFailure if the pod cannot be removed.
+        If that is the pod in ``record``, removes only the file.  Raises RuntimeFailure if the pod
+        cannot be removed.
         """
         store = self._services.store
         if store.has(self._id, POD):

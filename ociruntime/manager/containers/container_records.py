@@ -266,9 +266,10 @@ class RecordStore:
             return not os.listdir(self.path(container_id))
 
     def begin(self, container_id: str, volumes: list[str]) -> None:
-        """Create a new container's directory, with the marker file ``creating`` in it.
+        """Create a new container's directory and its marker file ``creating``.
 
-        ``volumes`` lists the anonymous volumes that the caller creates next; the marker lists them.
+        ``volumes`` lists the anonymous volumes that the caller creates next.  It is stored in the
+        marker file.
         """
         with _failing(f'create directory "{self.path(container_id)}"'):
             os.mkdir(self.path(container_id), 0o750)
@@ -329,7 +330,8 @@ class RecordStore:
     def remove(self, container_id: str) -> None:
         """Remove the container's directory; remove the markers ``creating`` and ``removing`` last.
 
-        If the daemon is killed during the removal, the marker makes the next daemon complete it.
+        If the daemon is killed during the removal, the next daemon finds the marker and completes
+        the removal.
         """
         path = self.path(container_id)
         last = (CREATING, REMOVING)

@@ -1,4 +1,4 @@
-"""A container's spec, the body of ``POST /v1/containers``: validate it.
+"""Validate a container's spec, the body of ``POST /v1/containers``.
 
     {"name", "image" or "rootfs", "command": [...], "entrypoint": [...], "env": {NAME: VALUE},
      "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only",

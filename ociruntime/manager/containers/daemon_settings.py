@@ -33,7 +33,7 @@ class Settings:
 
     @property
     def config_directories(self) -> tuple[str, str]:
-        """The directories of settings for ``ocipod``: (the vendor's, the administrator's)."""
+        """The settings directories of ``ocipod``: (the vendor's, the administrator's)."""
         system = self.system_config or paths.SYSTEM_CONFIG
         return system, self.local_config or paths.LOCAL_CONFIG
 
@@ -44,7 +44,7 @@ class Settings:
         return net_directories("", local, system, self.directory)
 
     def check_insecure(self, checks: Sequence[str]) -> None:
-        """Raise Forbidden if ``checks`` has a security check that clients may not disable."""
+        """Raise Forbidden if ``checks`` contains a security check that clients may not disable."""
         for check in checks:
             if check not in self.insecure and check not in self.client_insecure:
                 raise Forbidden(

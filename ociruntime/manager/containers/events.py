@@ -46,10 +46,10 @@ def described(record: Record | None, attributes: Event) -> Event:
 
 
 def shown(event: Event) -> Event:
-    """Return an event as the API sends it: without the attribute ``at``, unless it is a time.
+    """Return an event as the API sends it: without the attribute ``at``, unless ``at`` is a time.
 
-    ``at`` shows whether an event was published before.  It is the time of a start or exit; for a
-    creation or removal, it is the container's id.
+    The event log uses ``at`` to avoid publishing an event twice.  For a start or exit, ``at`` is
+    the time; for a creation or removal, it is the container's id.
     """
     attributes = event["attributes"]
     if attributes.get("at") != event["id"]:
@@ -60,7 +60,7 @@ def shown(event: Event) -> Event:
 class EventBus:
     """The event log in the file ``path``, which is rotated to ``PATH.1``, and its subscribers.
 
-    Ignores an incomplete line, which a daemon leaves if it is killed during a write.
+    Ignores incomplete lines of the file: a daemon that is killed during a write leaves one.
     """
 
     def __init__(self, path: str) -> None:
@@ -150,9 +150,9 @@ class EventBus:
             self._stamps.add(stamp)
 
     def since(self, moment: str) -> list[Event]:
-        """Return the events in memory since ``moment``, an ISO 8601 time with a zone.
+        """Return the events since ``moment``, an ISO 8601 time with a zone.
 
-        Raises ValueError if ``moment`` is invalid.
+        Returns at most the latest ``HELD`` events.  Raises ValueError if ``moment`` is invalid.
         """
         first = datetime.fromisoformat(moment)
         return [event for event in self._events if datetime.fromisoformat(event["time"]) >= first]

@@ -4,7 +4,8 @@
      "log_path", "mounts": [{"type": "bind" or "volume", "name", "source", "target", "read_only",
      "propagation"}], "networks": {NAME: {"ip4", "ip6", "prefix", "gateway", "mac"}}}
 
-A value that the pod's files do not contain is empty.
+A value that the pod's files do not contain is empty.  If the files cannot be read, ``hostname`` is
+the container's short id.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def details(record: Record, open_pod: Callable[[], Pod | None], volumes: str) ->
     """Return the member ``details`` for the container of ``record``.
 
     ``open_pod()`` returns the container's pod, ``volumes`` is the directory of the manager's
-    volumes.  Values in missing or damaged files are empty: the container's status reports the
-    damage.
+    volumes.  Missing or damaged files of the pod are not an error here: the container's status
+    reports them.
     """
     result: Answer = {
         "image_id": record.image_id,

@@ -53,7 +53,7 @@ def check_filters(filters: Filters, table: Table) -> None:
 def passes(answer: Answer, filters: Filters, table: Table) -> bool:
     """Return whether an object matches at least one value of each of ``filters``.
 
-    ``answer`` is the object's JSON, ``table`` has the definition of each filter.
+    ``answer`` is the object's JSON, ``table`` contains the definition of each filter.
     """
     return all(
         any(table[name].matches(answer, value) for value in values)

@@ -91,12 +91,11 @@ class Manager:
     async def open(self) -> None:
         """Lock the data directory; load and reconcile the existing containers.
 
-        Running containers are left alone.  Unfinished creations are rolled back.  Unfinished
-        removals of containers are completed.  A container whose record is corrupt is kept.  A
-        failure to load a container is logged.
+        Leaves running containers alone, rolls back unfinished creations, and completes unfinished
+        removals.  Keeps a container whose record is corrupt.  Logs a failure to load a container.
 
-        Raises ManagerError if another daemon holds the lock, HostError if the directory cannot be
-        opened.
+        Raises ManagerError if another daemon holds the lock or the event log cannot be read,
+        HostError if the directory cannot be opened or inotify(7) fails.
         """
         self._services.open(on_overflow=self._reconcile_all)
         await asyncio.to_thread(self._settle_volumes)
@@ -289,7 +288,7 @@ class Manager:
         return str(self._incomplete.get(container_id, {}).get("name") or "")
 
     async def prune(self) -> tuple[list[str], int]:
-        """Remove every created or stopped container.
+        """Remove all containers with the status ``created`` or ``stopped``.
 
         Returns (ids of the removed containers, bytes of disk space freed).
         """
@@ -321,7 +320,7 @@ class Manager:
         """Add the member ``size`` to each of ``answers``, the result of ``list``.
 
         ``size`` is the number of bytes that the container has written to its root filesystem; None
-        if the container was removed meanwhile or has a corrupt record.
+        if the container no longer exists or its record is corrupt.
         """
         for answer in answers:
             container = self._containers.get(answer["id"])

@@ -1,4 +1,4 @@
-"""Networks: created by clients or configured by an administrator, and the containers on them.
+"""The networks that clients create or an administrator configures, and the containers on them.
 
 A network that a client creates is a CNI configuration file in ``net.d`` of the data directory.
 ``ocipod`` reads it like an administrator's files (``pods/net/network_configs.py``).
@@ -169,7 +169,7 @@ class Networks:
     def _remove_temporary(self) -> None:
         """Remove temporary files that a killed daemon has left in the directory ``net.d``.
 
-        The caller holds the lock on that directory.  Raises OSError if a file cannot be removed.
+        The caller holds the directory's lock.  Raises OSError if a file cannot be removed.
         """
         for name in os.listdir(self._directory):
             if name.startswith(".") and name != _LOCK:
@@ -392,12 +392,15 @@ def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
 def _choose(
     given: list[tuple[Network, str]], known: list[Configuration], request: Mapping[str, Any]
 ) -> list[tuple[Network, str]]:
-    """Return [(subnet, gateway)] for a new network: the requested subnets, else free subnets.
+    """Return [(subnet, gateway)] for a new network: the requested subnets plus free subnets.
 
-    ``given`` is the result of ``_given_subnets``, ``known`` are the existing networks, ``request``
-    is the create request.  ``gateway`` is "" if the request does not set it.  Raises Conflict if a
-    requested subnet is in use, NetworkError if no subnet is free, HostError if the host's routes
-    cannot be read.
+    If the request contains no IPv4 subnet, adds a free one.  If the request sets ``ipv6`` but
+    contains no IPv6 subnet, adds a random one.
+
+    ``given`` is the result of ``_given_subnets``, ``known`` lists the existing networks,
+    ``request`` is the create request.  ``gateway`` is "" if the request does not set it.  Raises
+    Conflict if a requested subnet is in use, NetworkError if no subnet is free, HostError if the
+    host's routes cannot be read.
     """
     host = used_by_host()
     for subnet, _ in given:

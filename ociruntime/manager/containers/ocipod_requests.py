@@ -102,7 +102,7 @@ def _is_local(image: str) -> bool:
 def global_args(
     spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
 ) -> list[str]:
-    """Return ``["--insecure-options=..."]`` with the ``disabled_checks``; [] if there are none."""
+    """Return ``["--insecure-options=..."]`` for the ``disabled_checks``; [] if there are none."""
     checks = sorted(disabled_checks(spec, insecure, allowed))
     return [f"--insecure-options={','.join(checks)}"] if checks else []
 
@@ -242,7 +242,7 @@ def _capabilities(spec: Spec) -> list[str] | None:
 
 
 def _program(spec: Spec) -> tuple[str | None, list[str] | None]:
-    """Return (program, arguments) to run; a value is None if the image's setting applies."""
+    """Return (program, arguments) to run; None means that the image's setting applies."""
     entry, command = spec.get("entrypoint"), spec.get("command")
     if entry is None and "rootfs" in spec:
         entry, command = command, None

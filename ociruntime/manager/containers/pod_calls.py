@@ -61,14 +61,15 @@ class Programs:
         self._descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     def command(self, *args: str) -> list[str]:
-        """Return the argv of ``ocipod`` with the manager's options and the arguments ``args``."""
+        """Return the argv that runs ``ocipod`` with the manager's options, then ``args``."""
         return [*self._command, *args]
 
     async def ocipod(self, *args: str, request: BaseRequest | None = None) -> str:
         """Run ``ocipod`` and return its standard output.
 
-        ``request``, as JSON, becomes its standard input, for the option ``--request``.  Raises
-        ManagerError with the error message of ``ocipod``, HostError if it cannot be executed.
+        If ``args`` contains ``--request``, ``ocipod`` gets ``request`` as JSON on standard input.
+        Raises ManagerError with the error message of ``ocipod``, HostError if ``ocipod`` cannot be
+        executed.
         """
         return await self._queued(args, _content_of(request))
 
@@ -88,9 +89,8 @@ class Programs:
     async def call(self, *args: str, content: bytes = b"") -> str:
         """Run ``ocipod`` with ``content`` as its standard input; return its standard output.
 
-        Raises NotFound if an image is not in the store, Conflict if an image cannot be removed
-        because it is in use or has a name, ManagerError for any other error of ``ocipod``,
-        HostError if ``ocipod`` cannot be executed.
+        Raises NotFound, Conflict or ManagerError for an error of ``ocipod``, as ``classified``
+        decides.  Raises HostError if ``ocipod`` cannot be executed.
         """
         try:
             return await self._queued(args, content)
@@ -158,9 +158,9 @@ class Programs:
     def _tied_command(self, *args: str) -> list[str]:
         """Return the argv of an ``ocipod`` that is killed when the daemon dies.
 
-        An option asks ``ocipod`` to arrange this itself.  A ``preexec_fn`` such as that of
-        ``_child_of`` would force fork(2) instead of vfork(2), and copying the daemon's page tables
-        takes 3 ms for each command.
+        The option ``--die-with-parent`` makes ``ocipod`` arrange this itself.  With a
+        ``preexec_fn``, as ``_child_of`` returns, Python would use fork(2) instead of vfork(2):
+        copying the daemon's page tables takes 3 ms for each command.
         """
         soft, hard = self._descriptors
         return self.command(f"--die-with-parent={os.getpid()}", f"--nofile={soft}:{hard}", *args)
@@ -231,8 +231,8 @@ def _standard_input(content: bytes) -> IO[bytes]:
 def classified(text: str) -> ManagerError:
     """Return the exception for ``text``, an error message of ``ocipod``.
 
-    The exception is a NotFound if an image is not in the store, a Conflict if an image cannot be
-    removed because it is in use or has a name, otherwise a ManagerError.
+    Returns NotFound if an image is not in the store.  Returns Conflict if an image cannot be
+    removed because it is in use or has a name.  Returns ManagerError for other errors.
     """
     kind = next((kind for part, kind in _MEANING if part in text), ManagerError)
     return kind(text)
@@ -292,8 +292,8 @@ async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: f
 
     If ``paused``, resumes the pod's container first: on cgroup v1, a frozen process cannot die.
     Waits up to ``timeout`` seconds for the monitor's answer, then up to ``timeout`` seconds for the
-    pod's exit.  After either timeout, runs ``ocipod stop --force``.  Raises RuntimeFailure if that
-    fails.
+    pod's exit.  If the pod is then still running, runs ``ocipod stop --force``.  Raises
+    RuntimeFailure if that command fails.
     """
     if pod.refresh() != "running":
         return
@@ -318,8 +318,8 @@ async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: f
 def _child_of(parent: int, descriptors: tuple[int, int]) -> Callable[[], None]:
     """Return a ``preexec_fn`` that makes the kernel kill the child when ``parent`` dies.
 
-    That function also sets RLIMIT_NOFILE to ``descriptors``, (soft limit, hard limit).  A command
-    that survived a killed daemon would race with the cleanup of the next daemon.
+    The ``preexec_fn`` also sets RLIMIT_NOFILE to ``descriptors``, (soft limit, hard limit).  A
+    command that survived a killed daemon would race with the cleanup of the next daemon.
     """
 
     def prepare() -> None:

@@ -1,6 +1,6 @@
 """The status of a container's pod and app, read without blocking.
 
-It is read from the pod's files and the pod's lock.  The container's status is derived from it:
+It is read from the pod's files and the pod's lock.  It determines the container's status:
 created -> running <-> paused, running -> stopped -> running.  A container is ``restarting`` while
 it waits for a restart, and ``removing`` during its removal.  ``unknown`` means that the pod cannot
 be read, ``corrupt`` that the container's record cannot be read.
@@ -85,7 +85,7 @@ class PodStatus:
     def of_container(self, ever_started: bool) -> str:
         """Return the container's status, such as ``running``.
 
-        ``ever_started`` is True if the container was ever started; its record has this member.
+        ``ever_started`` comes from the container's record: True if the container was ever started.
         """
         if self.problem or self.pod_state not in _READABLE:
             return UNKNOWN
@@ -102,15 +102,15 @@ class PodStatus:
 
     @property
     def is_ending(self) -> bool:
-        """True if the app has exited and its pod is still running, but about to exit."""
+        """True if the app has exited and the pod is about to exit."""
         return self.pod_state == pods.RUNNING and self.app_state == "exited"
 
     def end_of_run(self, last_start: str | None) -> str:
         """Return a key that identifies the exit of the app's latest run; "" if there is no exit.
 
-        An exit counts only once the pod has exited, too.  If the pod was removed, ``last_start``
-        identifies the run: it is the start time in the container's record, None if the record
-        already has the exit of that run.
+        An exit counts only once the pod has exited, too.  ``last_start`` is the start time of the
+        latest run in the container's record, or None if the record already contains the run's exit.
+        ``last_start`` identifies the run if the pod was removed.
         """
         if self.problem or self.pod_state == pods.RUNNING:
             return ""
@@ -176,7 +176,7 @@ class PodHandle:
             self._pod = None
 
     def status(self) -> PodStatus:
-        """Return the status of the pod and its app; an error is in ``PodStatus.problem``."""
+        """Return the status of the pod and its app; report errors in ``PodStatus.problem``."""
         try:
             pod = self.pod()
             if pod is None:

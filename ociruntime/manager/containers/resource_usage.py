@@ -21,9 +21,9 @@ def usage(uuid: str, app: str, pid: int = 0) -> dict[str, Any]:
 
     The keys are ``cpu_seconds``, ``memory``, ``memory_limit``, ``pids``, ``pids_limit``,
     ``network_received``, ``network_sent``, ``block_read`` and ``block_written``.  Memory and
-    traffic are in bytes; None means unknown or unlimited.  ``pid`` is the container's init, 0 if
-    the container is not running.  Network traffic is counted in the network namespace of ``pid``;
-    it is unknown if this is the host's network namespace.
+    traffic are in bytes; None means unknown or unlimited.  ``pid`` is the PID of the container's
+    init, 0 if the container is not running.  Network traffic is counted in the network namespace
+    of ``pid``; the traffic is unknown if that is the host's network namespace.
     """
     files = _files(uuid, app)
     cpu = _scaled(files.get("cpuacct.usage"), _NANOSECONDS)

@@ -21,8 +21,8 @@ def should_restart(record: Record, *, at_reload: bool = False) -> bool:
     """Return whether the restart policy restarts a container that has exited.
 
     An unknown exit status counts as a failure.  A container that a client has stopped is not
-    restarted.  The exception, as in docker, is the policy ``always`` when the daemon starts
-    (``at_reload``).
+    restarted, with one exception, as in docker: the policy ``always`` restarts it when the daemon
+    starts (``at_reload``).
     """
     name, maximum = record.restart_policy
     if not record.ever_started:
@@ -78,7 +78,7 @@ class Restarts:
         self._later(0.0, at_reload=True)
 
     def cancel(self) -> None:
-        """Cancel the pending restart, if any.
+        """Cancel the pending restart; do nothing if no restart is pending.
 
         A restart that is under way is not interrupted, because that could leave an incomplete pod.
         A caller that then takes the container's lock waits until the restart is complete.
@@ -108,8 +108,8 @@ class Restarts:
 def next_delay(before: float, uptime: float) -> float:
     """Return the next backoff in seconds: twice ``before``, at most ``LONGEST_DELAY``.
 
-    ``before`` is the previous backoff.  Returns ``FIRST_DELAY`` if it is 0, or if
-    ``uptime``, the seconds that the last run lasted, is at least ``STABLE``.
+    ``before`` is the previous backoff, ``uptime`` the duration of the last run in seconds.  Returns
+    ``FIRST_DELAY`` if ``before`` is 0 or ``uptime`` is at least ``STABLE``.
     """
     if before <= 0 or uptime >= STABLE:
         return FIRST_DELAY

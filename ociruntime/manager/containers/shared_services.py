@@ -127,7 +127,7 @@ class SharedServices:
             handle.close()
 
     def pods_of(self, container_id: str) -> list[str]:
-        """Return the UUIDs of the pods that have this container id in an annotation.
+        """Return the UUIDs of the pods with an annotation that contains this container id.
 
         Raises HostError if the pods cannot be listed.
         """
@@ -169,8 +169,8 @@ class SharedServices:
         """Create a pod with the container's app in it.
 
         With ``fill``, copies the image's files to the container's empty volumes.  Raises
-        ManagerError if the pod cannot be created.  The caller must then remove the incomplete pod,
-        if the marker file ``pod`` has its UUID.
+        ManagerError if the pod cannot be created.  After an error, the caller must remove the
+        incomplete pod if the marker file ``pod`` contains a UUID.
         """
         # The container may have been renamed since it was created.
         spec = {**spec, "name": self.names.name_of(container_id)}
@@ -189,8 +189,8 @@ class SharedServices:
     async def run_pod(self, record: Record) -> None:
         """Run the pod of ``record``; the pod must be prepared or have exited.
 
-        Raises ManagerError if the pod cannot be run.  Where ocipod's message names the pods of
-        other containers, the error names the containers.
+        Raises ManagerError if the pod cannot be run.  The error message contains the names of other
+        containers instead of their pods' UUIDs.
         """
         args = ("run-prepared", "--detach", record.pod)
         try:
@@ -203,8 +203,8 @@ class SharedServices:
         """Replace ``pod UUID`` in an error message of ``ocipod`` with ``container "NAME"``.
 
         Users of the manager know containers, not pods: after a port conflict, for example, they
-        need the name of the other container.  Leaves the pod ``own`` and pods that belong to no
-        container unchanged.
+        need the name of the other container.  Keeps the UUID of the pod ``own``, and UUIDs of pods
+        that belong to no container.
         """
 
         def named(match: re.Match[str]) -> str:
@@ -246,7 +246,7 @@ class SharedServices:
             handle.close()
 
     async def remove_new_pod(self, container_id: str, keep: str = "") -> None:
-        """Remove the pod that a container's marker file ``pod`` names, unless it is ``keep``.
+        """Remove the pod with the UUID in a container's marker file ``pod``, unless it is ``keep``.
 
         Raises RuntimeFailure if the pod cannot be removed.
         """

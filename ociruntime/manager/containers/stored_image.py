@@ -38,10 +38,10 @@ class StoredImage:
 def find_ready(settings: Settings, spec: dict[str, Any], insecure: Set[str]) -> StoredImage | None:
     """Return the image that a container's spec names, if it is in the store and unpacked.
 
-    Returns None if the image must be fetched or unpacked first, or fails a security check.  The
-    caller then runs ``ocipod fetch``, which fetches the image or reports the error.  Checks
-    signatures as ``ocipod fetch --pull-policy=never`` does; ``insecure`` names the security checks
-    that are disabled.
+    Returns None if the image is a local file, must be fetched or unpacked first, or fails a
+    security check.  The caller then runs ``ocipod fetch``, which fetches the image or reports the
+    error.  Checks signatures as ``ocipod fetch --pull-policy=never`` does; ``insecure`` lists the
+    security checks that are disabled.
     """
     checks = ImageSettings(*settings.config_directories, "")
     reference, platform = spec["image"], spec.get("platform") or ""

@@ -1,8 +1,8 @@
 """Change a container's limits: in its record, in its pod's manifest, and in its cgroups.
 
-The OCI runtime, which writes the cgroups, is called last: it changes all limits or none, so both
-files can be restored if it fails.  Later starts use the new limits because the monitor reads the
-manifest at each start.  A new pod is made from the record.
+The OCI runtime writes the cgroups.  It is called last, and changes all limits or none: if it fails,
+the record and the manifest are restored.  Later starts use the new limits, because the monitor
+reads the manifest at each start.  A new pod gets the limits from the record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ociruntime.pods.store.pod import Pod
 async def apply(
     services: SharedServices, record: Record, spec: Spec, pod: Pod | None, *, runs: bool
 ) -> None:
-    """Set a container's limits and restart policy to those of ``spec``.
+    """Give a container the limits and the restart policy in ``spec``.
 
     The caller holds the container's lock.  ``pod`` is None if the pod was removed.  ``runs`` says
     whether the container is running.  If a file or cgroup cannot be written, restores the old

@@ -7,8 +7,8 @@
     VOLUMES/.copying-NAME, .filling-NAME   see pods/bundle/filled_volume.py
 
 A removal begins with a rename: a container created at the same time gets an empty volume of the
-same name, never a partly removed volume.  A record is written before its volume is created, and
-removed after it.
+same name, never a partly removed volume.  A volume's record is written before the volume is
+created, and removed after the rename.
 """
 
 from __future__ import annotations
@@ -215,10 +215,10 @@ class Volumes:
             raise HostError(f'list the volumes in "{self.directory}"', error) from None
 
     def _detach(self, name: str) -> str:
-        """Begin a volume's removal: rename its directory, remove its record.
+        """Begin a volume's removal: rename the directory, then remove the volume's record.
 
-        Returns the new path of the directory.  Raises HostError if it cannot be renamed or the
-        record cannot be removed.
+        Returns the new path of the directory.  Raises HostError if the directory cannot be renamed
+        or the record cannot be removed.
         """
         detached = self.path(_REMOVING + secrets.token_hex(8))
         try:

@@ -1,4 +1,7 @@
-"""The command line of ``ocid``; exit status 0 after SIGTERM or SIGINT, 1 after an error."""
+"""The command line of ``ocid``.
+
+The exit status is 0 after SIGTERM or SIGINT, 1 after an error, 130 if the start is interrupted.
+"""
 
 from __future__ import annotations
 
