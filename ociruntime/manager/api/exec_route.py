@@ -1,6 +1,6 @@
 """The API's exec route: run ``ocipod app exec`` and relay its streams over a WebSocket.
 
-The messages are those of ``attach.py``.  The client's first message is the request:
+``attach.py`` describes the messages.  Here, the client's first message is the request:
 
     {"command": [...], "tty": bool, "stdin": bool, "user", "env": ["NAME=VALUE"], "working_dir",
      "size": [rows, columns], "detach": bool}

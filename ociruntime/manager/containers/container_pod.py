@@ -1,9 +1,9 @@
 """The pod of a container: run it, watch it, kill it, and replace it if it was removed.
 
 The pod runs from the container's start to the container's exit; a pod that does not run has no
-processes, networks or ports.  If the pod was removed, a new pod replaces it.  Until the container's
-record contains the UUID of the new pod, the marker file ``pod`` contains it: if the daemon is
-killed before the record is written, the next daemon removes the new pod.
+processes, networks or ports.  If the pod was removed, a new pod replaces it.  The marker file
+``pod`` contains the new pod's UUID until this UUID is in the container's record.  If the daemon is
+killed before that, the next daemon removes the new pod.
 """
 
 from __future__ import annotations
