@@ -213,7 +213,7 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def give_names(info: dict[str, Any], names: Iterable[str], hosts: str) -> None:
-    """Publish the pod's ``names``, so that other pods on the same networks can find it.
+    """Publish the pod's ``names``, so that other pods on the same networks can find the pod.
 
     Applies only to networks whose pods find each other by name.  ``info`` is the content of the
     pod's net-info.json.  ``hosts`` is the path of the pod's own hosts file, or "" if that file is

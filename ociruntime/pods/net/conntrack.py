@@ -1,8 +1,8 @@
 """Delete stale connection tracking entries of forwarded UDP ports.
 
 The kernel applies NAT rules only to the first packet of a flow.  If a client keeps sending UDP
-packets from the same source port, a stale entry would still direct them to the pod to which the
-host port was forwarded before.
+packets from the same source port, a stale entry would direct them to the pod that used the host
+port before.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ def apply(tool: str, rules: Sequence[Rules]) -> None:
 def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
     """Remove the packet filter rules with the given ``tags``, pairs (tag, IP family 4 or 6).
 
-    ``tool`` is "nft" or "iptables".  Raises NetworkError if the tool fails.
+    ``tool`` is "nft", "iptables" or "".  Does nothing if it is "" or has been uninstalled.  Raises
+    NetworkError if the tool fails.
     """
     if tool == NFT and tags and find_program("nft"):
         _run(NFT, ["-f", "-"], "".join(nft_rules.removal(*one) for one in tags))

@@ -22,10 +22,10 @@ class Rules:
     """Packet filter rules for a pod's interface and one IP ``family`` (4 or 6).
 
     ``address`` is the pod's address, or "" if it has no address of this family.  ``masquerade`` is
-    a subnet: the pod's packets to it keep the pod's source address, and those to other addresses
-    get the host's.  If ``masquerade`` is "", no packets are masqueraded.  ``link`` is the host's
-    interface to the pod: packets from it to 127.0.0.0/8 are dropped, because route_localnet makes
-    these addresses routable.
+    a subnet: the pod's packets to this subnet keep their source address, and its packets to other
+    addresses get an address of the host.  If ``masquerade`` is "", no packets are masqueraded.
+    ``link`` is the host's interface to the pod: packets from this interface to 127.0.0.0/8 are
+    dropped, because route_localnet makes these addresses routable.
 
     ``bridge`` is the host's bridge of an isolated network, or "" if the network is not isolated.
     Connections from other networks to the bridge are dropped, except to forwarded ports.  With

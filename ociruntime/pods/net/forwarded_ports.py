@@ -16,8 +16,9 @@ PROTOCOLS = ("tcp", "udp", "sctp")
 def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """Return CNI port mappings for the host ports that a pod's manifest forwards.
 
-    Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError for a port
-    that no app defines or that apps define differently, or for a host port that is forwarded twice.
+    Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError if the
+    number of a port is unknown or invalid, if apps define a port differently, or if a host port is
+    forwarded twice.
     """
     named: dict[str, list[dict[str, Any]]] = {}
     for app in manifest.get("apps") or ():

@@ -62,8 +62,11 @@ def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str
     """Return the content of a pod's hosts file, or None to use the image's or the host's file.
 
     ``options`` are the settings of --hosts-entry (``parse_hosts_entries``).  ``hostname`` is added
-    as a name of 127.0.0.1 unless it is "".  ``image_has_one`` says whether the image has a hosts
-    file.
+    as a name of 127.0.0.1, unless it is ""; it may also be several names, separated by spaces.
+    ``image_has_one`` says whether the image has a hosts file.
+
+    The result is None to use the host's file (mode "host"), or to use the image's file (the image
+    has one, and there are no entries).
     """
     entries = options.get("entries") or []
     if options.get("mode") == HOST or (image_has_one and not entries):

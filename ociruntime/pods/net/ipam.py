@@ -47,7 +47,7 @@ class Addresses:
 def validate(call: PluginCall) -> None:
     """Check the member ``ipam`` of a network configuration.
 
-    Raises NetworkError if it is invalid, or names a plugin that is not found.
+    Raises NetworkError if it is invalid or its plugin is not found.
     """
     if _program(call) is None:
         from ociruntime.pods.net.builtin.host_local import ranges_of

@@ -57,8 +57,8 @@ def select(
     ``networks`` are pairs (name, CNI arguments), ``known`` are the network configurations of the
     host.  The name ``all`` selects all of these; with ``none`` or ``host``, the result is [].
 
-    The result also includes ``default-restricted``, through which host and pod reach each other,
-    unless ``default`` or a network whose pods find each other by name is selected.  Raises
+    Host and pod must be able to reach each other.  So ``default-restricted`` is added, unless the
+    result contains ``default`` or a network whose pods find each other by name.  Raises
     NetworkError for an unknown name.
     """
     chosen = dict(networks)

@@ -1,8 +1,8 @@
 """Network configurations: the CNI files ``*.conf`` and ``*.conflist``, and two built-in networks.
 
-A file overrides files of the same name in directories of lower precedence.  A network overrides
-networks of the same name in such directories, and the built-in network of that name.  Networks are
-sorted by file name; the built-in networks come last.
+A file overrides files with the same file name in directories of lower precedence.  A network
+overrides networks with the same network name in directories of lower precedence, and a built-in
+network with this name.  Networks are sorted by file name; the built-in networks come last.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _OWN_MEMBERS = (
 class Configuration:
     """The configuration of a network; ``file`` is its path, or "" for a built-in network.
 
-    ``plugins`` are the configurations of the network's CNI plugins, ``own`` is the member
-    ``ociruntime`` of the configuration.
+    ``plugins`` are the configurations of the network's CNI plugins, and ``own`` is the object
+    ``ociruntime`` in the configuration file.
     """
 
     __slots__ = ("file", "name", "own", "plugins", "version")
@@ -157,8 +157,8 @@ def _read(path: str) -> Configuration:
 def parse(value: object, path: str) -> Configuration:
     """Check ``value``, the JSON document in the file ``path``, and return the configuration.
 
-    Raises NetworkError, whose message names the path and the invalid member, if ``value`` is not a
-    valid configuration.
+    If ``value`` is not a valid configuration, raises NetworkError, whose message contains the path
+    and the invalid member.
     """
     if not isinstance(value, dict):
         raise NetworkError(f'load "{path}": a network configuration must be a JSON object')

@@ -45,7 +45,7 @@ def script(rules: Rules, replace: bool) -> str:
 
 
 def removal(tag: str, family: int) -> str:
-    """Return an nft script that removes the table ``tag``; it succeeds if the table is missing."""
+    """Return an nft script that removes the table ``tag`` if it exists."""
     table = f"table {IP[family]} {tag}"
     return f"add {table}\ndelete {table}\n"
 

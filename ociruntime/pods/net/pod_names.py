@@ -1,7 +1,7 @@
 """Names of pods on networks: a table of all pods, and the lines for their hosts files.
 
-Pods on a network with names find each other in ``/etc/hosts``, which needs neither a DNS server nor
-a daemon.  Each pod that joins or leaves such a network updates the files of the others:
+Pods on a network with names find each other in ``/etc/hosts``, so neither a DNS server nor a daemon
+is needed.  Each pod that joins or leaves such a network updates the files of the others:
 
     STATE/.names       {"pods": {UUID: {"names": [...], "hosts": path of the pod's file or "",
                                         "networks": {NETWORK: [ADDRESS, ...]}}}}

@@ -51,8 +51,8 @@ def write_record(
     are the CNI port mappings forwarded to the pod.
 
     Raises HostError if the record cannot be written.  Raises NetworkError if one of the ports is
-    already forwarded to another live pod, or if the UUID of another pod with a record begins with
-    the same 8 digits, which are part of the names of interfaces and rules.
+    already forwarded to another live pod.  Raises NetworkError if the UUID of another pod with a
+    record begins with the same 8 digits: the names of interfaces and rules contain these digits.
     """
     import fcntl
 

@@ -1,7 +1,8 @@
 """Build the resolv.conf of a pod's apps.
 
 The settings come from the first of these sources that exists: the options ``--dns...``, the
-networks' results, the host's resolv.conf.  With ``--dns=none`` the image's file is used.
+results of the network plugins, the host's resolv.conf.  With ``--dns=none``, the pod uses the
+image's file.
 """
 
 from __future__ import annotations
@@ -72,10 +73,12 @@ def resolv_conf(
     """Return the content of a pod's resolv.conf, or None if no file is generated for the pod.
 
     ``options`` are the settings of the --dns options (``parse_dns``), ``networks`` is the object
-    ``dns`` of the CNI results, and ``host`` are the host's settings (``host_dns``).  The first of
-    these that is not empty is used; if it has no name servers, these come from the next one that
-    has any.  If the result is None, the pod uses the host's file if the mode is "host", otherwise
-    the image's file.
+    ``dns`` of the CNI results, ``host`` are the host's settings (``host_dns``).  The result
+    contains the first of these settings that are not empty.  If they include no name servers, the
+    name servers come from the next settings that do.
+
+    If the result is None, the pod uses the host's file (mode "host") or the image's file (any other
+    mode).
     """
     if options.get("mode"):
         return None
@@ -111,7 +114,7 @@ def _is_loopback(server: str) -> bool:
 
 
 def parse_resolv_conf(text: str) -> dict[str, Any]:
-    """Parse ``text``, the content of a resolv.conf, to an object ``dns`` of CNI.
+    """Parse ``text``, the content of a resolv.conf, to a CNI object ``dns``.
 
     Of several ``search`` lines, the last one is used.
     """

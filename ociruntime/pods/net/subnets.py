@@ -20,7 +20,7 @@ RTA_MULTIPATH = 9
 
 
 class Used(NamedTuple):
-    """A subnet in use; ``is_connected`` is False if it is reached through a gateway."""
+    """A subnet in use; ``is_connected`` is False if this host reaches it through a gateway."""
 
     subnet: Network
     is_connected: bool

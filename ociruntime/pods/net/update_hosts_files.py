@@ -8,10 +8,10 @@ skipped: an app that makes its hosts file unwritable harms only itself.
 
 An app can also hold the kernel's inode lock for ever, with a write(2) from memory whose page fault
 it never answers (userfaultfd(2)).  A process that writes the file then waits in the kernel and
-cannot be killed.  So helper processes write the files.  They are orphans that hold nothing but
-``FILE.lock``, which is beside the file and out of the app's reach, so that at most one helper waits
-for each file.  Other helpers skip a locked file: after the holder of the lock has released it, it
-checks whether the lines have changed, and if so, writes them.
+cannot be killed.  So helper processes write the files.  They are orphans and hold nothing but
+the lock ``FILE.lock``, which is beside the hosts file and out of the app's reach.  So at most one
+helper waits for each hosts file, and other helpers skip it.  A helper that has released the lock
+checks whether the lines have changed since it wrote them; if so, it writes the new lines.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def write_all(state: str, files: Mapping[str, str], newest: Newest) -> None:
     ``newest(uuid)`` returns the lines to write to a pod's file, or None to skip the file.  It must
     read only files below ``state``, because a helper process may call it in another mount
     namespace.  Returns after 2 seconds at the latest; helper processes that have not finished by
-    then continue.  Raises HostError if no helper can be started.
+    then go on working.  Raises HostError if no helper can be started.
     """
     pending = dict(enumerate(files.items()))
     if not pending:
@@ -79,9 +79,9 @@ def _run_helpers(
 ) -> None:
     """Start a helper process for each batch of files, and wait for them until ``deadline``.
 
-    Each batch, like ``pending``, maps the index of a hosts file to (UUID of its pod, path).  Files
-    that the helpers have finished are removed from ``pending``.  Raises HostError if no helper can
-    be started.
+    Each batch and ``pending`` are {index of a hosts file: (UUID of its pod, path)}.  Files that the
+    helpers have finished are removed from ``pending``.  Raises HostError if no helper can be
+    started.
     """
     batches = [dict(batch) for batch in batches]
     read = write = -1
@@ -117,8 +117,8 @@ def _close(*fds: int) -> None:
 def _collect(read: int, pending: dict[int, tuple[str, str]], deadline: float) -> None:
     """Remove from ``pending`` the files that helper processes report as finished.
 
-    ``read`` is the read end of the pipe to which they report.  Returns when the last helper has
-    exited, or at ``deadline``.
+    ``read`` is the read end of the helpers' pipe.  Returns when the last helper has exited, or at
+    ``deadline``.
     """
     poll = select.poll()
     poll.register(read, select.POLLIN)
@@ -248,9 +248,9 @@ def update(path: str, block: bytes) -> None:
     """Replace ocipod's lines in the hosts file ``path`` with ``block``.
 
     The file is written in place, not replaced by a rename, because it is bind-mounted in the app.
-    A concurrent reader may see the beginning of the new text followed by the end of the old one, or
-    by NUL bytes up to the old size.  Does nothing if the file is not a regular file or is larger
-    than 256 KiB.  Raises OSError if it cannot be opened or written.
+    A concurrent reader may see the beginning of the new text, followed by the end of the old text
+    or by NUL bytes.  Does nothing if the file is not a regular file or is larger than 256 KiB.
+    Raises OSError if it cannot be opened or written.
     """
     fd = os.open(path, _FLAGS)
     try:

@@ -1,7 +1,7 @@
 """The IPAM plugin ``host-local``, which stores each assigned address in a file.
 
-The files have the same format as those of CNI's ``host-local``, so either plugin can continue with
-the other's files:
+The files have the same format as those of CNI's ``host-local``, so each plugin can use the files of
+the other:
 
     DIRECTORY/NETWORK/ADDRESS             the container's id and interface
     DIRECTORY/NETWORK/lock                locked while an address is chosen
@@ -27,7 +27,7 @@ AF_INET = 2
 
 
 class Range:
-    """The assignable addresses of ``subnet``, from ``start`` to ``end`` and without ``gateway``."""
+    """The assignable addresses of ``subnet``: from ``start`` to ``end``, except ``gateway``."""
 
     __slots__ = ("end", "gateway", "start", "subnet")
 
@@ -207,8 +207,8 @@ def _free(
 ) -> tuple[Range, Address] | None:
     """Return (range, address) of the next free address after the last one that was assigned.
 
-    ``ranges`` is the range set number ``number``; after its end, the search continues at its start.
-    Returns None if the set has no free address.
+    ``ranges`` is the range set with the number ``number``.  At the end of the set, the search
+    continues at the start.  Returns None if the set has no free address.
     """
     last = _last(directory, number)
     begin = next((i for i, one in enumerate(ranges) if last is not None and last in one), None)

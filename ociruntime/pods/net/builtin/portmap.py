@@ -26,8 +26,8 @@ def add(call: PluginCall) -> dict[str, Any]:
     """Add packet filter rules to ``call.rules`` that forward host ports to the pod.
 
     Returns the CNI result of the previous plugin in the chain.  Raises NetworkError if there is no
-    previous plugin, a port mapping is invalid, or the pod has no address of the IP family of a
-    mapping's host address.
+    previous plugin or a port mapping is invalid.  Raises NetworkError if a mapping has a host
+    address, but the pod has no address of the same IP family.
     """
     if not call.previous:
         raise NetworkError(
@@ -42,10 +42,10 @@ def add(call: PluginCall) -> dict[str, Any]:
 
 
 def _forwards(call: PluginCall) -> list[tuple[int, str, tuple[Forward, ...]]]:
-    """Return (4 or 6, the pod's address or "", the forwarded ports) for both IP families.
+    """Return (IP family 4 or 6, the pod's address, the forwarded ports) for both families.
 
-    A port without a host address is forwarded for both.  Raises NetworkError if a mapping is
-    invalid.
+    The address is "" if the pod has no address of the family.  The ports of both families include
+    those without a host address.  Raises NetworkError if a mapping is invalid.
     """
     forwards = [_forward(mapping) for mapping in _mappings(call)]
     return [
@@ -55,17 +55,17 @@ def _forwards(call: PluginCall) -> list[tuple[int, str, tuple[Forward, ...]]]:
 
 
 def _family(forward: Forward) -> int:
-    """Return the IP family of a forward's host address, 0 if it applies to all addresses."""
+    """Return the IP family of a forward's host address, or 0 if it has no host address."""
     if not forward.host_ip:
         return 0
     return 6 if ":" in forward.host_ip else 4
 
 
 def _refuse_unreachable(call: PluginCall, forwards: tuple[Forward, ...]) -> None:
-    """Raise NetworkError if one of ``forwards`` applies only to a certain address of the host.
+    """Raise NetworkError if one of ``forwards`` has a host address.
 
-    Called for an IP family in which the pod has no address, so that ports of host addresses of this
-    family cannot be forwarded to it.
+    The caller passes the ports of an IP family in which the pod has no address.  A port of a host
+    address of this family cannot be forwarded to the pod.
     """
     for forward in forwards:
         if forward.host_ip:

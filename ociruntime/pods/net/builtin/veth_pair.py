@@ -50,7 +50,7 @@ def host_name(call: PluginCall) -> str:
     """Return the name of the veth pair's host end: ``vethXXXXXXXX-N``.
 
     XXXXXXXX are the first 8 digits of the pod's UUID, which are unique among pods with networks.
-    N is the number in the name of the pod's interface, such as 0 of eth0.
+    N is the number in the name of the pod's interface, such as 0 for eth0.
     """
     number = call.interface.removeprefix("eth")
     return f"veth{call.container[:DIGITS]}-{number}"[: network_links.LONGEST_NAME]
@@ -62,8 +62,8 @@ def at_both_ends(
     """Call ``work(host, pod, namespace)`` and return its result.
 
     ``host`` and ``pod`` are netlink sockets on the host and in the pod, ``namespace`` is a
-    descriptor of the pod's network namespace.  An OSError raised by ``work`` becomes a NetworkError
-    that names the interface ``name``.
+    descriptor of the pod's network namespace.  ``name`` is the name of an interface.  An OSError
+    raised by ``work`` becomes a NetworkError, whose message contains ``name``.
     """
     try:
         namespace = network_links.open_namespace(call.namespace)
@@ -113,7 +113,10 @@ def add_routes(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 
 
 def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> dict[str, Any]:
-    """Return the CNI result of ADD; ``ends`` lists the host's interfaces, then that of the pod."""
+    """Return the CNI result of ADD.
+
+    ``ends`` are the interfaces on the host, followed by the pod's interface.
+    """
     from ociruntime.pods.net.plugin_parameters import in_version
 
     devices: list[dict[str, Any]] = [
@@ -170,7 +173,7 @@ def check(call: PluginCall) -> None:
 def undo(steps: list[Callable[[], None]]) -> None:
     """Call each function in ``steps``, even if an earlier one fails.
 
-    If any of them fails, raises a NetworkError with all error messages at the end.
+    After the last call, raises a NetworkError with all error messages, if there are any.
     """
     problems = []
     for step in steps:
