@@ -63,7 +63,7 @@ def record_exit(record: Record, wait_status: int, oom_killed: bool) -> None:
 
 
 class RecordFile:
-    """The files in which the monitor stores an app's record (state.json) and exit code (status).
+    """The files that store an app's record (state.json) and its exit code (status).
 
     A failed write, for example because the disk is full, does not stop the app: ``save_or_retry``
     and ``save_exit`` retry it.

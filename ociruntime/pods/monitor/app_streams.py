@@ -149,7 +149,7 @@ class AppStreams:
         return name in self._readers.values()
 
     def resize(self, rows: int, columns: int) -> None:
-        """Set the size of the app's terminal in characters; do nothing if it has none."""
+        """Set the size of the app's terminal in characters; do nothing if it has no terminal."""
         if self._terminal >= 0:
             from ociruntime.base.terminal import set_window_size
 
@@ -247,7 +247,10 @@ class AppStreams:
 
 
 class ConsoleListener:
-    """A socket on which a runtime sends the master of an app's terminal (``--console-socket``)."""
+    """The socket that receives the master of an app's terminal from the OCI runtime.
+
+    Its path is the runtime's option ``--console-socket``.
+    """
 
     __slots__ = ("_path", "_socket")
 

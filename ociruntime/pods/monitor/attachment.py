@@ -14,9 +14,10 @@ STREAMS = ("stdin", "stdout", "stderr")
 
 
 def endpoints(app: AppRun) -> list[str]:
-    """Return the names of an app's streams that a client can attach to; [] if it is not running.
+    """Return the names of the streams of ``app`` that a client can attach to.
 
-    These are ["tty"] for an app with a terminal, otherwise some of stdin, stdout and stderr.
+    The result is [] for an app that is not running, and ["tty"] for an app with a terminal.
+    Otherwise, it contains some of stdin, stdout and stderr.
     """
     streams = app.streams
     if streams is None:
@@ -46,9 +47,9 @@ def _size_of(request: dict[str, Any]) -> tuple[int, int] | None:
 class Attachment:
     """A client that is attached to an app, until the client disconnects or the app exits.
 
-    If the request has the member ``wait`` and the app is not running, the client is attached at the
-    app's next start, before the app can write anything.  The request's member ``size``, [rows,
-    columns], sets the size of the app's terminal.
+    A request with the member ``wait`` can be for an app that is not running.  The client is then
+    attached at the app's next start, before the app can write anything.  The request's member
+    ``size``, [rows, columns], sets the size of the app's terminal.
     """
 
     __slots__ = ("_app", "_attached", "_connection", "_size", "_streams")
@@ -57,7 +58,8 @@ class Attachment:
         """Attach the client and answer its request.
 
         The member ``streams`` of ``request`` lists the streams to attach to; the default is all.
-        Raises PodError if the app is not running, or if it lacks one of these streams.
+        Raises PodError if the app lacks one of these streams.  Unless the request has the member
+        ``wait``, raises PodError if the app is not running.
         """
         state = app.record["state"]
         where = f'app "{app.name}" of pod {app.context.runtime.uuid}'

@@ -18,7 +18,7 @@ Request = dict[str, Any]
 
 
 class Requests:
-    """The requests that the monitor of a pod accepts.
+    """The handler of the requests that a pod's monitor accepts.
 
     A request is a JSON object with the member ``op``, the name of an operation, and the parameters
     of that operation.
@@ -57,7 +57,10 @@ class Requests:
         return f"pod {self._monitor.uuid}"
 
     def _app(self, request: Request) -> AppRun:
-        """Return the app that ``request`` names.  Raises PodError if the pod has no such app."""
+        """Return the app to which ``request`` applies.
+
+        Raises PodError if the pod has no such app.
+        """
         name = str(request.get("app"))
         app = self._monitor.apps.get(name)
         if app is None:

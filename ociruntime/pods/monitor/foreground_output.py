@@ -192,10 +192,11 @@ class ForegroundCopy:
 
 
 def _without_blocking(fd: int) -> tuple[int, bool]:
-    """Return a non-blocking descriptor of the file of ``fd``, and whether it is a new descriptor.
+    """Return (descriptor of the file that ``fd`` refers to, whether it is a new descriptor).
 
-    A pipe or terminal is reopened: O_NONBLOCK on ``fd`` itself would affect other processes that
-    share the open file.  For any other file, returns ``fd`` itself, which may block.
+    A pipe or terminal is reopened in non-blocking mode: O_NONBLOCK on ``fd`` itself would affect
+    other processes that share the open file.  For any other file, or if reopening fails, the result
+    is (``fd``, False), and writing may block.
     """
     try:
         mode = os.fstat(fd).st_mode

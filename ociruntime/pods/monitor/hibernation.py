@@ -57,10 +57,9 @@ def hibernate(
     """Replace this process with the hibernation stub, a small C program.
 
     Returns only if an event is pending.  At the next event, the stub executes ``command``, a Python
-    file and its arguments, with the option ``--resume-fd N``; N is a descriptor from which
-    ``snapshot`` can be loaded.  ``descriptors``, to which the snapshot refers, stay open.
-    ``title`` is the stub's name in ``ps``.  Raises HostError or OSError if this fails; the monitor
-    can then continue.
+    file and its arguments, with the option ``--resume-fd N``; ``load_snapshot`` reads ``snapshot``
+    from the descriptor N.  The stub keeps ``descriptors`` open.  ``title`` is the stub's name in
+    ``ps``.  Raises HostError or OSError if this fails; the monitor can then continue.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
@@ -110,10 +109,11 @@ def _execute_stub(
 
 
 def _resume_command(command: list[str]) -> list[str]:
-    """Return the program that the stub executes to run ``command``, as [path, *argv].
+    """Return [path, *argv] of the program that the stub executes to run ``command``.
 
-    This is the launcher of ``ocipod``.  If that is not installed, it is the Python interpreter with
-    the same interpreter options as this process.  The stub is ``csrc/hibernation/stub.c``.
+    The program is the launcher of ``ocipod``.  If the launcher is not installed, the program is the
+    Python interpreter, with the interpreter options of this process.  The stub is
+    ``csrc/hibernation/stub.c``.
     """
     if launcher := own_launcher("ocipod"):
         return [launcher, launcher, *command[1:]]
@@ -157,8 +157,8 @@ if TYPE_CHECKING:
 def hibernate_when_idle(monitor: Monitor, timeout: float = 0) -> None:
     """Make ``monitor`` hibernate after ``timeout`` seconds without an event.
 
-    If ``timeout`` is 0, the default is used.  The monitors of kvm pods never hibernate, nor do
-    monitors that are connected to a terminal.
+    If ``timeout`` is 0, ``first_timeout`` is used.  The monitors of kvm pods never hibernate, nor
+    do monitors that are connected to a terminal.
     """
     # A virtual machine needs much more memory than its monitor, and the state of the child process
     # that runs it (its result is still to be read) is not worth serialising.
@@ -168,7 +168,7 @@ def hibernate_when_idle(monitor: Monitor, timeout: float = 0) -> None:
 
 
 def _hibernate(monitor: Monitor) -> None:
-    """Hibernate if nothing is pending in the monitor; if that fails, try again a minute later."""
+    """Hibernate if nothing is pending; if this fails, retry after a minute without an event."""
     if not is_quiet(monitor):
         return
     title = f"ocipod monitor {monitor.uuid} (idle)"

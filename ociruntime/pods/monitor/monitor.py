@@ -184,7 +184,7 @@ class Monitor:
         """Add an app to the pod, without starting it, and return it.
 
         ``entry`` is the app's entry in the pod's manifest.  When the monitor resumes after
-        hibernation, ``snapshot`` is the app's state from before; such an app may be running.
+        hibernation, ``snapshot`` is the app's saved state, and the app may be running.
         Raises HostError if the app's record or log cannot be written.
         """
         app = AppRun(self.context, entry, snapshot)
@@ -201,7 +201,7 @@ class Monitor:
         self._start_apps()
 
     def _start_apps(self) -> None:
-        """Start the apps of an immutable pod; a sandbox just becomes ready.
+        """Start the apps of an immutable pod; make a sandbox ready without starting its apps.
 
         Called once the pod is connected to its networks.
         """
@@ -279,7 +279,7 @@ class Monitor:
         """End the pod if no app is active and none will be started.
 
         An immutable pod ends when all of its apps have been started and have exited.  A sandbox
-        ends when it has been told to stop.
+        ends only after ``halt`` was called.
         """
         if self._network_running or self._has_active_apps():
             return
@@ -303,7 +303,7 @@ class Monitor:
             self.end_if_done()
 
     def _fail(self, error: RuntimeFailure) -> None:
-        """Kill all apps and end the pod because of ``error``, which ``run`` then raises."""
+        """Kill all apps and end the pod because of ``error``; ``run`` raises the error later."""
         if self.failure is None:
             self.failure = error
             self.code = OWN_FAILURE
@@ -419,7 +419,7 @@ def _namespace_kinds(config: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _init_only(config: dict[str, Any]) -> tuple[str, ...]:
-    """Return the OCI types of the namespaces that the pod's init does not share with its apps.
+    """Return the OCI types of the namespaces that the pod's init does not share with the apps.
 
     ``config`` is the pod's runtime-config.
     """

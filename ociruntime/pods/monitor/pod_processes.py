@@ -1,7 +1,7 @@
 """Start and watch a pod's two helper processes: its init, and the holder of its lock.
 
 Both execute csrc/pod_init from a sealed copy in memory: an app that opens /proc/1/exe must not be
-able to overwrite the program.  The lock holder inherits the lock's descriptor.  It exits when the
+able to overwrite the program.  The lock holder inherits the lock's descriptor, and exits when the
 last process in the init's PID namespace has exited.
 """
 
@@ -181,8 +181,8 @@ class PodProcesses:
     def _spawn(self, arguments: list[str], descriptors: tuple[int, ...]) -> None:
         """Start the lock holder with ``arguments``.
 
-        The process inherits only ``descriptors``, under the same numbers.  Raises HostError if it
-        cannot be executed.
+        It inherits only ``descriptors``, with the same numbers, and /dev/null as its standard
+        streams.  Raises HostError if its program cannot be executed.
         """
         close_inherited_on_exec()
         program = sealed_program(PROGRAM)

@@ -26,7 +26,7 @@ def run_monitor(pod: Pod, warn: HandleMessage, on_ready: Callable[[], object] | 
 
     The pod must be in the phase run, and locked by this process.  The apps' output is copied to
     stdout and stderr.  ``warn`` is called with warnings, ``on_ready`` once the pod is ready.
-    Raises RuntimeFailure if the pod cannot be started or an error of the monitor ends it.
+    Raises RuntimeFailure if the pod cannot be started, or is ended by an error.
     """
     monitor = _monitor(pod, warn)
     monitor.stay_in_foreground()
