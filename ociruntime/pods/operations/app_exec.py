@@ -46,7 +46,7 @@ def become_command(pod: Pod, app: str, command: Command, log: str = "") -> NoRet
     """Replace this process with the OCI runtime, which executes ``command`` in the app.
 
     The runtime logs its own errors to the file ``log``, if that is not "".  Raises PodError if the
-    app is not running, UsageError for an invalid user.
+    app is not running or the user is not found, UsageError for an invalid user.
     """
     runtime = _runtime_of(pod, app)
     runtime.become(log, ["exec", *_exec_arguments(runtime, pod, app, command)], (0, 1, 2))
@@ -163,7 +163,7 @@ _OF_ACCOUNT = {"HOME": "home", "USER": "name", "LOGNAME": "name", "SHELL": "shel
 def _for_account(variables: list[str], old: Account, new: Account) -> list[str]:
     """Return ``variables`` with HOME, USER, LOGNAME and SHELL of ``new`` instead of ``old``.
 
-    A variable with a value other than that of ``old`` was set on purpose, and is not changed.
+    A variable is changed only if it has the value of ``old``: any other value was set on purpose.
     """
     result = []
     for word in variables:

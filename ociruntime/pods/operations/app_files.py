@@ -10,19 +10,19 @@ In a running app, a path leads to the same file as for the app's program, throug
 mounts.  In a stopped app, only its root filesystem and its volumes are mounted.
 
 A process that copies the files of an app keeps the app's overlay mounted.  If the app were started
-again during the copy, its upper directory would be part of two overlays, whose behaviour the kernel
-leaves undefined.  So a copy holds a shared lock on the app's directory, and the app's next start
-waits for the lock (``mount_rootfs``).  Because the app's program, or the client that reads the
-copy, can make a copy last for ever, a copy from a running app ends when the app exits.
+again during the copy, its upper directory would be part of two overlays; the kernel does not define
+what happens then.  So a copy holds a shared lock on the app's directory, and the app's next start
+waits for the lock (``mount_rootfs``).  The app's program, or the client that reads the
+copy, can make a copy last for ever.  So a copy from a running app ends when the app exits.
 
 A child process, the guard, holds the lock, too.  When a process is killed, the kernel closes its
 files, which releases the lock, before it unmounts what the process had mounted.  The guard keeps
 the lock until the process is gone.
 
-The program of a stopped app may have left links at the mount points of its volumes, and programs of
-other apps may change a volume that contains a mount point at any moment.  So each mount point is
-resolved with the app's root directory as root, and the volume is mounted on the descriptor that was
-opened, not on a path.
+The program of a stopped app may have left links at the mount points of its volumes.  A mount point
+may be in another volume, which programs of other apps may change at any moment.  So each mount
+point is resolved with the app's root directory as root, and the volume is mounted on the descriptor
+that was opened, not on a path.
 """
 
 from __future__ import annotations
@@ -201,8 +201,8 @@ def _stopped_root(pod: Pod, app: str, settings: dict[str, Any], limits: Limits) 
 class _FileInApp:
     """A file in an app: ``name`` in the open directory ``fd``, and its ``status`` (lstat(2)).
 
-    If the path names a directory itself, such as ``/`` or ``a/..``, ``fd`` is this directory
-    and ``name`` is b"".
+    If the path ends in ``/``, ``.`` or ``..``, ``fd`` is the directory at the path, and ``name`` is
+    b"".
     """
 
     def __init__(self, root: AppRoot, path: str, *, follow: bool = False) -> None:
@@ -272,10 +272,10 @@ def file_facts(root: AppRoot, path: str, *, follow: bool = False) -> dict[str, A
 def copy_out(root: AppRoot, path: str, target: BinaryIO, *, follow: bool = False) -> None:
     """Write a tar archive of the file or directory at ``path`` in an app to ``target``.
 
-    Names in the archive are relative to the directory, whose own entry is ".".  Sockets, and
-    filesystems mounted below the directory, are left out.  With ``follow``, a symbolic link at
-    ``path`` is followed.  Raises PodError if a file cannot be read, or if ``path`` is a device,
-    socket or FIFO.
+    The archive of a directory contains an entry "." for the directory, and names relative to it.
+    Sockets, and filesystems mounted below the directory, are left out.  With ``follow``, a symbolic
+    link at ``path`` is followed.  Raises PodError if a file cannot be read, or if ``path`` is a
+    device, socket or FIFO.
     """
     with _resolved(root, path, "copy", follow=follow) as file:
         budget = Budget(root.limits, _any_room)
@@ -376,7 +376,7 @@ def changes(pod: Pod, app: str, limits: Limits) -> Iterator[tuple[str, str]]:
 
     The files are sorted.  The kinds are docker's: "A" (added), "C" (changed) and "D" (deleted).
     Raises PodError if the root filesystem is not an overlay, ImageError if the number or depth of
-    files exceeds ``limits``.
+    files exceeds ``limits``, HostError if a file cannot be read.
     """
     settings = read_runtime_config(pod)
     known = read_object(pod, f"apps/{app}/image.json")
@@ -429,7 +429,7 @@ def _is_below(tree: int, path: str) -> bool:
 
 @contextmanager
 def lock_files(pod: Pod, app: str) -> Iterator[int]:
-    """Context manager: lock the directory of ``app``, so that it cannot be started in the context.
+    """Context manager: lock the directory of ``app``, so that the app cannot be started.
 
     Yields the descriptor that holds the lock.  Raises PodError if the app is still starting,
     HostError if the directory cannot be opened.
@@ -544,8 +544,7 @@ def _mount_point(source: int, root: int, path: str, limits: Limits | None) -> in
     """Open the mount point ``path`` below ``root`` for ``source``, and return a descriptor.
 
     With ``limits``, a missing mount point is created if ``source`` is a directory.  Returns -1 if
-    there is no mount point, or if either the mount point or ``source`` is a directory, but not
-    both.
+    there is no mount point, or if only one of the mount point and ``source`` is a directory.
     """
     is_directory = stat.S_ISDIR(os.fstat(source).st_mode)
     try:

@@ -42,10 +42,11 @@ def parse_mode(text: str) -> list[str]:
 def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = False) -> int:
     """Attach this process's standard streams to an app until the app exits or the user detaches.
 
-    Returns the app's exit code, or 0 if the user detached.  ``streams`` are the names of the app's
-    streams, or [] for all.  ``keys`` is the sequence of bytes with which the user detaches.  With
-    ``wait``, if the app is not running, attaches to it at its next start.  Raises PodError if the
-    monitor refuses the request, HostError if the connection fails.
+    Returns the app's exit code, or 0 if the user detached or the monitor closed the connection.
+    ``streams`` are the names of the app's streams, or [] for all.  ``keys`` is the sequence of
+    bytes with which the user detaches.  With ``wait``, if the app is not running, attaches to it at
+    its next start.  Raises PodError if the monitor refuses the request, HostError if the connection
+    fails.
     """
     sock = connect(pod)
     terminal: Terminal | None = None

@@ -1,4 +1,4 @@
-"""Export an exited app as an image: the layers of its image, and a layer with its changes."""
+"""Export an exited app as an image: the layers of the app's image and a layer of changes."""
 
 from __future__ import annotations
 
@@ -111,8 +111,9 @@ def exported(
     ``limits``, but not to the other limits.  The caller must be in the context
     ``lock_stopped_pod``.
 
-    Raises PodError if the app's files cannot be read, ImageError if its image is missing or a limit
-    is exceeded, HostError if a file cannot be read or written.
+    Raises PodError if the app is not found or has no files any more.  Raises ImageError if the
+    app's image is missing, a file of the app cannot be packed, or a limit is exceeded.  Raises
+    PodError or HostError if a file cannot be read or written.
     """
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)
@@ -285,7 +286,7 @@ def _image(
     directory: str,
     what: str,
 ) -> Image:
-    """Build an image of ``layers`` with the configuration of the app's image.
+    """Build an image from ``layers`` and the configuration of the app's image.
 
     ``known`` is the content of the app's image.json.  ``what``, the text ``UUID/APP``, is recorded
     in the image's history.  Adds the configuration and the manifest to ``blobs``.

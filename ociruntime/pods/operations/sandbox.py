@@ -135,8 +135,8 @@ def save_uuid(path: str, pod: Pod) -> None:
 def _stored(directory: str) -> Iterator[Store]:
     """Context manager: open the image store, and prevent ``image gc`` from removing images.
 
-    The caller must write the manifest that refers to the images before the context ends; from then
-    on, they count as used.
+    Before the context ends, the caller must write the files of a pod that uses the images; after
+    that, ``image gc`` keeps these images.
     """
     from ociruntime.images.store.store import Store
     from ociruntime.pods.store.lock import prepare_lock

@@ -57,9 +57,9 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
 
 
 def _run_of(pod: Pod) -> object:
-    """Return a value that identifies the pod's current run, or None if its monitor is not ready.
+    """Return a value that identifies the pod's current run, or None if it is not known yet.
 
-    The value is (pid, start time) of the monitor.
+    The value is (pid, start time) of the monitor, from the file monitor.json.
     """
     monitor = read_object(pod, "monitor.json") or {}
     return monitor.get("pid") and (monitor.get("pid"), monitor.get("start_time"))
