@@ -1,8 +1,8 @@
 """Lock pods, and the image trees that pods share, with flock(2).
 
-The lock of a pod is on its directory, the lock of the trees on the file ``locks/prepareLock``.  A
-lock belongs to an open file description: each process that inherits the descriptor holds the lock,
-too.
+A pod's lock is a lock on the pod's directory.  The lock of the trees is a lock on the file
+``locks/prepareLock``.  A lock belongs to an open file description: each process that inherits the
+descriptor holds the lock, too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def try_lock(fd: int, *, exclusive: bool) -> bool:
 
 
 def unlock(fd: int) -> None:
-    """Release the lock that ``fd`` holds, if any; raise HostError if flock(2) fails."""
+    """Release the lock of ``fd``, if it has one; raise HostError if flock(2) fails."""
     _lock(fd, fcntl.LOCK_UN)
 
 
@@ -85,8 +85,8 @@ def _lock(fd: int, operation: int) -> None:
 def prepare_lock(directory: str, exclusive: bool) -> FileLock:
     """Return the lock of the unpacked images in the data ``directory``, without taking it.
 
-    Processes that unpack images for a pod take a shared lock, processes that remove unpacked images
-    an exclusive lock.  Raises HostError if the directory ``locks`` cannot be created.
+    A process that unpacks images for a pod takes a shared lock.  A process that removes unpacked
+    images takes an exclusive lock.  Raises HostError if the directory ``locks`` cannot be created.
     """
     locks = f"{directory}/locks"
     try:

@@ -32,9 +32,9 @@ class Line:
 
 
 class Assembler:
-    """The lines of output in an app's log, joined from its entries.
+    """The lines of output in an app's log, joined from the log's entries.
 
-    An entry can be a part of a line.
+    A line can have several entries.
     """
 
     __slots__ = ("_app", "_open")
@@ -77,7 +77,7 @@ class Assembler:
 
 
 class LogReader:
-    """A reader of an app's log files, the rotated ones first; each ``read`` yields new lines."""
+    """A reader of an app's log files, from the oldest to the newest; ``read`` yields new lines."""
 
     __slots__ = ("_directory", "_fd", "_half", "_name", "assembler")
 

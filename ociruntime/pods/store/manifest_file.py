@@ -120,8 +120,8 @@ class manifest_lock:  # noqa: N801 - used like a function
     """Context manager: wait for the lock of a pod's manifest, and hold it.
 
     The lock is a separate file, because the manifest is replaced by a rename.  Raises HostError if
-    locking fails, PodError if the pod was removed or is in the phase garbage or exited-garbage, in
-    which its manifest must not be changed.
+    locking fails.  Raises PodError if the pod was removed or is in the phase garbage or
+    exited-garbage: the manifest of such a pod must not be changed.
     """
 
     __slots__ = ("_fd", "_pod")

@@ -63,8 +63,8 @@ _TRIES = 3
 def open_in(directory: str, phase: str, uuid: str) -> Pod | None:
     """Open the pod ``uuid`` if it is in ``phase``; otherwise return None.
 
-    Does not check whether the pod is locked, and sets its attribute ``state`` to "".  Raises
-    HostError if the pod's directory cannot be opened.
+    Does not check whether the pod is locked; so the pod's ``state`` is "".  Raises HostError if the
+    pod's directory cannot be opened.
     """
     try:
         fd = open_directory(phase_path(directory, phase, uuid))
@@ -177,9 +177,9 @@ def each_pod(
 ) -> Iterator[Pod]:
     """Open each pod in ``phases``, determine its state, and yield it; the caller closes it.
 
-    Skips pods that another process removes or moves to another phase.  Appends a message to
-    ``problems`` for each pod that cannot be opened and for each file that is not a pod.  Raises
-    HostError if a directory cannot be listed.
+    Skips pods that another process removes, or moves to a phase that is not in ``phases``.  Appends
+    a message to ``problems`` for each pod that cannot be opened and for each file that is not a
+    pod.  Raises HostError if a directory cannot be listed.
     """
     problems = problems if problems is not None else []
     for uuid in names(directory, phases, problems):
@@ -300,8 +300,8 @@ def to_prepared(pod: Pod) -> None:
 def to_run(pod: Pod) -> None:
     """Move the pod to the phase run, and hold its lock.
 
-    The pod must be in the phase prepare and locked by this process, or in the phase prepared.  In
-    the latter case, waits up to a second for the lock.  Raises PodError if the pod is in another
+    The pod must be in the phase prepare and locked by this process, or in the phase prepared.
+    For a prepared pod, waits up to a second for the lock.  Raises PodError if the pod is in another
     phase or another process has locked it, HostError if it cannot be locked or moved.
     """
     if pod.lock >= 0:

@@ -16,8 +16,8 @@ this order finds every pod, even one that moves during the search.  A sandbox th
 locked and run again within its phase.
 
 In the phases embryo and prepared, the state does not depend on the lock, and observers must not
-test whether the pod is locked.  The test takes the lock for a moment, in which gc would skip the
-pod, and its creator or ``run-prepared`` would have to wait.
+test whether the pod is locked.  The test takes the lock for a moment.  During this moment, gc would
+skip the pod, and the pod's creator or ``run-prepared`` would have to wait.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ class Pod:
     def refresh(self) -> str:
         """Determine the pod's current phase and state, and return the state.
 
-        Raises HostError if the state cannot be determined.
+        The state is "gone" if the pod was removed.  Raises HostError if the state cannot be
+        determined.
         """
         # Start at the last known phase, as pods only move forward.  Accept the state only if the
         # pod was in the phase before and after its lock was checked: otherwise it has moved.

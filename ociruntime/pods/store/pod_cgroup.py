@@ -16,7 +16,7 @@ Write = tuple[str, str]
 
 
 def hierarchies() -> list[str]:
-    """Return the mount points of the cgroup hierarchies in which pods have cgroups."""
+    """Return the mount points of the cgroup hierarchies; a pod has a cgroup in each of them."""
     return list(_controllers())
 
 
@@ -43,9 +43,9 @@ def directories(mounts: list[str], name: str) -> list[str]:
 def limit(name: str, divided: list[Write], unified: list[Write]) -> None:
     """Set resource limits of the pod's cgroup ``name``, which is created if it is missing.
 
-    Limits are pairs (file name, text to write): ``divided`` for cgroup v1, ``unified`` for v2.  In
-    each hierarchy, those of the available controllers are set.  Raises HostError if a cgroup cannot
-    be created or a file cannot be written.
+    Limits are pairs (file name, text to write): ``divided`` for cgroup v1, ``unified`` for v2.  A
+    limit is skipped in hierarchies without its controller.  Raises HostError if a cgroup cannot be
+    created or a file cannot be written.
     """
     for mount, controllers in _controllers().items():
         if controllers is not None:
