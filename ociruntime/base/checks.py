@@ -157,9 +157,9 @@ def path_of(where: str, name: str) -> str:
 
 
 def strings_by_name(where: str, value: object) -> None:
-    """Raise BadRequest unless ``value`` is a JSON object of strings.
+    """Raise BadRequest unless ``value`` is a JSON object whose values are strings.
 
-    A name must not be empty or contain "=" or NUL.
+    The names of its members must not be empty or contain "=" or NUL.
     """
     if not isinstance(value, dict):
         raise BadRequest(where, "must be an object")

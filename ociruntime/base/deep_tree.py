@@ -1,8 +1,8 @@
 """Walk directory trees of any depth, even deeper than PATH_MAX and Python's recursion limit allow.
 
-The walk returns to a parent directory by opening ``..``.  If the directory has been moved in the
-meantime, ``..`` may lead out of the tree.  The walk therefore compares each parent's device and
-inode numbers with those recorded on the way down.
+The walk returns to a parent directory by opening ``..``.  If another process moves a directory
+during the walk, ``..`` may lead out of the tree.  The walk therefore records the device and inode
+numbers of each directory on the way down, and compares them on the way up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAMES = 15  # number of names of 255 bytes that fit into PATH_MAX
 class TreeCursor:
     """A position in a directory tree: an open directory, with the descriptor ``fd``.
 
-    ``names`` lists the names on the path from the root of the tree to that directory.
+    ``names`` is the path of that directory, as a list of names below the root of the tree.
     """
 
     __slots__ = ("_above", "_root", "fd", "names")
@@ -62,9 +62,9 @@ class TreeCursor:
         self.fd = fd
 
     def reach(self, names: list[str]) -> int:
-        """Open the directory at ``names``, a path from the root of the tree; return its descriptor.
+        """Open a directory of the tree, and return its descriptor; the position does not change.
 
-        Raises OSError.
+        ``names`` is its path, as a list of names below the root of the tree.  Raises OSError.
         """
         fd = os.dup(self._root)
         for at in range(0, len(names), _NAMES):
@@ -83,11 +83,11 @@ def _identity(fd: int) -> tuple[int, int]:
 
 
 def open_regular(path: str, status: os.stat_result) -> int:
-    """Open the regular file at ``path`` for reading, if ``status`` still describes it.
+    """Open the regular file at ``path`` for reading, unless it was replaced.
 
-    ``status`` is a stat result.  The function compares the file with it before opening the file for
-    reading: a FIFO or device could have replaced the file, and opening one can block or have side
-    effects.  Raises OSError, with ESTALE if the file was replaced.
+    ``status`` is the file's earlier stat result.  The function checks that it still describes the
+    file before opening the file for reading.  Otherwise it could open a FIFO, which can block, or a
+    device, which can have side effects.  Raises OSError, with ESTALE if the file was replaced.
     """
     path_fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -123,7 +123,7 @@ class TreeEntry:
 
     @property
     def path(self) -> str:
-        """A path by which the entry can be opened, until ``walk`` yields the next entry."""
+        """A path of the entry for system calls, valid until ``walk`` yields the next entry."""
         return self.cursor.path(self.name)
 
     @property
@@ -164,7 +164,7 @@ def disk_usage(root: str) -> int:
     """Return the disk usage of the tree at ``root`` in bytes.
 
     Does not include filesystems mounted in the tree.  Counts a file with several hard links once.
-    If a directory cannot be read, returns the sum up to that point.
+    If a directory cannot be read, returns the disk usage of the files counted so far.
     """
     total = 0
     seen: set[int] = set()
@@ -184,10 +184,10 @@ def disk_usage(root: str) -> int:
 
 
 def _entries(fd: int, count: Callable[[], None]) -> list[tuple[str, os.stat_result]]:
-    """Return (name, stat result) of each entry of a directory, in reverse order of the names.
+    """Return (name, stat result) of each entry of a directory, sorted by name, last name first.
 
-    ``list.pop`` thus returns them in order.  ``fd`` is the open directory; ``count`` is called once
-    for each entry.
+    The caller takes the entries from the end of the list, and thus in the order of their names.
+    ``fd`` is the open directory; ``count`` is called once for each entry.
     """
     with os.scandir(fd) as entries:
         pairs = []

@@ -28,7 +28,7 @@ A message has the form ``what was attempted: object: what went wrong (what to do
 and without a final period.  What went wrong is in the kernel's words if a system call failed; what
 to do is the hint.  Paths, names and values that come from outside are in double quotes.  JSON
 paths, options, numbers, digests, URLs and socket addresses are not: nothing in them can be mistaken
-for a part of the message.  Only the command line prints messages.
+for a part of the message.  Only the command-line programs print messages; other code raises errors.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ConfigError(RuntimeFailure):
 
     ``where`` is the value's JSON path (``mounts[7].options[0]``), or "" for the file itself.  The
     path and the message may quote the document verbatim.  Therefore this class escapes unprintable
-    characters, and cuts the middle out of a text that is too long.
+    characters, and omits the middle of a text that is too long.
     """
 
     def __init__(self, where: str, message: str, hint: str = "") -> None:
@@ -239,7 +239,7 @@ def unhandled(action: str, error: Exception) -> RuntimeFailure:
 def _in_an_import(error: Exception) -> bool:
     """Return whether ``error`` was raised while a module was being imported.
 
-    Python treats a package that it cannot read as empty, so the modules that import from that
+    If Python cannot read a package's directory, it treats the package as empty.  Imports from that
     package then fail.
     """
     frame = error.__traceback__

@@ -31,7 +31,8 @@ def read_file(path: str) -> bytes:
 def statvfs(place: str | int) -> posix.statvfs_result:
     """Query the filesystem that contains ``place``, a path or an open file.  Raises OSError.
 
-    Repeats an interrupted call, as Python does for most calls (PEP 475), but not for this one.
+    Retries the call if a signal interrupts it.  Python does so for most calls (PEP 475), but not
+    for this one.
     """
     while True:
         try:

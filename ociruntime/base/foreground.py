@@ -37,12 +37,12 @@ READ_SIZE = 64 * SIGINFO.size
 
 
 class SignalQueue:
-    """A queue of the signals sent to this process, which it reads from a signalfd(2).
+    """A queue of signals for this process, read from a signalfd(2).
 
     The signals are blocked until ``release`` is called.  ``fd`` is readable while signals are
-    pending.  Create the object before the container's process, so that no signal is lost in
-    between.  A program that is started in the meantime inherits the blocked signals unless its
-    starter unblocks them, as the executor and ``run_host_hooks`` do.
+    pending.  Create the queue before the container's process, so that no signal is lost.  Programs
+    started while the queue exists inherit the blocked signals.  The executor and ``run_host_hooks``
+    therefore unblock them in the programs that they run.
     """
 
     __slots__ = ("_before", "_received", "fd")
@@ -113,9 +113,9 @@ def wait_foreground(
     The init, which must be a child of this process, has the pid ``pid`` and the pidfd ``pidfd``.
     The status is 128+n if signal n killed the init.  Other children, which were reparented to this
     process because it is a subreaper, are reaped as well.  Starts ``relay`` and always closes it,
-    which restores the terminal.  ``signals`` stay blocked after the call, so that a late signal
-    does not interrupt the caller's cleanup.  ``notifying`` forwards the container's sd_notify(3)
-    messages to a service manager.  Raises HostError.
+    which restores the terminal.  ``signals`` is not released, so that a late signal does not
+    interrupt the caller's cleanup.  ``notifying`` forwards the container's sd_notify(3) messages to
+    a service manager.  Raises HostError.
     """
     queue = signals or SignalQueue()
     try:

@@ -32,7 +32,8 @@ def own_launcher(name: str) -> str:
 def find_program(name: str, callers_first: bool = False) -> str:
     """Return the path of the executable ``name`` in a trusted directory; "" if it is not found.
 
-    With ``callers_first``, searches the trusted directories in PATH before the system's.
+    Searches the system's directories before the trusted directories in PATH; with
+    ``callers_first``, searches those in PATH first.
     """
     path = posix.environ.get(b"PATH", b"").decode("utf-8", "surrogateescape").split(":")
     for directory in (*path, *DIRECTORIES) if callers_first else (*DIRECTORIES, *path):

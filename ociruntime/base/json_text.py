@@ -83,7 +83,7 @@ def _read(data: bytes, scan: Any) -> Any:  # noqa: ANN401
 def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
     """Parse JSON text like ``json.loads``, and raise the same exceptions.
 
-    Imports ``json`` only if the text is invalid, to get its error message, or not in UTF-8.
+    Imports ``json`` only for text that is invalid or not in UTF-8, and calls ``json.loads`` then.
     """
     try:
         return read(data)

@@ -37,9 +37,10 @@ def lock_within(fd: int, seconds: float) -> bool:
 class FileLock:
     """A context manager that locks the file ``path``, which it creates if missing (mode 0600).
 
-    Entering the context returns whether the lock was acquired, which is always the case if ``wait``
-    is set.  A process that holds the lock exclusively may unlink the file; processes that wait for
-    the lock then create and lock a new file at ``path``.  Raises HostError.
+    Entering the context waits for the lock and returns True.  Without ``wait``, it returns False at
+    once if another process holds the lock.  A process that holds the lock exclusively may unlink
+    the file; processes that wait for the lock then create and lock a new file at ``path``.  Raises
+    HostError.
     """
 
     __slots__ = ("_fd", "_kind", "_path", "_wait")

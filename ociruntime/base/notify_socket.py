@@ -115,7 +115,7 @@ class NotifyRelay:
         """Forward messages until READY=1 or the exit of process ``pidfd``, then close the relay.
 
         ``pidfd`` is -1 if the process has already exited.  After READY=1, waits until the service
-        manager has read all messages: it ignores messages whose sender (this process) has exited.
+        manager has read all messages: it would ignore the rest once this process has exited.
         Raises HostError.
         """
         poll = select.poll()

@@ -1,8 +1,9 @@
 """Find, signal and wait for processes of the host, identified by pid and start time.
 
-A pid alone may have been reused by another process.  Together with the start time, in clock ticks
-since boot (proc_pid_stat(5), field 22), it identifies one process: the kernel reuses no pid within
-one tick (a hundredth of a second), unless root requests a particular pid (ns_last_pid, clone3).
+A pid alone does not identify a process, because the kernel reuses pids.  Together with the start
+time, in clock ticks since boot (proc_pid_stat(5), field 22), it does: the kernel reuses no pid
+within one tick (a hundredth of a second), unless root requests a particular pid (ns_last_pid,
+clone3).
 
 In a time namespace (time_namespaces(7)), procfs adds the namespace's offset to start times.  This
 module subtracts it, so that commands in different time namespaces agree.
@@ -54,8 +55,8 @@ def process_stat(pid: int) -> tuple[bool, int, int]:
     """Return (has exited, parent's pid, start time) of a process, from proc_pid_stat(5).
 
     A zombie has exited, but still has a parent and a start time.  For a process that does not
-    exist, returns (True, 0, 0).  The start time includes the offset of our time namespace; that of
-    ``start_time`` does not.  Raises HostError.
+    exist, returns (True, 0, 0).  The start time includes the offset of our time namespace, unlike
+    the result of ``start_time``.  Raises HostError.
     """
     fields = _stat_fields(pid)
     if fields is None:
@@ -118,7 +119,7 @@ def open_process(pid: int, started: int) -> int:
 
 
 def open_child(pid: int, started: int) -> int:
-    """Return a pidfd of the child with this pid and start time, which may be a zombie.
+    """Return a pidfd of the child with this pid and start time, even if it is a zombie.
 
     Returns -1 if the child was reaped.  Raises HostError.
     """
@@ -179,10 +180,10 @@ def signal_pinned(
 ) -> None:
     """Call ``send(pidfd, pid)`` once for each pid in ``pids`` that ``listing()`` still returns.
 
-    Opens the processes with ``opener(pid)``, which returns a pidfd, or -1 if the process has
-    exited.  Calls ``listing`` only then: if a pid was reused before it was opened, the new process
-    is not listed, and gets no signal.  Handles the processes in batches that are as large as the
-    limit on open files permits.  Raises HostError.
+    Opens each process with ``opener(pid)``, which returns a pidfd, or -1 if the process has exited.
+    Calls ``listing`` after that: if the kernel reused a pid before it was opened, the new process
+    is not in the list, and gets no signal.  Handles the processes in batches that are as large as
+    the limit on open files permits.  Raises HostError.
     """
     waiting = list(pids)
     while waiting:
@@ -197,9 +198,9 @@ def signal_pinned(
 
 
 def _hold(pids: list[int], opener: Callable[[int], int]) -> tuple[dict[int, int], list[int]]:
-    """Open a pidfd of each process; return ({pid: pidfd}, pids that are not opened yet).
+    """Open a pidfd of each process; return ({pid: pidfd}, pids for the next call).
 
-    Such pids remain if the process runs out of descriptors.  Raises HostError.
+    The second list is empty unless this process runs out of descriptors.  Raises HostError.
     """
     held: dict[int, int] = {}
     for index, pid in enumerate(pids):
@@ -278,7 +279,7 @@ class HeldSignals:
 def without_interruption(work: Callable[..., object], *arguments: object) -> None:
     """Call ``work(*arguments)``, the rollback of a failed command, with signals blocked.
 
-    Discards a signal that arrives in the meantime: the command is about to fail anyway.
+    Discards a signal that arrives during the call: the command is about to fail anyway.
     """
     try:
         held = HeldSignals()

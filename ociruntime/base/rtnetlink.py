@@ -105,7 +105,7 @@ class Rtnetlink:
     def request(self, kind: int, body: bytes, flags: int = 0) -> list[bytes]:
         """Send a netlink request of type ``kind`` (RTM_*); return the bodies of the replies.
 
-        If the kernel refuses the request, raises OSError with its explanation.
+        If the kernel refuses the request, raises OSError with the kernel's explanation.
         """
         self._sequence += 1
         flags |= NLM_F_REQUEST | NLM_F_ACK

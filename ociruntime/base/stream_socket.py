@@ -56,9 +56,9 @@ def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
 def connect_through_signals(sock: _socket.socket, address: str) -> None:
     """Connect the blocking Unix socket ``sock``; try again if a signal interrupts connect(2).
 
-    Python instead waits until the socket is writable, as if the interrupted call continued in the
-    background.  A call on a Unix socket does not continue: the socket is writable at once, but not
-    connected.  Raises OSError.
+    After an interrupted call, Python waits until the socket is writable, because connect(2) usually
+    continues in the background.  On a Unix socket it does not continue: the socket is writable at
+    once, but not connected.  Raises OSError.
     """
     while True:
         sock.connect(address)

@@ -107,7 +107,7 @@ class Terminal:
     def restore(self) -> None:
         """Restore the modes saved by ``make_raw``, and close the terminal if it is ``owned``.
 
-        Ignores SIGTTOU while it does so, because that signal would stop a background process.
+        Ignores SIGTTOU during the call, because that signal would stop a background process.
         Ignores errors of a terminal that no longer exists.
         """
         if self._saved is not None:

@@ -215,9 +215,9 @@ def _is_ours(uid: int) -> bool:
 
 
 def _is_known(uid: int) -> bool:
-    """Return whether ``uid`` is root's or ours.
+    """Return whether ``uid`` is root's uid or our own.
 
-    In a user namespace, 65534 stands for the host's root.
+    In a user namespace, also accepts 65534, which stands for the host's root there.
     """
     return _is_ours(uid) or (uid == OVERFLOW_ID and in_user_namespace())
 
