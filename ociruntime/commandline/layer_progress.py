@@ -173,8 +173,8 @@ class Layers:
     def picture(self, most: int) -> list[str]:
         """Return the lines to display, at most ``most``.
 
-        There is a line for each layer, or, if there are too many layers, a line for each active
-        layer and a last line that counts the complete and the waiting layers.
+        Each layer has a line.  If there are too many layers, only active layers have one, and the
+        last line counts the complete and the waiting layers.
         """
         if len(self._layers) <= most:
             return [layer.line(label) for label, layer in self._layers.items()]

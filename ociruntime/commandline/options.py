@@ -31,7 +31,7 @@ class Option:
 
     The default kind is ``text`` if there is a ``value``, else ``flag``.  An option without ``help``
     is accepted but not listed.  The manual page adds ``details`` to the help.  If ``completed`` is
-    False, shell completion offers nothing for the value, which is, for example, a new name or a
+    False, shell completion offers nothing for the value, for example because it is a new name or a
     path inside a container.
     """
 
@@ -60,8 +60,9 @@ class Option:
 class Command:
     """A command: its usage, options and texts, and the function that runs it.
 
-    ``usage`` is the command's name, in lower case, followed by the synopsis of its arguments.  The
-    synopsis determines how many arguments the command takes, unless ``fewest`` and ``most`` do.
+    ``usage`` is the command's name, in lower case, followed by the synopsis of its arguments.
+    ``fewest`` and ``most`` are the minimum and maximum number of arguments; without them, the
+    synopsis determines both.
 
     ``run`` is called with the program's context and the parsed arguments, and returns the exit
     status.  Everything after the first ``options_end`` arguments is the command line of another

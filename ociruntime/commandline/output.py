@@ -53,7 +53,7 @@ def tell(program: str, message: str) -> None:
 
 
 def report(program: str, message: str, error: BaseException, debug: bool) -> None:
-    """Write a program's error message to standard error; with ``debug``, the traceback, too."""
+    """Write a program's error message to standard error; with ``debug``, add the traceback."""
     tell(program, message)
     if debug:
         show_traceback(error)

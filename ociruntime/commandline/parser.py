@@ -80,10 +80,9 @@ def parse(
 ) -> int:
     """Parse ``argv`` into ``arguments``; return the index in ``argv`` at which parsing ended.
 
-    Looks up each option in the ``tables``, in their order.  With ``mixed``, parses all of ``argv``;
+    Searches the ``tables`` in order for each option.  With ``mixed``, parses all of ``argv``;
     otherwise stops at the first argument that is not an option.  Raises UsageError; ``arguments``
-    then contains the options parsed so far, because the error must be written to the log that
-    ``--log`` names.
+    then contains the options before the error, so that the caller can log the error to ``--log``.
     """
     scopes = [(table, arguments) for table in tables]
     at = 0
@@ -107,9 +106,10 @@ def parse(
 def parse_command(
     argv: list[str], command: Command, options: tuple[Option, ...], arguments: Arguments
 ) -> None:
-    """Parse ``argv``, what follows the command's name; ``options`` are the global options.
+    """Parse the options and arguments of ``command`` into ``arguments``.
 
-    If ``command.options_end`` is not 0, everything after that many arguments is the command line of
+    ``argv`` contains the words after the command's name; ``options`` are the global options.  If
+    ``command.options_end`` is not 0, everything after that many arguments is the command line of
     another program and is not parsed.  Raises UsageError.
     """
     tables = (command.options, options)
@@ -129,8 +129,8 @@ def is_option(word: str) -> bool:
 def parse_option(word: str, following: list[str], scopes: Sequence[Scope]) -> int:
     """Parse the option ``word``; return how many items of ``following`` are its value (0 or 1).
 
-    A scope is a pair: a table of options, and the Arguments that store their values.  The first
-    scope that has an option of this name is used.  Raises UsageError.
+    A scope is a table of options, paired with the Arguments object that stores their values.  The
+    first scope that contains an option of this name is used.  Raises UsageError.
     """
     dashes = 2 if word.startswith("--") else 1
     name, equals, value = word[dashes:].partition("=")

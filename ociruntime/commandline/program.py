@@ -21,9 +21,9 @@ class Program:
 
     Each module in ``groups`` has a tuple ``COMMANDS``, and is imported when one of these commands
     is needed.  ``foreign`` lists commands of similar programs, which must not be mistaken for
-    abbreviations of our commands.  ``aliases`` maps other names of commands, of two words, to their
-    names.  Aliases cannot be abbreviated, and the help does not list them among the commands.
-    ``absent`` maps commands that only similar programs have to the hint of the error message.
+    abbreviations of our commands.  ``aliases`` maps each alias, which has two words, to the name of
+    its command.  Aliases cannot be abbreviated, and the help does not list them among the commands.
+    ``absent`` maps each command that exists only in similar programs to an error hint.
     """
 
     __slots__ = (
@@ -85,10 +85,10 @@ class Program:
         return next(command for command in commands if command.name == name)
 
     def find(self, words: Sequence[str]) -> tuple[Command, int]:
-        """Find the command that ``words`` begins with; return (command, number of words used).
+        """Find the command at the beginning of ``words``; return (command, number of its words).
 
         Each word of a command's name may be abbreviated to a unique prefix.  Raises UsageError if
-        no command, or more than one, matches.
+        no command matches, or more than one.
         """
         alias = self.aliases.get(" ".join(words[:2]))
         if alias:
@@ -119,7 +119,7 @@ class Program:
         """Return the name in ``names`` that ``word`` equals or abbreviates.
 
         If ``word`` is the second word of a command, ``group`` is the first, for the error message.
-        Raises UsageError if no name, or more than one, matches.
+        Raises UsageError if no name matches, or more than one.
         """
         if word in names:
             return word
@@ -152,7 +152,7 @@ class Program:
         Raises no exceptions: every error becomes one line on standard error.
         ``run(command, arguments, options)`` returns the exit status; ``arguments`` is the result of
         the command's own parser, or the same as ``options``.  ``failure_status(error, name)``
-        returns the exit status for an error; ``name`` is that of the command, "" if not known.
+        returns the exit status for an error; ``name`` is the command's name, "" if not known.
         """
         arguments = Arguments(as_runc=False)
         command_names: list[str] = []
@@ -185,9 +185,10 @@ class Program:
     ) -> tuple[Command, Any] | str | None:
         """Parse a command line; return (command, its arguments), or a text to print.
 
-        The text is the help or the version, if it was requested.  Returns None if no command was
-        given.  The arguments are ``arguments``, or the result of the command's own parser.  Appends
-        the command's name to ``command_names`` even if its arguments are wrong.  Raises UsageError.
+        Returns a text if the help or the version was requested, and None if no command was given.
+        The command's arguments are ``arguments``, or the result of the command's own parser.
+        Appends the command's name to ``command_names`` even if its arguments are wrong.  Raises
+        UsageError.
         """
         at = parse(argv, (self.options,), arguments, mixed=False)
         if arguments.flag("version"):
@@ -228,7 +229,10 @@ class Program:
         return words[1:2] == ["-h"] and words[0] in self.first_words()
 
     def help_of(self, words: Sequence[str]) -> str:
-        """Return the help text of the command or group ``words``; if empty, of the program."""
+        """Return the help text of a command or group; without ``words``, the program's help text.
+
+        ``words`` is the name of the command or group.  Raises UsageError if the name is unknown.
+        """
         from ociruntime.commandline import help as screens
 
         if not words:

@@ -72,7 +72,7 @@ class Bar:
 class Lines:
     """Progress reports for other programs: lines of JSON, ``{"progress", "done", "total"}``.
 
-    Use it like a Bar.  It writes to standard error even if that is not a terminal.
+    Use it like a Bar, but it writes to standard error even if that is not a terminal.
     """
 
     __slots__ = ("_gone", "_printed")

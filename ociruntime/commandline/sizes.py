@@ -12,7 +12,7 @@ _DIGITS = frozenset("0123456789")
 
 
 def byte_count(text: str, flag: str) -> int:
-    """Convert an option's size to bytes; ``-1``, which means unlimited, gives -1.
+    """Convert an option's size to bytes; return -1 for ``-1``, which means unlimited.
 
     ``flag`` is the option's name.  Raises UsageError, in runc's wording, if the size is invalid.
     """
