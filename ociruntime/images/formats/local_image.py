@@ -77,10 +77,11 @@ def kind_of_archive(names: Set[str]) -> str:
 def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, list[str]]:
     """Return the images in an archive or layout as {tag: [full names of the image]}.
 
-    A reference selects an image of the file by this tag; it is "" if the file has only one image.
-    In a docker archive, "@1" is the second image if that has no name.  In a layout, a name without
-    a slash, such as "latest", is a tag and not a full name.  Raises HostError if the file cannot be
-    read, ImageError if it is invalid.
+    A reference to an image in the file ends with this tag.  The tag is "" if the file contains only
+    one image.  For an image without a name, it is the digest in a layout, and the position in a
+    docker archive, such as "@1" for the second image.  In a layout, a name without a slash, such as
+    "latest", is a tag and not a full name.  Raises HostError if the file cannot be read, ImageError
+    if it is invalid.
     """
     path = reference.path
     images: dict[str, list[str]] = {}

@@ -84,7 +84,7 @@ class Record:
     """The record of an image in the store's database, readable even if its blobs are damaged.
 
     ``origins`` contains (name, signer) for each name under which the image was imported.  The
-    signer is the one whose signature was verified at the import, "" if none was required.
+    import verified a signature by this signer; "" means that no signature was required.
     """
 
     id: str

@@ -39,7 +39,8 @@ def _history(image: Image) -> list[Details]:
     """Return an image's build steps, oldest first, each with the size of its layer.
 
     Each step that is not marked ``empty_layer`` created the next layer (image-spec, config.md).
-    If there are more layers than such steps, a step without a description is appended for each.
+    If there are more layers than such steps, a step without a description is appended for each
+    further layer.
     """
     sizes = [layer.size for layer in image.layers]
     steps = []

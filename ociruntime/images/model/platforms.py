@@ -70,8 +70,8 @@ def host() -> list[Platform]:
 def runs(machine: str, flags: set[str]) -> list[Platform]:
     """Return the platforms whose programs a machine can run, best first.
 
-    ``machine`` is the machine's name in uname(2).  ``flags`` contains its CPU flags in
-    /proc/cpuinfo, which are used only for x86_64.
+    ``machine`` is the machine's name in uname(2).  ``flags`` contains its CPU flags, as listed in
+    /proc/cpuinfo; they matter only for x86_64.
     """
     if machine != "x86_64":
         return _RUNS.get(machine, [(machine, "")])

@@ -219,8 +219,8 @@ def is_host(text: str) -> bool:
 def registry_name(host: str) -> str:
     """Return the canonical name of the registry HOST or HOST:PORT.
 
-    Policies and credentials use this name.  It is lower case, and docker.io for the aliases of
-    Docker Hub.  Port 443 is removed, unless the host alone would look like a repository
+    Policies and credentials use this name.  It is in lower case; the aliases of Docker Hub become
+    docker.io.  Port 443 is removed, unless the host alone would look like a repository
     (``hub:443/web``).
     """
     host = host.lower()

@@ -52,10 +52,11 @@ def bearer_token(
 ) -> str:
     """Request a bearer token from the token server that a registry's challenge names.
 
-    ``parameters`` are those of the challenge, and must contain ``realm`` (the token server's URL)
-    and ``scope``.  ``host`` is the registry; ``url`` is the URL for which it requires the token.
-    ``hint`` is the hint of the error if the token server refuses the request.  Raises RegistryError
-    if the token server cannot be trusted, refuses the request, or sends no token.
+    ``parameters`` are the challenge's parameters, and must contain ``realm`` (the token server's
+    URL) and ``scope``.  ``host`` is the registry; ``url`` is the URL for which the registry
+    requires the token.  If the token server refuses the request, ``hint`` is the error's hint.
+    Raises RegistryError if the token server cannot be trusted, refuses the request, or sends no
+    token.
     """
     realm = parameters["realm"]
     what = f"{host}: refusing token server {realm!r}"

@@ -158,8 +158,8 @@ def _paths_of_other_tools() -> list[str]:
 def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
     """Return {canonical key: (key as written, entry)} for the entries of a credentials file.
 
-    Omits empty entries.  If several keys have the same canonical form, the one that is already
-    written in this form wins, otherwise the first one.  Raises ImageError if the file is malformed.
+    Omits empty entries.  If several keys have the same canonical form, the key that is written in
+    this form wins, otherwise the first key.  Raises ImageError if the file is malformed.
     """
     auths = document.get("auths", {})
     if not isinstance(auths, dict) or not all(

@@ -197,8 +197,9 @@ class HttpClient:
     def _supports_tls(self, host: str) -> bool:
         """Return whether ``host`` answers a TLS handshake with TLS rather than with plain HTTP.
 
-        If the host cannot be reached, returns True for HOST:PORT, so that the request reports the
-        error, and False for HOST, so that the request tries HTTP on port 80.
+        Also returns False if the handshake times out or the connection is reset.  If the host
+        cannot be reached, returns True for HOST:PORT, so that the request reports the error.  For
+        HOST without a port, returns False, so that the request tries HTTP on port 80.
         """
         import socket
         import ssl
@@ -353,8 +354,8 @@ def _shown(url: str) -> str:
 def _is_final(error: Exception) -> bool:
     """Return whether retrying after ``error`` is pointless.
 
-    It is if the connection was refused, the host is unknown or connecting timed out.  Because
-    connect timeouts are not retried, a mirror that is down costs only one of them.
+    A retry is pointless if the connection was refused, the host is unknown or connecting timed out.
+    A mirror that is down thus costs only one timeout.
     """
     from requests.exceptions import ConnectTimeout
 

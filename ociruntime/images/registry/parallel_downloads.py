@@ -1,8 +1,9 @@
 """Download the blobs of one image in parallel.
 
-Several threads download one blob each at a time.  Locks protect the data that they share: the
-budget, the progress, and the order of the sources.  Concurrent fetches of the same image wait for
-each other's file locks.  They cannot deadlock, because a thread holds only one such lock at a time.
+Several threads run, and each downloads one blob at a time.  Locks protect the data that they share:
+the budget, the progress, and the order of the sources.  Concurrent fetches of the same image wait
+for each other's file locks.  They cannot deadlock, because a thread holds only one such lock at a
+time.
 """
 
 from __future__ import annotations

@@ -74,8 +74,8 @@ class Registry:
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
         """Request a blob, starting at the byte ``offset``; return (response, actual offset).
 
-        The actual offset is that of the first byte in the response's body: ``offset``, or 0 if the
-        registry does not support ranges.
+        The response's body is the blob from the actual offset to its end.  The actual offset is
+        ``offset``, or 0 if the registry does not support ranges.
         """
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         response = self._request("GET", f"/blobs/{digest}", headers)
@@ -119,7 +119,7 @@ class Registry:
         """Return an Authorization header's value that answers one of the challenges in ``offered``.
 
         Requests a bearer token even if there are no credentials.  Returns "" if none of the
-        challenges can be answered.  ``url`` is the URL that the registry challenged.
+        challenges can be answered.  ``url`` is the URL that the registry refused.
         """
         for challenge in offered:
             if challenge.scheme == "bearer" and challenge.parameters.get("realm"):

@@ -38,10 +38,10 @@ _POLL = 0.05  # seconds between two attempts to lock the file
 class Download:
     """The download of a blob to the file ``path``; it resumes earlier attempts.
 
-    Entering the context locks the file.  If another process holds the lock, this waits ``wait``
-    seconds, or up to _LONGEST_WAIT seconds while that process receives data at _RATE; then a
-    separate file is used.  Leaving the context removes the file if it is empty or separate.  Any
-    other file stays until ``discard`` is called.
+    Entering the context locks the file.  If another process holds the lock, this one waits ``wait``
+    seconds, or longer, up to _LONGEST_WAIT seconds, while the other process receives data at _RATE.
+    After that, it uses a separate file.  Leaving the context removes the file if it is empty or
+    separate.  Any other file stays until ``discard`` is called.
     """
 
     def __init__(
@@ -226,12 +226,13 @@ def remove_stale(directory: str, age: float) -> tuple[int, int]:
 def _open_locked(path: str, size: int, wait: float) -> int:
     """Open or create the file at ``path`` and lock it; return its descriptor.
 
-    Returns -1 if another process still holds the lock after ``wait`` seconds and its download is
-    slower than _RATE, or after _LONGEST_WAIT seconds.
+    If another process holds the lock, waits ``wait`` seconds, or longer while that process receives
+    data at _RATE, up to _LONGEST_WAIT seconds.  Returns -1 if that process still holds the lock
+    then.
 
-    A file with other hard links (from an import or the store) must not be written any more.  It is
-    used if it is complete, that is, if it has ``size`` bytes; otherwise a new file replaces it.  If
-    the previous lock holder has removed the file in the meantime, tries again.
+    If an import or the store has a hard link to the file, the file must not be written any more.
+    Returns its descriptor if the file is complete, that is, if it has ``size`` bytes; otherwise
+    replaces it by a new file.  Tries again if the previous lock holder removed the file.
     """
     deadline = time.monotonic() + wait
     end, received = deadline - wait + _LONGEST_WAIT, 0
@@ -283,7 +284,10 @@ def _write(file: int, data: bytes, at: int) -> None:
 
 
 def _read(response: Response | None, size: int) -> tuple[bytes, str]:
-    """Read up to ``size`` bytes from a response; return (bytes, error message if it is b"")."""
+    """Read up to ``size`` bytes from a response; return (bytes, error message).
+
+    The error message explains why no more bytes are available; ignore it unless the bytes are b"".
+    """
     assert response is not None
     try:
         data: bytes = response.raw.read(size, decode_content=False)

@@ -28,8 +28,8 @@ class Sources:
     """The mirrors and the registry of an image, which are tried in order.
 
     A source that succeeds after others have failed moves to the front.  If all sources fail, a
-    method raises a RegistryError that quotes every failure, or the error of the only source.  The
-    object is thread-safe.
+    method raises a RegistryError that quotes the error of each source; the error of a single source
+    is raised unchanged.  The object is thread-safe.
     """
 
     def __init__(self, registries: list[Registry]) -> None:
@@ -77,15 +77,16 @@ class Sources:
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
         """Request a blob, starting at the byte ``offset``, from the first source that succeeds.
 
-        Returns (response, actual offset).  The actual offset is that of the first byte in the
-        response's body: ``offset``, or 0 if the source does not support ranges.
+        Returns (response, actual offset).  The response's body is the blob from the actual offset
+        to its end.  The actual offset is ``offset``, or 0 if the source does not support ranges.
         """
         return self._first(lambda registry: registry.open_blob(digest, offset))
 
     def give_up(self) -> bool:
-        """Drop the source that this thread used last, unless it is the only one.
+        """Drop the source that this thread used last; if no other is left, keep it.
 
-        Returns whether a source remains that this thread has not just used.
+        Returns False if it was kept.  Returns True if another source can be tried, even if another
+        thread has dropped this one already.
         """
         registry = getattr(self._latest, "registry", None)
         with self._lock:
@@ -99,8 +100,8 @@ class Sources:
     def _first(self, request: Callable[[Registry], Answer]) -> Answer:
         """Call ``request`` with each source in turn; return the first result.
 
-        If all sources fail, raises the error of the only source, or a RegistryError with the
-        messages of all sources.
+        If all sources fail, raises a RegistryError with their messages, or, if there is only one
+        source, its own error.
         """
         faults: list[ImageError] = []
         for registry in list(self.registries):

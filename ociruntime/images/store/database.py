@@ -137,7 +137,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
     """Switch the database to WAL mode, in which readers and a writer do not block each other.
 
     If several processes open a new database at once, SQLite lets only one of them switch, and
-    ignores the busy timeout in the other processes.  They retry.
+    ignores the busy timeout in the other processes.  Therefore this function retries.
     """
     deadline = time.monotonic() + TIMEOUT
     while True:
@@ -208,7 +208,7 @@ def check_name(name: str) -> str:
 def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "") -> None:
     """Make ``name`` refer to the image ``id``, and record that it was imported under that name.
 
-    If another image has the name, it loses it.  ``signer`` is recorded with the name; "" keeps the
+    The image that had the name before loses it.  ``signer`` is recorded with the name; "" keeps the
     signer recorded earlier.  The caller must have begun a transaction.  Raises ImageError for an
     invalid name.
     """
@@ -221,7 +221,7 @@ def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "")
 
 
 def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
-    """Make ``name`` refer to the image ``id``; if another image has the name, it loses it.
+    """Make ``name`` refer to the image ``id``; the image that had the name before loses it.
 
     Unlike ``put_name``, does not record the name as one under which the image was imported: the
     signature policy applies to those names.  The caller must have begun a transaction.  Raises

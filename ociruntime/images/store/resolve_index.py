@@ -48,9 +48,9 @@ def resolve_to_image(
 ) -> list[Document]:
     """Find the manifest of the image for ``platform``, starting from ``first``.
 
-    ``first`` is an index or a manifest; ``get(digest)`` returns the documents that an index lists.
-    Returns the indexes on the way, beginning with ``first``, and the manifest as the last item.  If
-    ``platform`` is "", it is that of this machine.  Raises ImageError if no image matches or a
+    ``first`` is an index or a manifest; ``get(digest)`` returns a document that an index lists.
+    Returns a list: the indexes on the way, beginning with ``first``, then the manifest.  The
+    ``platform`` "" stands for this machine's platform.  Raises ImageError if no image matches or a
     document is invalid.
     """
     documents = [first]

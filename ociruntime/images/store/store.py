@@ -70,8 +70,9 @@ class Store:
         """Return the stored image that ``reference`` names by full name, id or unique id prefix.
 
         With ``use``, marks the image as used now, which protects it from ``image gc`` for a while.
-        Raises ImageError if there is no such image, if it is damaged, or if ``digest`` is given and
-        is not the digest of its manifest or index; HostError if it cannot be marked as used.
+        If ``digest`` is given, the image's manifest or an index that lists the image must have this
+        digest.  Raises ImageError if the image is missing, damaged or has another digest, HostError
+        if it cannot be marked as used.
         """
         image = self.load(self.record(reference))
         if digest and not self._has_digest(image, digest):
@@ -83,7 +84,7 @@ class Store:
         return image
 
     def _has_digest(self, image: Image, digest: str) -> bool:
-        """Return whether ``digest`` is that of the image's manifest or of an index listing it."""
+        """Return whether the image's manifest, or an index that lists it, has this digest."""
         if digest in (image.id, image.index):
             return True
         parts = {image.config_digest, *(layer.digest for layer in image.layers)}
@@ -119,7 +120,7 @@ class Store:
         return records
 
     def images(self) -> list[Image]:
-        """Return all images, except damaged images, which only ``records`` returns."""
+        """Return all images except damaged images; ``records`` includes those as well."""
         images = []
         for record in self.records():
             try:
@@ -166,14 +167,14 @@ class Store:
     def origins(self, id: str) -> dict[str, str]:
         """Return {name: signer} for the names under which the image ``id`` was imported.
 
-        The signer is the one whose signature was verified at the import, "" if none was required.
+        The import verified a signature by this signer; "" means that no signature was required.
         """
         return next((dict(record.origins) for record in self.records() if record.id == id), {})
 
     # Modify
 
     def set_name(self, id: str, name: str) -> None:
-        """Make ``name`` refer to the image ``id``; if another image has the name, it loses it.
+        """Make ``name`` refer to the image ``id``; the image that had the name before loses it.
 
         Raises ImageError for an invalid name.
         """
@@ -192,9 +193,9 @@ class Store:
             return claim_name(self.database, id, name, replace=replace)
 
     def remove_name(self, id: str, name: str) -> bool:
-        """Remove the name ``name`` of an image; keep it, and return False, if it is the only name.
+        """Remove the name ``name`` of an image, unless it is the image's only name.
 
-        Raises ImageError if the database cannot be written.
+        Returns whether the name was removed.  Raises ImageError if the database cannot be written.
         """
         from ociruntime.images.store.database import writing
 
@@ -265,7 +266,7 @@ class Store:
     def _unlink(self, digests: Iterable[str]) -> tuple[int, int]:
         """Remove the blobs in ``digests`` that no image uses; return (number, total bytes).
 
-        A transaction prevents imports from starting to use one of these blobs meanwhile.
+        Holds the database's write lock, so that no import can start to use one of these blobs.
         """
         from ociruntime.images.store.database import writing
 

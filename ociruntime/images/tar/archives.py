@@ -137,8 +137,8 @@ def _headers(reader: TarReader, what: str, budget: Budget) -> Iterator[Header]:
 class Content:
     """A stream of the content of a file in an archive, with zeros for holes of a sparse file.
 
-    ``stream`` provides the ``stored`` bytes of the file that the archive contains.  ``size`` is the
-    size of the file in bytes, including holes.  ``pieces`` lists (offset, length) of the stored
+    ``stream`` provides the bytes that the archive stores; ``stored`` is their number.  ``size`` is
+    the size of the file in bytes, including holes.  ``pieces`` lists (offset, length) of the stored
     parts of a sparse file; None means that the file is not sparse.  ``budget`` limits the size of
     the holes.  ``what`` names the archive in error messages.
     """
@@ -230,7 +230,7 @@ class DirectoryFiles:
 
 
 class _File:
-    """A seekable file for a ``TarReader``, which can thus skip contents instead of reading them."""
+    """A seekable file that lets a ``TarReader`` skip contents instead of reading them."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file

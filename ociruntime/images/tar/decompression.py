@@ -42,7 +42,7 @@ class Counted:
 
 
 class _Peeked:
-    """A stream of ``start``, the bytes already read from ``stream``, and the rest of ``stream``."""
+    """A stream that puts ``start``, the bytes already read from ``stream``, back in front of it."""
 
     def __init__(self, start: bytes, stream: Readable) -> None:
         self.start = start

@@ -95,8 +95,8 @@ def set_by_name(
 def _chmod(directory: int, name: bytes, mode: int) -> None:
     """Change the mode of ``name`` in the open directory ``directory``; refuse symbolic links.
 
-    fchmodat(2) has no flag for that, so this function uses a descriptor with O_PATH.  Raises
-    OSError.
+    fchmodat(2) cannot refuse a symbolic link, so this function uses a descriptor with O_PATH.
+    Raises OSError.
     """
     fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:

@@ -142,7 +142,8 @@ def of_file(
 class _Tree:
     """A directory tree that becomes a layer; the methods yield the layer's members.
 
-    They raise OSError if a file cannot be read, ImageError if it cannot be stored in a layer.
+    The methods raise OSError if a file cannot be read, ImageError if a file cannot be stored in a
+    layer.
     """
 
     def __init__(self, budget: Budget, shift: int, upper: bool) -> None:

@@ -136,8 +136,8 @@ class TarReader:
     def _block(self, *, at_start: bool) -> bytes | None:
         """Return the next header block, or None at the end of the archive.
 
-        The archive ends with two zero blocks, or at EOF.  Without ``at_start``, its end is an
-        error: a pax or GNU header came before, so a header must follow.
+        The archive ends with two zero blocks, or at EOF.  With ``at_start``, the block begins a new
+        member.  Otherwise it follows a pax or GNU header, and the end of the archive is an error.
         """
         block = self._up_to(BLOCK)
         if block == _ZERO:
@@ -281,8 +281,8 @@ def _number(digits: bytes) -> int:
 def _check(pieces: list[Piece], size: int, header: Header) -> None:
     """Raise ImageError if the pieces of a sparse file are invalid.
 
-    They must be in order, must not overlap or extend beyond ``size``, the end of the file, and must
-    add up to the stored size.
+    The pieces must be in order, and must not overlap or extend beyond ``size``, the end of the
+    file.  Their lengths must add up to the number of stored bytes.
     """
     at = 0
     for offset, length in pieces:

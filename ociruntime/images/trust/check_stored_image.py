@@ -71,9 +71,10 @@ class Permission:
             raise ImageError(message, hint)
 
     def _culprit(self, id: str, name: str) -> str:
-        """Return the name that makes the policy refuse the use of the image ``id`` as ``name``.
+        """Return the name that the policy refuses when the image ``id`` is used as ``name``.
 
-        Returns "" if the policy allows it.
+        This is ``name`` itself, or a name under which the image was imported.  Returns "" if the
+        policy allows the use.
         """
         origins = self.store.origins(id)
         if (

@@ -95,7 +95,7 @@ def read_policy(document: Json, path: str) -> Policy:
 
 
 def shown(rule: Rule) -> object:
-    """Convert a rule to the JSON value that ``policy.json`` has for it, with full paths of keys."""
+    """Convert a rule to a JSON value, as in ``policy.json``, with the full paths of keys."""
     if rule.kind != SIGNED_BY:
         return rule.kind
     return {SIGNED_BY: {"openpgp": rule.openpgp, "cosign": list(rule.cosign)}}

@@ -147,7 +147,10 @@ class _Walk:
 
 
 class Made:
-    """The set of the paths that a layer created and their parents; ``budget`` limits its size."""
+    """A set of the paths that a layer has created, including all parents of these paths.
+
+    ``budget`` limits the size of the set.
+    """
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
