@@ -7,8 +7,8 @@ def weight_of_shares(shares: int) -> int:
     """Convert v1 CPU shares (2..262144, default 1024) to a v2 cpu.weight (1..10000, default 100).
 
     Runtimes and Kubernetes have agreed on this formula, which is quadratic in log2 of the shares.
-    It maps the minimum, default and maximum of the shares to those of cpu.weight.  The earlier,
-    linear formula mapped the default, 1024 shares, to a weight of only 39.
+    It maps the minimum, default and maximum number of shares to the minimum, default and maximum
+    weight.  The earlier, linear formula mapped the default, 1024 shares, to a weight of only 39.
     """
     from math import ceil, log2
 

@@ -184,7 +184,7 @@ def disk_usage(root: str) -> int:
 
 
 def _entries(fd: int, count: Callable[[], None]) -> list[tuple[str, os.stat_result]]:
-    """Return (name, stat result) of each entry of a directory, sorted by name, last name first.
+    """Return (name, stat result) of each entry of a directory, sorted by name in reverse.
 
     The caller takes the entries from the end of the list, and thus in the order of their names.
     ``fd`` is the open directory; ``count`` is called once for each entry.

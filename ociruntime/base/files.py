@@ -188,9 +188,9 @@ def cgroup_tree(top: str, skipped: Container[int]) -> Iterator[str]:
     opened if ``skipped`` contains the errno; otherwise raises OSError.
 
     A container may nest its cgroups to any depth, with names of any length.  Therefore this
-    generator keeps a single descriptor, returns to a parent through ``..`` (a cgroup cannot be
-    moved), and yields a path relative to that descriptor if the full path is too long for the
-    kernel.
+    generator keeps a single descriptor, and returns to a parent through ``..`` (a cgroup cannot be
+    moved).  If the full path is too long for the kernel, it yields a path relative to that
+    descriptor.
     """
     try:
         # In kernfs, as in other filesystems, st_nlink of a directory counts its subdirectories.

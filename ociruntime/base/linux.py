@@ -1,6 +1,6 @@
 """Constants of the Linux kernel's interface that several packages use.
 
-This module imports nothing, because almost every other module imports it.  The values are those of
+This module imports nothing, because almost every other module imports it.  The values come from
 include/uapi/linux.  Signals and resource limits have the generic numbers that most architectures
 share (x86, arm, riscv, s390, powerpc).
 """

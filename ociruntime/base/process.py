@@ -1,9 +1,9 @@
 """Find, signal and wait for processes of the host, identified by pid and start time.
 
-A pid alone does not identify a process, because the kernel reuses pids.  Together with the start
-time, in clock ticks since boot (proc_pid_stat(5), field 22), it does: the kernel reuses no pid
-within one tick (a hundredth of a second), unless root requests a particular pid (ns_last_pid,
-clone3).
+A pid alone does not identify a process, because the kernel reuses pids.  A pid and a start time do:
+the kernel reuses no pid within one clock tick (a hundredth of a second), unless root requests a
+particular pid (ns_last_pid, clone3).  Start times are in clock ticks since boot (proc_pid_stat(5),
+field 22).
 
 In a time namespace (time_namespaces(7)), procfs adds the namespace's offset to start times.  This
 module subtracts it, so that commands in different time namespaces agree.
@@ -223,7 +223,7 @@ def end_at_once_on_signals() -> None:
     """Give SIGINT its default action, for a command that has nothing to undo yet.
 
     A Python handler does not run while a system call waits for a filesystem that no longer
-    responds, such as NFS or FUSE; the default action ends the process even then.  The launcher
+    responds, such as NFS or FUSE.  The default action ends the process even then.  The launcher
     (csrc/launcher) keeps SIGINT blocked while the interpreter starts.
     """
     if _signal.getsignal(_signal.SIGINT) == _signal.default_int_handler:

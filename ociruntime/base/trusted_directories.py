@@ -4,9 +4,9 @@ The files in state directories, image stores and pods name hooks, cgroups and pa
 privileged process uses: a user who can write to them gains that process's privileges.  Therefore a
 directory is trusted only if it belongs to us or to root, no one else can write to it, and no one
 else can replace it.  No one else can replace it if every directory and symbolic link on the path
-belongs to us or to root, and every world-writable directory on the path is sticky, like ``/tmp``.
-(Directories on the path may be group-writable: that is the administrator's decision.)  sshd's
-StrictModes has similar requirements for a home directory.
+belongs to us or to root.  World-writable directories on the path must also be sticky, like
+``/tmp``.  (Directories on the path may be group-writable: that is the administrator's decision.)
+sshd's StrictModes has similar requirements for a home directory.
 
 After the check, no other user can replace the path before it is used.
 """
