@@ -62,8 +62,9 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
 def kind_of_archive(names: Set[str]) -> str:
     """Return an archive's format, such as ``oci-archive``, given the names of its members.
 
-    ``names`` contains the names in ``_SIGNIFICANT`` that the archive has, "rootfs" if it has
-    members at or below that path, and "" if it has any other members.
+    ``names`` contains the names of the archive's members that are in ``_SIGNIFICANT``.  It also
+    contains "rootfs" if the archive has members at or below that path, and "" if it has any other
+    members.
     """
     if is_layout(names.__contains__):
         return "oci-archive"

@@ -25,7 +25,7 @@ class Descriptor:
 class Layer:
     """A layer of a stored image.
 
-    ``digest`` and ``size`` (bytes) are those of the blob, which may be compressed.  ``diff_id`` is
+    ``digest`` and ``size`` (bytes) describe the blob, which may be compressed.  ``diff_id`` is
     the digest of the uncompressed tar archive.  ``compression`` is "", "gzip" or "zstd".
     """
 

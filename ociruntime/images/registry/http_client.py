@@ -267,7 +267,7 @@ def read_body(response: Response, longest: int) -> bytes:
     """Return the body of a response, and close the response.
 
     Raises RegistryError if the connection is interrupted, if the body is longer than ``longest``
-    bytes, or if it is compressed: no compression was requested, and the body could be a
+    bytes, or if it is compressed.  No compression was requested, and a compressed body could be a
     decompression bomb.
     """
     body = b""

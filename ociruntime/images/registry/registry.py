@@ -49,7 +49,7 @@ class Registry:
             raise self._refused("GET", response)
 
     def head_manifest(self, tag: str) -> str:
-        """Return the digest of the manifest that ``tag`` names; "" if the registry omits it."""
+        """Return the digest of the manifest ``tag``; "" if the registry does not report it."""
         response = self._request("HEAD", f"/manifests/{tag}", {"Accept": _ACCEPT})
         response.close()
         if response.status_code != 200:

@@ -227,8 +227,8 @@ def _open_locked(path: str, size: int, wait: float) -> int:
     """Open or create the file at ``path`` and lock it; return its descriptor.
 
     If another process holds the lock, waits ``wait`` seconds, or longer while that process receives
-    data at _RATE, up to _LONGEST_WAIT seconds.  Returns -1 if that process still holds the lock
-    then.
+    data at _RATE, up to _LONGEST_WAIT seconds.  Returns -1 if that process holds the lock even
+    longer.
 
     If an import or the store has a hard link to the file, the file must not be written any more.
     Returns its descriptor if the file is complete, that is, if it has ``size`` bytes; otherwise

@@ -51,8 +51,8 @@ class Incoming:
     def has(self, digest: str) -> bool:
         """Return whether this import or the store has the blob ``digest``.
 
-        Links a blob of the store into the import, so that it still exists at the commit even if
-        another process removes its image from the store.
+        If the store has the blob, links it into the import.  The blob then still exists at the
+        commit, even if another process removes its image from the store.
         """
         try:
             os.link(self.store.blobs.path_of(digest), self._file(digest))

@@ -106,7 +106,7 @@ class Parts:
     """A stream of the decompressed bytes of gzip, xz or bzip2 data, which has one or more parts.
 
     A part is a gzip member, an xz stream or a bzip2 stream.  ``read`` raises ImageError if the data
-    is damaged or truncated, or if it has more parts than the limit ``files`` allows: common
+    is damaged or truncated, or if it has more parts than the limit ``files`` allows.  Common
     programs write at most one part for each file of an archive.  ``what`` names the data in error
     messages.
     """

@@ -1,7 +1,7 @@
 """Check whether the signature policy still allows an image that is already in the store.
 
-The store records each name under which an image was imported, and the signer whose signature was
-verified then.  The image may be used under that name only while the policy accepts that signer.
+The store records each name under which an image was imported, and the signer whose signature the
+import verified.  The image may be used under that name only while the policy accepts that signer.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Permission:
     def has(self, id: str, name: str) -> bool:
         """Return whether a stored image may be used as ``name`` without verifying it again.
 
-        If the image got the name after its import (from an ACI's manifest or an administrator), the
-        policy must allow both that name and a name under which the image was imported.  Raises
-        ImageError if the policy rejects all images of that name.
+        An ACI's manifest or an administrator may have given the image this name after its import.
+        The policy must then allow both this name and a name under which the image was imported.
+        Raises ImageError if the policy rejects all images of this name.
         """
         self.rule(name)
         return self.policy.accepts_all or not self._culprit(id, name)

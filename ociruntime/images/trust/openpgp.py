@@ -145,8 +145,8 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
     """Verify an OpenPGP signature; return (fingerprint of the signer's key, signed content).
 
     ``content`` is the signed content if the signature is detached; None if ``signature`` contains
-    the content.  Raises ImageError unless the signature is valid and was made with one of ``keys``,
-    or if gpgv is not installed; HostError if gpgv cannot be run.
+    the content.  Raises ImageError if the signature is invalid or was not made with one of
+    ``keys``, or if gpgv is not installed.  Raises HostError if gpgv cannot be run.
     """
     program = find_program("gpgv")
     if not program:

@@ -9,7 +9,7 @@
 
 The rule with the longest prefix that matches an image's name applies, or else the default.  One
 valid signature of a listed kind suffices.  Without ``policy.json``, all images are accepted.  If
-several configuration directories contain the file, only the one with the highest precedence counts.
+several configuration directories contain it, only the file with the highest precedence counts.
 """
 
 from __future__ import annotations

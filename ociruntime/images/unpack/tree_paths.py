@@ -71,7 +71,7 @@ class _Walk:
     """The resolution of one path inside a tree, component by component.
 
     ``fds`` contains descriptors of the directories on the path so far, beginning with the root;
-    ``names`` contains their names, except that of the root.
+    ``names`` contains the names of these directories, without the root.
     """
 
     def __init__(self, root: int, budget: Budget, made: Made | None) -> None:

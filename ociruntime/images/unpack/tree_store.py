@@ -5,7 +5,7 @@
     $D/cas/tree/ID/rendered   exists once ``rootfs`` and ``hash`` are complete and synced
     $D/cas/locks/tree-ID      locked while a tree is unpacked or removed
 
-A tree without ``rendered`` is incomplete, because a process was killed.  The next process that
+A tree without ``rendered`` is incomplete: its unpacking process was killed.  The next process that
 needs the tree removes it and unpacks it again.
 """
 
