@@ -85,9 +85,9 @@ def _identity(fd: int) -> tuple[int, int]:
 def open_regular(path: str, status: os.stat_result) -> int:
     """Open the regular file at ``path`` for reading, unless it was replaced.
 
-    ``status`` is the file's earlier stat result.  The function checks that it still describes the
-    file before opening the file for reading.  Otherwise it could open a FIFO, which can block, or a
-    device, which can have side effects.  Raises OSError, with ESTALE if the file was replaced.
+    ``status`` is an earlier stat result of the file.  The function compares the file with this
+    result before opening it for reading, because opening a FIFO in its place could block, and
+    opening a device could have side effects.  Raises OSError, with ESTALE if the file was replaced.
     """
     path_fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
