@@ -136,7 +136,8 @@ def publish_file(path: str, data: bytes, mode: int = 0o644) -> None:
 
     Removes an existing file of that name first.  The temporary file has no name, so that no stale
     file remains in the directory if this process is killed.  If the filesystem does not support
-    O_TMPFILE, calls ``replace_file`` instead.  Raises OSError.
+    O_TMPFILE, or if other processes keep creating the file, calls ``replace_file`` instead.  Raises
+    OSError.
     """
     directory = path.rpartition("/")[0] or "."
     try:
