@@ -18,7 +18,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from ociruntime.base.errors import BadRequest, Conflict, PodError
+from ociruntime.base.errors import BadRequest, Conflict, HostError, PodError, RuntimeFailure
 from ociruntime.manager.api.error_answers import error_document
 from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.manager import Manager
@@ -64,7 +64,10 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
             directory, uuid, app = container.location
             with closing(await asyncio.to_thread(_connect, directory, uuid)) as sock:
                 frame = {"op": "attach", "app": app, "streams": streams, "wait": wait, "size": size}
-                answer = await ask_over(sock, frame)
+                try:
+                    answer = await ask_over(sock, frame)
+                except OSError as error:
+                    raise HostError(f'attach to container "{container.name}"', error) from None
                 await client.prepare(request)
                 await client.send_json({"tty": answer["tty"], "streams": answer["streams"]})
                 await relay(_from_monitor(container, sock, client), _from_client(sock, client))
@@ -120,8 +123,12 @@ async def _from_monitor(
         while message := await output.next():
             kind, data = message[:1], message[1:]
             if kind == b"x":
-                await container.settled()
-                await client.send_json({"exit_code": int(data)})
+                try:
+                    await container.settled()
+                except RuntimeFailure as failure:
+                    await client.send_json(error_document(failure))
+                else:
+                    await client.send_json({"exit_code": int(data)})
                 return
             await client.send_bytes(NUMBERS.get(kind, b"\1") + data)
     finally:

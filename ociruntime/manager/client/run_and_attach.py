@@ -55,6 +55,8 @@ class Attachment:
         self._socket: WebSocket = open_websocket(connection, path)
         messages: list[tuple[int, bytes]] = []
         while not messages:
+            if self._socket.is_closed:
+                raise RuntimeFailure("attach: ocid closed the connection", "see ocid's log")
             messages = self._socket.receive()
         answer = parse(messages[0][1])
         self._session = Session(

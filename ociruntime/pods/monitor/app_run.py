@@ -389,7 +389,9 @@ class AppRun:
         Its members are "entry" and "record", and for a running app also "pid", "streams" and "log"
         (a descriptor).  Call it only while ``is_quiet``.
         """
-        options = {"streams": self.kinds, "stopSignal": str(self._stop_signal)}
+        options: App = {"streams": self.kinds, "stopSignal": str(self._stop_signal)}
+        if self._program:
+            options["exec"] = [self._program]
         entry = {"name": self.name, "app": options}
         if self._log is None or self.streams is None:
             return {"entry": entry, "record": self.record}

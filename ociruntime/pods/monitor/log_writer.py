@@ -21,7 +21,7 @@ LIMIT = 10 << 20  # bytes of a file before it is rotated
 class AppLog:
     """An app's open log file; ``lost`` counts the bytes of output that could not be written."""
 
-    __slots__ = ("_fd", "_limit", "_path", "_size", "lost")
+    __slots__ = ("_fd", "_limit", "_path", "_size", "_torn", "lost")
 
     def __init__(self, path: str, limit: int = LIMIT, fd: int = -1) -> None:
         """Open the log file ``path``, or use its descriptor ``fd`` if that is not -1.
@@ -32,6 +32,7 @@ class AppLog:
         self._path = path
         self._limit = limit
         self.lost = 0
+        self._torn = False  # whether the last write has written only a part of its entries
         self._fd, self._size = self._open() if fd < 0 else (fd, os.fstat(fd).st_size)
 
     def _open(self) -> tuple[int, int]:
@@ -58,10 +59,17 @@ class AppLog:
         lines = format_lines(json_files.now(), stream, data)
         if self._size and self._size + len(lines) > self._limit:
             self._try_to_rotate()
+        if self._torn:  # end the entry of which the disk had room for a part only
+            lines = b"\n" + lines
         try:
-            self._size += os.write(self._fd, lines)
+            written = os.write(self._fd, lines)
         except OSError:
             self.lost += len(data)
+            return
+        self._size += written
+        self._torn = written < len(lines)
+        if self._torn:
+            self.lost += min(len(data), len(lines) - written)
 
     def _try_to_rotate(self) -> None:
         # If rotation fails, the file exceeds its limit, and the next write tries again.

@@ -92,5 +92,6 @@ def is_pod_name(text: str) -> bool:
     It must be a host name of at most 128 characters, and not one of the local names such as
     localhost.
     """
-    local = (name for _, names in LOCAL_NAMES for name in names.split())
-    return is_host_name(text) and len(text) <= LONGEST_POD_NAME and text.lower() not in local
+    local = [each for _, names in LOCAL_NAMES for each in names.split()]
+    name = text.lower().removesuffix(".")
+    return is_host_name(text) and len(text) <= LONGEST_POD_NAME and name not in local

@@ -385,14 +385,15 @@ def changes(pod: Pod, app: str, limits: Limits) -> Iterator[tuple[str, str]]:
             f'list the changes of app "{app}" of pod {pod.uuid}: it has no overlay',
             "its root filesystem is a copy of the image",
         )
-    tree = os.open(f"{settings['directory']}/cas/tree/{known['tree']}/rootfs", _PATH_ONLY)
     try:
-        budget = Budget(limits, _any_room)
-        yield from _changes(f"/proc/self/fd/{pod.fd}/apps/{app}/upper", tree, budget)
+        tree = os.open(f"{settings['directory']}/cas/tree/{known['tree']}/rootfs", _PATH_ONLY)
+        try:
+            budget = Budget(limits, _any_room)
+            yield from _changes(f"/proc/self/fd/{pod.fd}/apps/{app}/upper", tree, budget)
+        finally:
+            os.close(tree)
     except OSError as error:
         raise HostError(f'read the changes of app "{app}"', error) from None
-    finally:
-        os.close(tree)
 
 
 def _changes(upper: str, tree: int, budget: Budget) -> Iterator[tuple[str, str]]:

@@ -138,6 +138,22 @@ def test_what_cannot_be_written_is_counted(tmp_path: Path) -> None:
     log.close()
 
 
+def test_a_disk_with_room_for_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next entry begins on a line of its own."""
+    log = AppLog(str(tmp_path / "a.log"))
+    write = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda fd, data: write(fd, data[:-4]))
+        log.write("stdout", b"12345\n")
+    assert log.lost == 4
+    log.write("stdout", b"next\n")
+    log.write("stdout", b"last\n")
+    log.close()
+    reader = LogReader(str(tmp_path), "a")
+    assert [line.text for line in read_all(reader)] == [b"12", b"next", b"last"]
+    reader.close()
+
+
 def test_no_new_file_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The old file, already renamed, is used until a new one can be opened."""
     path = tmp_path / "a.log"

@@ -104,6 +104,7 @@ def test_lines_are_short_enough_for_musl(pods: Pods) -> None:
         "a..b",
         "-" * 300,
         "localhost",
+        "localhost.",
         "LocalHost",
         "ip6-loopback",
         "näme",
