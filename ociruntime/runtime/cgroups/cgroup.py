@@ -92,8 +92,8 @@ class Cgroup:
     def adopted(self) -> bool:
         """True if :meth:`create` has adopted an existing, unused directory in any hierarchy.
 
-        A record made before :meth:`create` does not know that.  With such a record, `delete` does
-        not kill the processes in the directory: they may belong to another program.
+        A record made before :meth:`create` does not contain this.  With such a record, `delete`
+        does not kill the processes in the directory: they may belong to another program.
         """
         return any(each.adopted for each in self.placements)
 
@@ -150,9 +150,9 @@ class Cgroup:
     def make_v2(self) -> bool:
         """On a hybrid host, create the v2 directory ahead of :meth:`create`, and return True.
 
-        The executor can then be cloned into the v2 directory while this process creates the v1
-        directories, which takes longer.  Returns False on other hosts.  Raises ConfigError if an
-        existing cgroup is in use or frozen, HostError if the directory cannot be created.
+        The executor can then be cloned into the v2 directory while this process still creates the
+        v1 directories.  Returns False on other hosts.  Raises ConfigError if an existing cgroup is
+        in use or frozen, HostError if the directory cannot be created.
         """
         unified = self._v2()
         if unified is None or not self._v1():
@@ -220,9 +220,10 @@ class Cgroup:
         placement.make(self._where)
 
     def open_v2(self) -> int:
-        """Return an O_PATH descriptor of the v2 directory, for CLONE_INTO_CGROUP; -1 without v2.
+        """Return an O_PATH descriptor of the v2 directory, for CLONE_INTO_CGROUP.
 
-        Raises HostError if the directory cannot be opened.
+        Returns -1 if the host has no v2 hierarchy.  Raises HostError if the directory cannot be
+        opened.
         """
         unified = self._v2()
         if unified is None:
@@ -304,7 +305,7 @@ class Cgroup:
         control_files.apply(settings, self.directories())
 
     def disable_oom_killer(self, resources: Mapping[str, Any] | None) -> None:
-        """Disable the OOM killer in the v1 cgroup if ``resources`` says so.
+        """Disable the OOM killer in the v1 cgroup if ``resources`` contains disableOOMKiller.
 
         Call it last: without the OOM killer, an init that needs more memory than the limit would
         hang instead of being killed, and `create` would wait for it forever.  Raises ConfigError if
@@ -329,9 +330,9 @@ class Cgroup:
         """Send SIGKILL to every process in the cgroup, without waiting for them to exit.
 
         On v2, writes to cgroup.kill.  On v1, searches all hierarchies, because a process may have
-        been moved out of the cgroup in one of them; meanwhile, the cgroup is frozen so that no
-        process can fork.  Raises HostError if the processes cannot be listed, frozen, killed or
-        thawed.
+        been moved out of the cgroup in one of them.  The v1 cgroup is frozen during the search, so
+        that no process can fork.  Raises HostError if the processes cannot be listed, frozen,
+        killed or thawed.
         """
         from ociruntime.runtime.cgroups import cgroup_processes, freezer
 
@@ -407,7 +408,7 @@ class Cgroup:
             freezer.thaw_tree(placement.directory)
 
     def frozen_above(self, *, undying: bool = False) -> str:
-        """Return the directory of a frozen cgroup above the container's; "" if there is none.
+        """Return the directory of a frozen ancestor of the container's cgroup, or "".
 
         ``undying``: consider only v1 cgroups.  A killed process cannot exit while its v1 cgroup is
         frozen; on v2, it can.
@@ -422,8 +423,9 @@ class Cgroup:
     def remove(self, kill: bool = False) -> None:
         """Remove the directories that :meth:`create` has created, and all cgroups below them.
 
-        ``kill``: call :meth:`kill` if the first attempt fails.  If processes remain after 10 s,
-        raises a HostError that names them.  It can be called again after an error.
+        ``kill``: call :meth:`kill` if the first attempt fails.  Raises HostError, with the
+        remaining pids, if processes remain after 10 s.  The method can be called again after an
+        error.
         """
         remove_all(self.placements, self.kill if kill else None)
 
@@ -458,7 +460,7 @@ class Cgroup:
         return _with_controller(own, "freezer") or _with_version_2(own)
 
     def directories(self) -> dict[str, str]:
-        """Return {controller: the container's cgroup directory}, with the v2 directory for ""."""
+        """Return {controller: the container's cgroup directory}; the key "" stands for v2."""
         directories = {}
         for each in self.placements:
             for controller in each.hierarchy.controllers:
@@ -523,7 +525,7 @@ def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
     """Move ``pid`` into the v2 cgroup of process ``beside``.
 
     ``directory`` is the directory of the container's cgroup, ``path`` its cgroup path.  Returns
-    False if the cgroup of ``beside`` is not below the container's, or ``pid`` cannot be moved.
+    False if ``beside`` is not in a child of the container's cgroup, or ``pid`` cannot be moved.
     """
     try:
         # Not splitlines(): the container chooses the names of its child cgroups, which may contain
@@ -563,10 +565,10 @@ _FILES = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
 
 
 def hand_over(directory: str, uid: int, gid: int, listing: str = DELEGATE) -> None:
-    """Change the owner of a v2 cgroup's directory and of the control files that go with it.
+    """Change the owner of a v2 cgroup's directory, and of the control files to delegate with it.
 
-    The kernel lists the names of the files to delegate in the file ``listing``; those that this
-    cgroup lacks are skipped.  Raises HostError if an owner cannot be changed.
+    ``listing`` is the path of the kernel's list of these control files.  Files that this cgroup
+    lacks are skipped.  Raises HostError if an owner cannot be changed.
     """
     try:
         names = tuple(read(listing).split())

@@ -23,8 +23,8 @@ class Placement:
     """The container's cgroup directory in one hierarchy.
 
     ``directories`` are the paths of the cgroup's ancestors and of the cgroup itself, top first.
-    ``existing`` is the number of them that existed before the container; only the others are ever
-    removed.  ``adopted``: the container's own directory existed as well, and was unused.
+    The first ``existing`` of them are older than the container, and are never removed.
+    ``adopted``: the container's own directory is older as well, but was unused.
     """
 
     __slots__ = ("adopted", "directories", "existing", "hierarchy")
@@ -151,9 +151,9 @@ class Placement:
     def inherit_cpuset(self) -> None:
         """Set cpuset.cpus and cpuset.mems of the new v1 cpusets to the values of their parents.
 
-        A new v1 cpuset is empty, and no process can enter it until both files are set.  In
-        directories that are older than the container, only empty files are set.  Raises HostError
-        if a file cannot be read or written.
+        A new v1 cpuset is empty, and no process can enter it until both files are set.  A file that
+        is older than the container is set only if it is empty.  Raises HostError if a file cannot
+        be read or written.
         """
         self.survey()
         top = self.hierarchy.mountpoint
@@ -172,7 +172,7 @@ class Placement:
             ) from None
 
     def enable_controllers(self) -> dict[str, HostError]:
-        """Enable all controllers for the v2 cgroup, in its ancestors' cgroup.subtree_control.
+        """Enable all controllers for the v2 cgroup by writing to its ancestors' subtree_control.
 
         Returns {controller: error} for the controllers that could not be enabled; the caller
         decides which of them the container needs.  Raises HostError if a file cannot be read.
@@ -256,9 +256,9 @@ def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
 def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None = None) -> None:
     """Remove the cgroups created for a container in every hierarchy, and all cgroups below them.
 
-    If the first attempt fails, calls ``evict`` once, which should kill the processes.  A dead
-    process leaves its cgroup a moment after its parent has reaped it, so rmdir(2) is retried after
-    EBUSY for up to 10 s.  If processes still remain, raises a HostError that names them.  Keeps a
+    If the first attempt fails, calls ``evict`` once, to kill the processes.  A dead process leaves
+    its cgroup a moment after its parent has reaped it, so rmdir(2) is retried after EBUSY for up to
+    10 s.  Raises HostError, with the remaining pids, if processes remain after that.  Keeps a
     parent directory that another container has started to use.
     """
     remaining = [placement.directory for placement in placements if placement.made()]

@@ -51,9 +51,9 @@ def is_directory(path: str) -> bool:
 def apply(settings: Sequence[Setting], directories: Mapping[str, str]) -> None:
     """Write cgroup settings to control files, in order.
 
-    ``directories`` maps a controller to the cgroup's directory.  Within a group of coupled
-    settings, those that the kernel refuses with EINVAL are tried again after the others, and fail
-    only once it refuses all that are left.  Raises ConfigError if the kernel lacks the file of a
+    ``directories`` maps a controller to the cgroup's directory.  If the kernel refuses some of a
+    group of coupled settings with EINVAL, they are tried again after the rest of the group, until
+    all are written or no attempt succeeds.  Raises ConfigError if the kernel lacks the file of a
     setting or a memory limit is below the current usage, HostError if a setting cannot be written
     for another reason.
     """
@@ -269,10 +269,9 @@ def without_zeros(values: dict[str, int]) -> dict[str, int]:
 
 
 def page_sizes(directory: str, ending: str) -> list[str]:
-    """Return the huge page sizes of the host, such as ``2MB``, from a cgroup's hugetlb files.
+    """Return the host's huge page sizes, such as ``2MB``, from the names of a cgroup's files.
 
-    These are the sizes in the names ``hugetlb.SIZE.ENDING`` of the cgroup's files, where ENDING is
-    the argument ``ending``.
+    Only files with a name of the form ``hugetlb.SIZE.ENDING`` count; ``ending`` is ENDING.
     """
     try:
         names = posix.listdir(directory)

@@ -45,9 +45,10 @@ def keep_within_reach(
 
     In those hierarchies the container stays in the caller's cgroup, and its cgroup mount shows the
     caller's cgroup.  ``chosen``: whether config.json sets the cgroup path.  If it does not, and the
-    host has only v2, the cgroup is placed next to the caller's cgroup or in it.  ``membership`` is
-    the text of the caller's /proc/PID/cgroup; "" stands for this process's.  Raises ConfigError if
-    ``resources`` need a controller that is not available, or deny access to a single device.
+    host has only v2, the cgroup becomes a sibling or a child of the caller's cgroup.
+    ``membership`` is the text of the caller's /proc/PID/cgroup; if it is "", this process is the
+    caller.  Raises ConfigError if ``resources`` need a controller that is not available, or deny
+    access to a single device.
     """
     own = dict(visible_directories(layout, membership or control_files.read("/proc/self/cgroup")))
     needed = {each.controller: each.where for each in cgroup.settings(resources)}
@@ -84,11 +85,11 @@ def _refuse_limits(hierarchy: Hierarchy, needed: Mapping[str, str], obstacle: st
 
 
 def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placement, str]:
-    """Return (placement, cgroup path) of a v2 cgroup near the caller's that the user may use.
+    """Return (placement, cgroup path) of a usable v2 cgroup next to or below the caller's.
 
-    Tries a sibling of the caller's cgroup ``own_directory`` first, then a child: a cgroup that
-    contains processes, such as the caller's, cannot enable controllers for its children.  Returns
-    ``placement`` and ``path`` themselves if neither is usable.
+    ``own_directory`` is the caller's cgroup.  Tries a sibling before a child, because the caller's
+    cgroup contains processes, and therefore cannot enable controllers for its children.  Returns
+    ``placement`` and ``path`` unchanged if the user can use neither.
     """
     top = placement.hierarchy.mountpoint.rstrip("/")
     beside = own_directory.rpartition("/")[0] if own_directory != top else own_directory
@@ -149,7 +150,7 @@ def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.jso
 
 
 def _matches_all(rule: Mapping[str, Any]) -> bool:
-    """Return whether a device rule matches all devices, as an entry of config.json."""
+    """Return whether ``rule``, a device rule of config.json, matches all devices."""
     numbers = (rule.get("major"), rule.get("minor"))
     return rule.get("type") in (None, "a") and all(one in (None, ANY) for one in numbers)
 

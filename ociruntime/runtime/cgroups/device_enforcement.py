@@ -15,9 +15,9 @@ from ociruntime.runtime.cgroups.device_policy import lines_v1, policy
 class DeviceRules:
     """A container's device rules: checked by the constructor, enforced by :meth:`install`.
 
-    The constructor takes the directory of the container's cgroup in the v1 devices hierarchy and in
-    the unified hierarchy, "" if the host has no such hierarchy; it prefers v1.  ``policy`` is the
-    DevicePolicy for the rules, ``directory`` the cgroup to which ``install`` applies it.  The
+    ``directory_v1`` is the container's cgroup directory in the v1 devices hierarchy,
+    ``directory_v2`` in the unified hierarchy; "" if the host has no such hierarchy.  ``directory``
+    is the first of them that is not "", and ``policy`` the DevicePolicy for the rules.  The
     constructor raises ConfigError for a rule that is invalid, or that the host's cgroups cannot
     express.
     """

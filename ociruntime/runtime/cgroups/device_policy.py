@@ -160,9 +160,10 @@ def lines_v1(device_policy: DevicePolicy) -> list[tuple[str, str, str]]:
     """Convert a policy to a list of cgroup v1 commands: (control file, line, the rule's JSON path).
 
     On v1, the kernel keeps a default verdict and an unordered set of exceptions to it.  The first
-    command sets the default and clears the exceptions; each of the others adds an exception.  An
-    exception cannot be narrowed: if a rule overrides only a part of it, the exception is dropped if
-    it comes from a built-in rule, else ConfigError is raised.
+    command sets the default and clears the exceptions; each of the others adds an exception.
+
+    A later rule may override an exception for only some of its devices.  v1 cannot express that.
+    An exception from a built-in rule is then dropped; for any other, raises ConfigError.
     """
     by_device: dict[Devices, DeviceRule] = {}
     for rule in device_policy.rules:

@@ -93,9 +93,10 @@ def install(program: bytes, directory: str) -> None:
 
     Programs attached to its ancestors remain in force.  The old programs are detached only after
     the new one is attached, so that the cgroup is never without one.  Raises HostError if the
-    kernel refuses to load or attach the program.  EPERM is ignored unless this process is root of
-    the initial user namespace: no other process may load a program, and no other process can give a
-    container access to devices.
+    kernel refuses to load or attach the program.
+
+    EPERM is ignored unless this process is root of the initial user namespace.  Other processes may
+    not load a program, but they cannot give a container access to devices either.
     """
     cgroup = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     try:

@@ -30,8 +30,8 @@ def frozen(directory: str, version: int) -> bool:
 def freeze(directory: str, version: int) -> None:
     """Freeze every process in a cgroup, and wait until all are frozen.
 
-    Raises HostError if the cgroup cannot be frozen; if freezing takes more than 10 s, thaws the
-    processes first.
+    If freezing takes more than 10 s, thaws the processes and raises HostError.  Also raises
+    HostError if the cgroup cannot be frozen at all.
     """
     file, on, off = _command(version)
     try:
@@ -85,7 +85,7 @@ def frozen_above(directory: str, version: int) -> str:
 
 
 def event(directory: str, name: str, file: str = "cgroup.events") -> int:
-    """Return the value of ``name`` in a flat-keyed control file, a number; 0 if it is missing.
+    """Return the number after ``name`` in a flat-keyed control file; 0 if there is none.
 
     ``file`` is the file's name in the cgroup ``directory``.  Raises OSError if the file cannot be
     read.

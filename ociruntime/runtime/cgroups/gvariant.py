@@ -308,8 +308,8 @@ class _Reader:
     def _container(self, expected: str, opening: str) -> str:
         """Return the element types in the container type ``expected``; "" if any type is allowed.
 
-        ``opening`` is the beginning of the signature of the container in the text: ``a``, ``(`` or
-        ``a{``.  Raises Malformed if ``expected`` does not begin with it.
+        ``opening`` says which container the text contains: ``a`` (array), ``(`` (tuple) or ``a{``
+        (dictionary).  Raises Malformed if ``expected`` does not begin with ``opening``.
         """
         if expected and not expected.startswith(opening):
             raise Malformed(f"the value is not of the type {expected}")

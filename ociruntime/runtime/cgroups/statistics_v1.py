@@ -93,7 +93,7 @@ def cpuset(directory: str) -> dict[str, Any]:
 def memory(directory: str) -> dict[str, Any]:
     """Return the statistics member ``memory``: the contents of memory.stat, and usage and limits.
 
-    Usage and limits are those of memory, memory+swap and kernel memory.
+    The usages and limits are for memory, memory+swap, kernel memory and kernel TCP buffers.
     """
     raw = keyed(directory, "memory.stat")
     counters: dict[str, Any] = without_zeros({"cache": raw.get("cache", 0)})

@@ -43,7 +43,7 @@ _UNKNOWN = -1
 class SystemdCgroup(Cgroup):
     """The cgroup of a systemd unit; ``user`` means that the user's systemd instance runs the unit.
 
-    ``subgroup`` is the name of the child cgroup of the unit that holds the container, "" if the
+    ``subgroup`` is the name of the unit's child cgroup that contains the container; "" if the
     container is in the unit's own cgroup.
     """
 
@@ -187,10 +187,11 @@ class SystemdCgroup(Cgroup):
             self._disconnect()
 
     def remove(self, kill: bool = False) -> None:
-        """Stop the unit, wait until it is inactive, and remove the remaining cgroups.
+        """Stop the unit, wait until it is inactive, and remove the cgroups that systemd leaves.
 
-        Those are in the hierarchies that systemd does not manage.  ``kill``: kill the processes
-        first.  Raises HostError if the unit cannot be stopped or a cgroup cannot be removed.
+        systemd leaves those in the hierarchies that it does not manage.  ``kill``: kill the
+        processes first.  Raises HostError if the unit cannot be stopped or a cgroup cannot be
+        removed.
         """
         owned = any(each.made() for each in self.placements)
         if owned and kill:
@@ -205,8 +206,8 @@ class SystemdCgroup(Cgroup):
     def _is_there(self) -> bool:
         """Return whether the unit's file or one of its cgroups still exists.
 
-        A scope usually ends with its last process.  If nothing of it exists, :meth:`remove` needs
-        no D-Bus connection.
+        systemd usually removes a scope after its last process has exited.  If nothing is left,
+        :meth:`remove` needs no D-Bus connection.
         """
         from ociruntime.runtime.cgroups.systemd_bus import runtime_directory
 
@@ -353,7 +354,7 @@ def _words(error: Refused) -> list[str]:
 def _blamed(error: Refused, settings: Sequence[Setting], version: int) -> ConfigError | None:
     """Return a ConfigError for the setting that systemd's error is about; None if unknown.
 
-    If the error names properties of several settings, the last of these settings is chosen.
+    If the error mentions properties of several settings, the last of these settings is chosen.
     """
     words = _words(error)
     for setting in reversed(settings):

@@ -61,7 +61,7 @@ def _plain(name: str, text: str, properties: dict[str, Property]) -> None:
 def _tasks(name: str, text: str, properties: dict[str, Property]) -> None:
     """Add the property TasksMax for pids.max to ``properties``.
 
-    systemd refuses the limit 0, so 1 replaces it: once the init runs, either limit forbids forking.
+    systemd refuses the limit 0, so TasksMax is then 1.  Once the init runs, both forbid forking.
     """
     value = amount(text)
     if value is not None:

@@ -18,7 +18,7 @@ class Update:
 
     The constructor raises ConfigError for invalid ``resources``, and ContainerError if the
     container has no cgroup of its own.  Device rules cannot be changed: v1 device lists would have
-    to be emptied first, and the container could briefly use no device.
+    to be emptied first, and for a moment the container could not use any device.
     """
 
     def __init__(self, cgroup: Cgroup, resources: Mapping[str, Any], where: str) -> None:
@@ -35,9 +35,9 @@ class Update:
     def write(self) -> None:
         """Write all limits; if the kernel refuses one, restore all previous values.
 
-        Raises ConfigError, before anything is written, if checkBeforeUpdate is set and a limit is
-        below the usage.  Raises HostError, or ConfigError for a limit that this host does not
-        support, if a limit cannot be written.
+        If checkBeforeUpdate is set and a limit is below the usage, raises ConfigError before it
+        writes anything.  Also raises ConfigError for a limit that this host does not support, and
+        HostError for a limit that cannot be written for another reason.
         """
         directories = self._cgroup.directories()
         for setting in self._found:
