@@ -26,9 +26,9 @@ def gather(
     """Return the facts about this host and this process that the plan depends on.
 
     ``cgroup_mode``, ``hierarchies`` and ``unified`` come from the ``Layout`` that the caller has
-    detected.  ``security_modules``: whether to look for AppArmor and SELinux, because the container
-    has a profile or a label.  ``user_namespace``: whether this process is in a user namespace other
-    than the initial one.  Raises HostError if a file below /proc cannot be read.
+    detected.  ``security_modules``: whether to look for AppArmor and SELinux; only a container with
+    a profile or a label needs this.  ``user_namespace``: whether this process is in a user
+    namespace other than the initial one.  Raises HostError if a file below /proc cannot be read.
     """
     uid = posix.geteuid()
     try:

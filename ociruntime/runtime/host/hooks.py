@@ -3,8 +3,8 @@
 These are prestart, createRuntime, poststart and poststop; createContainer and startContainer are
 operations of the plan.  A hook reads the container's state on its standard input, from a sealed
 memfd: a hook that never reads it cannot block the runtime.  A hook's output is written to memfds as
-well, and an error message quotes the end of it. Memfds are used instead of pipes, because processes
-that the hook leaves running may continue to print; large files are truncated.
+well, and an error message quotes the end of the output.  The runtime uses memfds instead of pipes,
+because processes that the hook leaves running may continue to print; large files are truncated.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def run_host_hooks(
     leaves behind are killed.  Without ``alone``, only the hook's process group is killed: the other
     children may belong to the program that contains the runtime.
 
-    Raises HookError for the first hook that fails, ConfigError if its environment is invalid,
+    Raises HookError for the first hook that fails, ConfigError if a hook's environment is invalid,
     HostError if an output file cannot be opened.
     """
     for i, hook in enumerate(hooks):
@@ -116,8 +116,8 @@ def _run(
 def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone: bool) -> str:
     """Run the hook and wait for it; return the reason why it failed, "" for success.
 
-    Signals are blocked until the hook's pid is known: if the handler of a signal then raises an
-    exception, the hook is killed.
+    Blocks signals until the hook's pid is known.  If a signal handler raises an exception after
+    that, kills the hook.
     """
     timeout = hook.get("timeout")
     if timeout is not None and alone:
@@ -141,9 +141,10 @@ def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone
 
 
 def _keep_children_waitable(where: str, alone: bool) -> None:
-    """Reset SIGCHLD to its default: if ignored, the kernel would reap the hook before we can.
+    """Stop ignoring SIGCHLD: otherwise the kernel would reap the hook before we can.
 
-    Raises HookError if SIGCHLD is ignored by the program that contains the runtime (not ``alone``).
+    If the runtime is part of another program (not ``alone``), does not change that program's
+    setting, but raises HookError.
     """
     if _signal.getsignal(_signal.SIGCHLD) != _signal.SIG_IGN:
         return
@@ -298,8 +299,8 @@ def _kill(pid: int, others: set[int] | None) -> None:
 
     Kills the hook's process group first: the hook is not reaped yet, so its pid cannot be reused.
     Processes that have left the group become our children when their parents exit.  Therefore kills
-    all our children until only ``others`` are left, which existed before the hook.  If ``others``
-    is None, kills only the process group.
+    all our children except ``others``, the children from before the hook, until no more appear.  If
+    ``others`` is None, kills only the process group.
     """
     try:
         posix.killpg(pid, _signal.SIGKILL)
@@ -359,7 +360,7 @@ def _memory_file(name: str, content: bytes | None = None) -> int:
 
 
 def _printed(stdout: int, stderr: int, before: tuple[int, int]) -> str:
-    """Return the end of the hook's stderr as one line, or of its stdout if stderr is empty.
+    """Return the end of the hook's output as one line: of stderr, or if that is empty, of stdout.
 
     ``before`` are the sizes of stdout and stderr before the hook ran.
     """

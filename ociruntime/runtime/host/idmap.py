@@ -56,7 +56,7 @@ def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
 
 
 def is_own_id(mappings: list[IdMapping], own: int) -> bool:
-    """Return whether ``mappings`` contain only the host id ``own``, which needs no privileges."""
+    """Return whether ``mappings`` map only the host id ``own``: this needs no privileges."""
     return len(mappings) == 1 and mappings[0]["size"] == 1 and mappings[0]["hostID"] == own
 
 

@@ -1,8 +1,8 @@
 """Make a root filesystem a mount point in a temporary mount namespace; read the ids of mounts.
 
-criu requires that the container's root is a mount point.  The root is mounted in a new namespace,
-which only programs started there use: the kernel removes the mount when the last of them exits,
-even if this process is killed.
+criu requires that the container's root is a mount point.  The root is mounted in a new mount
+namespace, and criu is started there.  The kernel removes the mount when the last process in the
+namespace exits, even if this process is killed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from ociruntime.base.linux import CLONE_NEWNS
 
 @contextmanager
 def private_root(path: str) -> Iterator[None]:
-    """Enter a new mount namespace where ``path`` is a mount point, and return from it at the end.
+    """Context manager that enters a new mount namespace where ``path`` is a mount point.
 
-    This is a context manager: at its end, the process returns to its original mount namespace and
-    working directory.  Raises HostError if ``path`` cannot be mounted, or if the process cannot
-    return.
+    At its end, the process returns to its original mount namespace and working directory.  Raises
+    HostError if ``path`` cannot be mounted, or if the process cannot return.
     """
     from ociruntime._system_calls import ffi, lib
 
@@ -49,8 +48,8 @@ def private_root(path: str) -> Iterator[None]:
 class MountId:
     """The ids of a mount.
 
-    ``number`` is the id in mountinfo, which the kernel may reuse for a later mount.  ``unique`` is
-    an id that is never reused, or 0 before Linux 6.8.
+    ``number`` is the id in mountinfo; the kernel may reuse it for a later mount.  ``unique`` is an
+    id that is never reused, or 0 before Linux 6.8.
     """
 
     __slots__ = ("number", "unique")

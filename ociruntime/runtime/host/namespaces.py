@@ -42,8 +42,8 @@ _FILES = {"network": "net"}  # type -> file in /proc/PID/ns, if the names differ
 def check_settings(config: Config) -> None:
     """Raise ConfigError for settings that do not fit the namespaces that the container joins.
 
-    A host name or sysctl must not change a namespace that the runtime itself is in, and id mappings
-    must be those of the joined user namespace.
+    A host name or sysctl must not change a namespace that the runtime itself is in.  Id mappings
+    must equal the mappings of the joined user namespace.
     """
     linux = config.get("linux", {})
     paths = {one["type"]: one["path"] for one in linux.get("namespaces", []) if one.get("path")}
@@ -71,7 +71,7 @@ _MAPPINGS = {"uid_map": "uidMappings", "gid_map": "gidMappings"}  # file in /pro
 
 
 def _check_mappings(mappings: dict[str, list[IdMapping]], path: str) -> None:
-    """Raise ConfigError if ``mappings`` differ from those of the user namespace ``path``."""
+    """Raise ConfigError if ``mappings`` differ from the mappings of the user namespace ``path``."""
     for name, actual in _maps_of(path, [each for each in mappings if mappings[each]]).items():
         configured = [(one["containerID"], one["hostID"], one["size"]) for one in mappings[name]]
         if actual and joined_extents(actual) != joined_extents(configured):
@@ -190,7 +190,8 @@ def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
 def _is_host_root(read: Callable[[str], str]) -> bool:
     """Return whether this process is root of the initial user namespace.
 
-    ``read`` returns the text of a file below /proc.  No sysctl restricts such a process.
+    The sysctls in ``SWITCHES`` do not restrict such a process.  ``read`` returns the text of a file
+    below /proc.
     """
     return "\nUid:\t0\t0\t" in read("self/status") and read("self/uid_map").split()[1:2] == ["0"]
 

@@ -373,7 +373,7 @@ def _carry_home(
 
 
 def _restore(device: Device, link: Link, there: Rtnetlink) -> None:
-    """Restore the device's hardware address, and remove alternative names that were added.
+    """Restore the device's hardware address, and remove alternative names added in the container.
 
     ``there`` is a netlink socket in the device's present namespace, ``link`` the device there.
     Raises OSError if the kernel refuses a request.

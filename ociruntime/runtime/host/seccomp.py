@@ -117,11 +117,12 @@ def compile_filter(
 def filter_flags(names: list[str] | None, notifies: bool) -> int:
     """Return the SECCOMP_FILTER_FLAG_* bits for ``linux.seccomp.flags``.
 
-    ``notifies``: whether the profile uses SCMP_ACT_NOTIFY.  If ``names`` is None, sets SPEC_ALLOW
-    if the kernel supports it, as other runtimes do: this flag disables a mitigation that slows down
-    every container, and engines do not set flags.  Raises ConfigError for an unknown or unsupported
-    flag.
+    ``notifies``: whether the profile uses SCMP_ACT_NOTIFY.  Raises ConfigError for an unknown or
+    unsupported flag.
 
+    Engines do not set flags.  If ``names`` is None, therefore sets SPEC_ALLOW where the kernel
+    supports it, as other runtimes do: this flag disables a mitigation that slows down every
+    container.
     """
     from ociruntime._seccomp import lib
 
@@ -304,8 +305,8 @@ def _refused(
     """Return the error for a failed ``filter_compile``, the C function that calls libseccomp.
 
     ``errno``, ``stage`` and ``index`` are the results of that function: the cause, the stage that
-    failed, and the number of the architecture or system call name concerned.  The other parameters
-    are its input.
+    failed, and the position of the architecture or system call that libseccomp refused.  The other
+    parameters are the input of that function.
     """
     import posix
 

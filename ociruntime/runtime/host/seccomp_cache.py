@@ -1,7 +1,7 @@
 """Cache compiled seccomp filters from one `create` to the next.
 
-libseccomp takes many milliseconds to compile an engine's usual profile, which is the same for every
-container.  So each filter is kept in a file in the directory ``.seccomp`` of the state root.  The
+Most containers of an engine have the same profile, and libseccomp takes many milliseconds to
+compile it.  So each filter is kept in a file in the directory ``.seccomp`` of the state root.  The
 parts of such a file are:
 
     magic, CRC-32 of all that follows, sizes of the four parts, filter flags
@@ -48,9 +48,9 @@ DECISIVE = ("defaultAction", "defaultErrnoRet", "architectures", "flags", "sysca
 def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int, frozenset[str]]:
     """Return (filter, flags, allowed calls) for a profile, from the cache if possible.
 
-    ``directory`` is the directory of the cache.  The values are those of
-    ``seccomp.compile_filter`` and ``seccomp_verdicts.allowed_calls``, which are called if the cache
-    has no entry for the profile.  Raises ConfigError if the profile is invalid or not supported.
+    ``directory`` is the directory of the cache.  If the cache has no entry for the profile, calls
+    ``seccomp.compile_filter`` and ``seccomp_verdicts.allowed_calls``, and tries to store their
+    results.  Raises ConfigError if the profile is invalid or not supported.
     """
     members = [profile.get(name) for name in DECISIVE]
     # marshal version 2 has no references, so that equal values give equal bytes.

@@ -47,10 +47,10 @@ def make_gate(directory: str) -> _socket.socket:
 def connect_gate(directory: str) -> _socket.socket | None:
     """Connect to the init that waits for `start`; return None if no init is waiting.
 
-    ``directory`` is the container's state directory.  Waits at most a second: a process that has
-    traced the init may still hold the listening socket, with a full queue, and a blocking
-    connect(2) would wait until that process exits.  Raises HostError if the queue stays full, or
-    the connection fails for another reason.
+    ``directory`` is the container's state directory.  Waits at most a second.  A blocking
+    connect(2) could wait much longer: a process that has traced the init may still hold the
+    listening socket, with a full queue.  Raises HostError if the queue stays full, or if the
+    connection fails for another reason.
     """
     connection = _connection(directory)
     deadline = time.monotonic() + CONNECT_SECONDS

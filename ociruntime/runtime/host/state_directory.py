@@ -2,14 +2,14 @@
 
 A state directory stores only facts that the runtime cannot read from the kernel.
 
-    ROOT/ID/             a container; appears by one rename when it is created
+    ROOT/ID/             a container; one rename publishes it when it is complete
         state.json       facts fixed at creation, written once
         cgroup.json      the container's cgroups, written before they are created
         config.json      the bundle's configuration at creation
         entry            the data of the fast path (csrc/fast_path/), written once
         notify/          the container's socket for sd_notify(3), if it has one
         resources.json   the container's limits since the last `update`, if any
-        mounts.json      mounts of `mounts add`, written before they are attached
+        mounts.json      mounts added by `mounts add`, written before they are attached
         root-mount.json  the mount of the root in the host's mount namespace, written before it
                          is attached
         rdt.json         the container's Intel RDT groups, written before they are created
@@ -141,10 +141,10 @@ def _is_same(fd: int, path: str) -> bool:
 def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -> tuple[str, Lock]:
     """Create and lock the ``.creating-`` directory of a new container; return (path, lock).
 
-    If a killed ``create`` has left a directory for the same id, calls ``clear(path)`` for it, which
-    must undo the changes recorded there.  The caller must have checked the state root.  Raises
-    ContainerExists if the id is in use, ContainerError if another command is creating a container
-    with this id, HostError if the directory cannot be created or locked.
+    If a killed ``create`` has left a directory for the same id, calls ``clear(path)`` to undo the
+    changes recorded there, and removes the directory.  The caller must have checked the state root.
+    Raises ContainerExists if the id is in use, ContainerError if another command is creating a
+    container with this id, HostError if the directory cannot be created or locked.
     """
     path = f"{root}/{CREATING}{container_id}"
     while True:
@@ -184,8 +184,8 @@ def _remove_empty(path: str) -> None:
 def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> None:
     """Call ``clear`` with the stale state directory ``path``, then remove the directory.
 
-    Raises ContainerError if another command has locked the directory.  That is not ContainerExists,
-    because the `create` of that command may still fail.
+    Raises ContainerError if another command has locked the directory.  It does not raise
+    ContainerExists, because that command may be a `create` that still fails.
     """
     try:
         lock = Lock.acquire(path, DYING_SECONDS)
@@ -206,8 +206,8 @@ def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> N
 def commit_creation(path: str, root: str, container_id: str) -> str:
     """Publish a new container by renaming its ``.creating-`` directory; return the new path.
 
-    Raises ContainerExists if another container has got this id in the meantime, HostError if
-    rename(2) fails.
+    Raises ContainerExists if a container with this id has appeared since ``begin_creation``,
+    HostError if rename(2) fails.
     """
     final = f"{root}/{container_id}"
     try:
