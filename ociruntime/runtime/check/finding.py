@@ -44,7 +44,7 @@ class Probe(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """The result of a Probe, with its name; ``meaning`` and ``remedy`` are "" if it succeeded."""
+    """A probe's name and result; ``meaning`` and ``remedy`` are "" if the probe succeeded."""
 
     subject: str
     name: str

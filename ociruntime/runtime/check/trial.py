@@ -1,7 +1,7 @@
 """Create the test container of `check`, up to the start of its program, and remove it.
 
 The plan is compiled from the config of ``ociruntime spec``, for an empty root filesystem, without a
-program or a cgroup.  It creates only namespaces and the mounts in them, which the kernel removes
+program or a cgroup.  It creates only namespaces and the mounts in them; the kernel removes both
 when the container's init exits.
 """
 
