@@ -125,7 +125,7 @@ def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
 
 
 def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) -> str:
-    """Format a bundle's faults as text, a paragraph each, in the words of the errors of `create`.
+    """Format a bundle's faults as text, one paragraph each, worded like the errors of `create`.
 
     ``width`` is in columns; ``paint(state, text)`` returns ``text`` in the colour for ``state``.
     """

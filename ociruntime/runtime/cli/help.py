@@ -24,7 +24,7 @@ Run a first container from the root filesystem in ./rootfs:
 
 
 def help_of(command: Command | None) -> str:
-    """Return the help text of ``command``, or of the program ``ociruntime`` for None."""
+    """Return the help text of ``command``; for None, return the general help of ``ociruntime``."""
     if command is None:
         return screens.general_help(PROGRAM, _EXAMPLE)
     argument = ID_FORMAT if command.synopsis.startswith("ID") else ""

@@ -174,7 +174,7 @@ def _context(arguments: Arguments) -> Context:
 def _log(arguments: Arguments) -> Log:
     """Open the log that the global options specify, and return it.
 
-    Raises UsageError if ``--log`` names journald or syslog, or a file that cannot be opened.
+    Raises UsageError if ``--log`` is set to journald or syslog, or to a file that cannot be opened.
     """
     target = arguments.text("log")
     for scheme in ("journald:", "syslog:"):

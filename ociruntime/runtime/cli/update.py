@@ -59,7 +59,7 @@ def run_update(context: Context, arguments: Arguments) -> int:
 
 
 def _document(arguments: Arguments) -> object:
-    """Parse the JSON file that ``--resources`` names, or standard input for "-"; return its value.
+    """Parse the JSON file of ``--resources``, or standard input for "-", and return its value.
 
     Raises ConfigError if the file cannot be read or the text is not JSON.  Raises HostError if
     standard input cannot be read or the working directory was deleted, UsageError if standard input
@@ -112,7 +112,7 @@ def _from_flags(arguments: Arguments) -> dict[str, dict[str, int | str]]:
 
 
 def _name_the_flag(failure: RuntimeFailure) -> None:
-    """Replace the JSON path at the beginning of an error message with the option that set it."""
+    """Replace the JSON path that begins an error message with the option that set this value."""
     for flag, (section, member) in _MEMBERS.items():
         path = f"{WHERE}.{section}.{member}"
         if failure.message.startswith(f"{path}: "):
