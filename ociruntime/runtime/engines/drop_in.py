@@ -1,8 +1,8 @@
 """Write, recognise and remove the files of `ociruntime setup` in the engines' directories.
 
-Only files that ociruntime wrote are changed.  The first line of such a file says so; a JSON file,
-which cannot have a comment, is recognised by its exact text.  A directory that anyone but root, or
-the user whose configuration it holds, can change is refused.  Symbolic links are not followed.
+Only files that ociruntime wrote are changed.  The first line of such a file says so; a JSON file
+cannot have a comment, so its exact text identifies it.  A directory is refused if users other than
+root and the caller can change it.  Symbolic links are not followed.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ class CriEntry:
     """The runtime to add to containerd, and facts about containerd's configuration.
 
     ``plugin`` is the name of the CRI plugin, ``version`` the version of the configuration's format.
-    ``runc`` are containerd's settings for the runtime runc, which are written again because an
-    imported file may replace the whole section.
+    ``runc`` are containerd's settings for the runtime runc.  ociruntime's file repeats them,
+    because an imported file may replace the whole section.
     """
 
     program: str
@@ -166,7 +166,8 @@ def find_use(engine: str, *texts: str) -> Use | None:
     """Return how an engine's configuration files use ociruntime; None if they do not.
 
     ``texts`` are the contents of the files. Later texts override earlier ones; texts that cannot be
-    parsed are ignored.  A runtime counts as ociruntime if its program has that file name.
+    parsed are ignored.  A runtime counts as ociruntime if the file name of its program is
+    ``ociruntime``.
     """
     document: dict[str, Any] = {}
     for text in texts:
