@@ -1,4 +1,4 @@
-"""Select the handler, such as wasm, that a container's annotations name (docs/handlers.md)."""
+"""Find the handler that a container's annotations select, such as wasm (docs/handlers.md)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def handler_name(annotations: Mapping[str, str]) -> tuple[str, str]:
 
 
 def handled(config: Config, rootfs: str) -> Config:
-    """Return ``config`` as rewritten by the handler that its annotations name.
+    """Return ``config`` as rewritten by the handler that its annotations select.
 
-    The rewritten config is validated again.  If no handler is named, or the config has no process,
-    returns ``config`` unchanged.  Raises ConfigError if the handler does not exist or refuses the
-    config, or if the result is invalid.
+    The rewritten config is validated again.  If no handler is selected, or the config has no
+    process, returns ``config`` unchanged.  Raises ConfigError if the handler does not exist or
+    refuses the config, or if the result is invalid.
     """
     name, annotation = handler_name(config.get("annotations") or {})
     if name == NATIVE or not config.get("process"):
