@@ -7,9 +7,9 @@ loads up to 70 modules, which takes longer than the start of the interpreter.
     archive = magic of the interpreter's bytecode (16 bytes, NUL-padded)
               length of the index (8 bytes, little endian)
               index, marshalled: {name: (offset, size, is package, source size, source mtime)}
-              code objects, marshalled one by one; under names such as ":create" and ":exec",
-                  a list of (name, code) of all modules that the command needs, each after
-                  those that it imports
+              code objects, marshalled one by one; under a name like ":create" or ":exec", a
+                  list of (name, code) of all modules that the command needs, each module after
+                  the modules that it imports
 
 ``tools/build_archive.py`` writes the archive when the package is built.  An archive of another
 version of Python is ignored, and so is a module whose source has changed since: Python then finds
@@ -81,7 +81,7 @@ class Archive:
         return spec
 
     def _source(self, name: str, entry: "Entry") -> str | None:
-        """Return the path of a module's source, or None if that has changed since compilation."""
+        """Return the path of a module's source; None if the source has changed or is missing."""
         _, _, is_package, size, modified = entry
         stem = f"{self._directory}/{name.replace('.', '/')}"
         source = f"{stem}/__init__.py" if is_package else f"{stem}.py"
@@ -115,9 +115,9 @@ class Archive:
     def to_watch(self, names: "Sequence[str]") -> "list[str]":
         """Return those of the modules ``names`` whose source files a snapshot must watch.
 
-        These are the modules that the archive compares by mtime (none of an installed package), and
-        the modules that are not in the archive.  Extension modules are left out, because a snapshot
-        checks them as mapped files.
+        These are the modules that are not in the archive, and the modules that the archive compares
+        by mtime.  (It does not compare the mtimes of an installed package.)  Extension modules are
+        left out, because a snapshot checks them as mapped files.
         """
         sources = [name for name in names if getattr(sys.modules[name], "__file__", None)]
         python = [name for name in sources if str(sys.modules[name].__file__).endswith(".py")]
@@ -132,10 +132,10 @@ class Archive:
         exec(self._content(module.__name__), module.__dict__)  # noqa: S102
 
     def load_ahead(self, command: str) -> None:
-        """Load all modules that a command needs, each after those that it imports, with one read.
+        """Load all modules that a command needs with one read, dependencies first.
 
-        The import system would spend more time on finding 70 modules than they take to run.  If the
-        source of a module has changed, that module and all later ones are imported as usual.
+        The import system would need more time to find 70 modules than to run them.  If the source
+        of a module has changed, that module and all later ones are imported as usual.
         """
         make = type(sys)
         for name, code in self._content(f":{command}"):
@@ -188,8 +188,9 @@ def _read_index(fd: int) -> "dict[str, Entry]":
 def use_archive(directory: str, command: str) -> "Archive | None":
     """Install the importer for the archive of the package in ``directory``, and return it.
 
-    ``command`` is a key of NEEDED in tools/build_archive.py, whose modules are loaded at once, or
-    "" to load none.  Returns None if there is no archive for this version of Python.
+    Loads the modules that ``command`` needs at once, unless it is "".  ``command`` is a key of
+    NEEDED in tools/build_archive.py.  Returns None if there is no archive for this version of
+    Python.
     """
     try:
         fd = _open(directory)

@@ -48,9 +48,9 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
     Returns twice, like fork(2): False in this process, and True in each process started from the
     snapshot, which must then call ``adopt``.  Raises OSError.
 
-    The heap of this process begins in the first ``room`` bytes of a huge page.  If ``room`` is the
-    size of a whole huge page, this process may re-execute itself once, to get a heap that spans
-    fewer huge pages.
+    ``room``: the heap of this process begins in the first ``room`` bytes of a huge page.  If
+    ``room`` is the size of a huge page, the heap may begin anywhere.  This process may then
+    re-execute itself once, to get a heap that spans fewer huge pages.
     """
     import gc
 
@@ -140,10 +140,11 @@ def _isolated_flags() -> object:
 def _watched(directory: str, archive: Archive | None, began: int) -> list[str]:
     """Return the paths of the files that make the snapshot stale when they change.
 
-    They do not include mapped files, which the launcher checks in any case, nor the standard
-    library, which changes only with the interpreter, a mapped file.  Raises OSError if a file
-    outside this package has changed after the time ``began`` (in nanoseconds), because its old
-    content may have been loaded.
+    Mapped files are left out, because the launcher checks them in any case.  The standard library
+    is left out, because it changes only together with the interpreter, which is a mapped file.
+
+    Raises OSError if a file outside this package has changed after the time ``began`` (in
+    nanoseconds), because its old content may have been loaded.
     """
     import os
 
@@ -194,7 +195,8 @@ def _refuse_unfit(fd: int) -> None:
 def end_interrupted() -> None:
     """End this process with SIGINT, which has arrived before the command could handle it.
 
-    The interpreter would do the same, but would print a traceback first.
+    Without this function, the interpreter would end the process in the same way, but it would print
+    a traceback first.
     """
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     posix.kill(posix.getpid(), _signal.SIGINT)
@@ -241,7 +243,7 @@ def _adopt_environment() -> None:
 def _environments() -> list[dict[bytes, bytes]]:
     """Return all dictionaries of environment variables.
 
-    They must be changed in place, because modules hold references to them.
+    The dictionaries must be changed in place, because modules hold references to them.
     """
     copies = [posix.environ]
     if "os" in sys.modules:  # os.environ is a view of another dictionary
@@ -252,7 +254,7 @@ def _environments() -> list[dict[bytes, bytes]]:
 def _adopt_ignored_signals(ignored: int) -> None:
     """Tell the interpreter which signals the caller ignores.
 
-    ``ignored`` is a bit mask, in which bit 0 is signal 1.
+    ``ignored`` is a bit mask; bit 0 stands for signal 1.
     """
     # Skip the two signals reserved by the C library, which are invalid here.  A caller started with
     # posix_spawn(3) may ignore them.

@@ -5,23 +5,23 @@ Starting an interpreter and loading a hundred modules takes 10 ms, which is most
 a file.  The launcher maps it back and jumps into it (``csrc/snapshot/``; its ``format.h`` describes
 the file).
 
-There is one snapshot for each program and user, valid until the next boot.  The first ``create`` or
-``run`` that finds none makes it in the background, as does the first command of another program.
-``ociruntime snapshot make|refresh`` makes it in the foreground:
+There is one snapshot for each program and user, valid until the next boot.  If ``create``, ``run``
+or a command of another program finds no snapshot, it makes one in the background.  ``ociruntime
+snapshot make|refresh`` makes it in the foreground.  The files are:
 
     /run/ociruntime/.snapshot, .snapshot-ocipod, ...       for root
     $XDG_RUNTIME_DIR/ociruntime/.snapshot, ...             for other users
 
 ``snapshot_modules.py`` lists the modules of each snapshot.  ``saved_process.py`` writes the
-process, with a list of the files whose change makes the snapshot invalid, and initialises the
-processes that are started from it.
+snapshot, which includes a list of files: if one of them changes, the snapshot becomes invalid.  It
+also initialises the processes that are started from the snapshot.
 
 A snapshot holds modules and nothing else: the process that writes it has an empty environment, no
 arguments from the user and no open file, and has never read the state of a container or of the
-host.  A snapshot is code.  Therefore the launcher accepts it only if its own user owns it, in a
-directory that no one else may write to.  If the snapshot, the interpreter, a library or a module
-has changed, the launcher starts the interpreter instead, with the same result.  The file
-``/etc/ociruntime/no-snapshot`` disables snapshots.
+host.  A snapshot is code.  Therefore the launcher accepts it only if it belongs to the launcher's
+own user, and no one else may write to its directory.  If the snapshot, the interpreter, a library
+or a module has changed, the launcher starts the interpreter instead, with the same result.  The
+file ``/etc/ociruntime/no-snapshot`` disables snapshots.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def _identity(path: str) -> tuple[int, int, int, int] | None:
 
 
 def _boot_id() -> bytes:
-    """Return the id of this boot.  Raises Unusable if the kernel does not tell it."""
+    """Return the id of this boot.  Raises Unusable if the id cannot be read."""
     try:
         with open(BOOT_ID, "rb") as file:
             return file.read().strip()
@@ -341,9 +341,9 @@ def _is_outdated(path: str) -> bool:
 def _open_unfinished(parent: int, name: str, *, wait: bool) -> int:
     """Create and lock the file that will become the snapshot; return its descriptor.
 
-    Removes a file of this name that is not locked, because its writer was killed.  Returns -1 if
-    another process holds the lock and ``wait`` is False.  Raises OSError (ETIMEDOUT after
-    MAKING_TIMEOUT).
+    If a file of this name exists but is not locked, its writer was killed, and the file is removed.
+    Returns -1 if another process holds the lock and ``wait`` is False.  Raises OSError (ETIMEDOUT
+    after MAKING_TIMEOUT).
 
     Only the process that has locked the file removes or renames it.  The interpreter that writes
     the file inherits the lock, and holds it even if the process that started it is killed.
@@ -462,7 +462,7 @@ def _reset_signals() -> None:
     """Unblock all signals and give them the default action, before the interpreter is started.
 
     Otherwise every command until the next boot would ignore the signals that our caller ignores.
-    All signals are reset, because a process started from a snapshot does not know which ones are
+    All signals are reset, because a process started from a snapshot does not know which signals are
     ignored.
     """
     import signal
@@ -475,8 +475,8 @@ def _reset_signals() -> None:
 def make_in_background(program: str = FIRST) -> None:
     """Make a program's snapshot in the background if there is no valid one.
 
-    Does not replace the snapshot of another installation that still exists, because two
-    installations would then replace each other's snapshots again and again.
+    Does not replace the snapshot of another installation that still exists: otherwise two
+    installations would replace each other's snapshots again and again.
     """
     if thawed:
         return

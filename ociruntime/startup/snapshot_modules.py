@@ -1,9 +1,9 @@
 """The table of the modules that each program's snapshot contains (``snapshot.py``).
 
-Each program has a snapshot of its own.  That of ``ocid``, the largest, takes three times as long to
-map as that of ``ociruntime``, whose start delays engines.  List only modules that nearly every run
-of the program needs, because each module makes the file larger; other modules are imported as
-usual.
+Each program has a snapshot of its own, because a large one takes longer to map.  The snapshot of
+``ociruntime`` must be small, because engines wait for that program to start; the snapshot of
+``ocid`` takes three times as long to map.  List only modules that nearly every run of the program
+needs.  Other modules are imported as usual.
 """
 
 from __future__ import annotations
