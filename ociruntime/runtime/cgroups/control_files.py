@@ -51,11 +51,12 @@ def is_directory(path: str) -> bool:
 def apply(settings: Sequence[Setting], directories: Mapping[str, str]) -> None:
     """Write cgroup settings to control files, in order.
 
-    ``directories`` maps a controller to the cgroup's directory.  If the kernel refuses some of a
-    group of coupled settings with EINVAL, they are tried again after the rest of the group, until
-    all are written or no attempt succeeds.  Raises ConfigError if the kernel lacks the file of a
-    setting or a memory limit is below the current usage, HostError if a setting cannot be written
-    for another reason.
+    ``directories`` maps a controller to the cgroup's directory.  The kernel may refuse a coupled
+    setting with EINVAL until other settings of its group are written.  Therefore the refused
+    settings of a group are tried again, as long as each round writes at least one of them.
+
+    Raises ConfigError if the kernel lacks the file of a setting, or if a memory limit is below the
+    current usage.  Raises HostError if a setting cannot be written for another reason.
     """
     waiting = list(settings)
     while waiting:

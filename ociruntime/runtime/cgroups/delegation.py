@@ -1,4 +1,4 @@
-"""Cgroups of rootless containers: delegated to the user, or none at all (``NoCgroup``).
+"""Cgroups of rootless containers, and ``NoCgroup`` for containers without a cgroup of their own.
 
 Root in a user namespace has the same restrictions as an unprivileged user.  Root of the host
 delegates a v2 cgroup to a user by giving them its directory and its ``cgroup.procs`` (cgroups(7),

@@ -107,7 +107,7 @@ class SystemdManager:
         self.reset_failed(unit)
 
     def reset_failed(self, unit: str) -> None:
-        """Reset a unit's failed state, which makes its name available; ignore a missing unit."""
+        """Reset a unit's failed state, so that its name can be reused; ignore a missing unit."""
         try:
             self._ask(_call("ResetFailedUnit", "s", (unit,)))
         except Refused:

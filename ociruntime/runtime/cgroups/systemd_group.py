@@ -256,7 +256,7 @@ class SystemdCgroup(Cgroup):
     def _properties(
         self, settings: list[Setting], devices: DeviceRules, version: int
     ) -> list[Property]:
-        """Return the new unit's properties, which enforce ``settings`` and ``devices``.
+        """Return all properties of the new unit, including those for ``settings`` and ``devices``.
 
         Properties from annotations override the others.  ``version`` is systemd's version.
         """

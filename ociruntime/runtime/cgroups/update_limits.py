@@ -14,7 +14,7 @@ from ociruntime.runtime.cgroups.shared_settings import Setting
 
 
 class Update:
-    """A change of a container's limits: ``write`` applies all or none, ``undo`` reverts them.
+    """A change to a container's limits: ``write`` applies all or none, ``undo`` reverts them.
 
     The constructor raises ConfigError for invalid ``resources``, and ContainerError if the
     container has no cgroup of its own.  Device rules cannot be changed: v1 device lists would have
