@@ -34,7 +34,7 @@ GID = Kind("gid")
 
 
 def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
-    """Write the uid and gid maps of process ``pid``, which has created a user namespace.
+    """Write the uid and gid maps of the user namespace that process ``pid`` has created.
 
     Raises ConfigError for ids that this user may not map, HostError or StepError if a map cannot be
     written for another reason.

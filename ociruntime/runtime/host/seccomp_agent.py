@@ -1,8 +1,8 @@
 """Connect to the seccomp agent, which handles system calls matching SCMP_ACT_NOTIFY rules.
 
 The agent listens on a stream socket.  For each process that gets the filter, the runtime opens a
-connection and sends the container process state (config-linux.md), with the descriptor of the
-filter's notifications as SCM_RIGHTS.
+connection and sends one message.  It consists of the container process state (config-linux.md) and,
+as SCM_RIGHTS, the descriptor of the filter's notifications.
 """
 
 from __future__ import annotations

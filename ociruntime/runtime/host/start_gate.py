@@ -27,7 +27,7 @@ GONE = {errno.ENOENT, errno.ECONNREFUSED}
 
 
 def make_gate(directory: str) -> _socket.socket:
-    """Return a new listening socket in ``directory``, at which the init waits for `start`.
+    """Create the start gate's socket in ``directory``, and return it, listening for connections.
 
     Raises HostError if the socket cannot be created.
     """
