@@ -82,7 +82,7 @@ def _rootfs(document: Document, bundle: str, faults: list[Fault]) -> str:
 
 
 def _distinct(faults: list[Fault]) -> list[Fault]:
-    """Return only the first fault for each JSON path: earlier checks are the more basic ones."""
+    """Return only the first fault for each JSON path: the earlier a check, the more basic it is."""
     seen: dict[tuple[str, str], Fault] = {}
     for each in faults:
         seen.setdefault((each.where, "" if each.where else each.message), each)

@@ -197,7 +197,7 @@ HOST_CHECKS: tuple[Check, ...] = (
 def find_in_root(rootfs: str, path: str) -> str:
     """Return the path on the host of a file in the container; "" if the file does not exist.
 
-    ``path`` is the file's path in the container, which is resolved inside ``rootfs``.
+    ``path`` is the file's path in the container.  It is resolved inside ``rootfs``.
     """
     try:
         root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -94,7 +94,7 @@ def can_run(findings: Iterable[Finding]) -> bool:
 
 
 class Host:
-    """The probes' access to the host, which tests replace.  No method raises OSError."""
+    """The probes' access to the host; tests replace this class.  No method raises OSError."""
 
     def __init__(self, state_root: str, rootless: bool) -> None:
         self.state_root = state_root
