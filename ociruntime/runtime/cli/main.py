@@ -230,7 +230,7 @@ def _unexpected(error: Exception) -> RuntimeFailure:
 def _show_traceback(error: BaseException, arguments: Arguments) -> None:
     """With ``--debug``, print the traceback to standard error.
 
-    It never goes to the log, which programs parse.
+    The traceback never goes to the log, because programs parse the log.
     """
     if not arguments.flag("debug"):
         return
