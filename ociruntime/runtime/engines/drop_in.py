@@ -33,7 +33,7 @@ class Owner(enum.Enum):
 
 
 def header(engine: str) -> str:
-    """Return the first line of the file for ``engine``, which says that ociruntime wrote it."""
+    """Return the first line of the file for ``engine``: it says that ociruntime wrote the file."""
     return f'{MARK} {engine}", and removed by "ociruntime setup {engine} --undo".'
 
 

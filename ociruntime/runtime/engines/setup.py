@@ -289,7 +289,9 @@ _RESTART_AFTER_UNDO = (
 
 
 def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> None:
-    """Write containerd's drop-in file; remove it if containerd does not read it or loses a setting.
+    """Write containerd's drop-in file; remove it again if containerd cannot use it.
+
+    The file is removed if containerd does not read it, or loses a setting because of it.
 
     In containerd 1.x, an imported file replaces the whole section of a plugin; 2.x merges both
     sections.  Only 2.2 and later import the drop-in directory by default.
