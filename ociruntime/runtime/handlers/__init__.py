@@ -1,1 +1,1 @@
-"""Handlers, which adapt a config.json whose program the kernel cannot execute (WebAssembly)."""
+"""Handlers: they adapt a config.json if the kernel cannot execute its program (WebAssembly)."""
