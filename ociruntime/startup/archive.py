@@ -1,8 +1,8 @@
 """Import the package's modules from one file of compiled code, in half the usual time.
 
 For each module, Python searches every directory of the path for it, and opens, checks and reads its
-``.pyc``.  With the archive, a module costs one ``stat`` and one ``read``.  A lifecycle command
-loads up to 70 modules, which takes longer than the start of the interpreter.
+``.pyc``.  For a lifecycle command with up to 70 modules, that takes longer than the start of the
+interpreter.  With the archive, a module costs one ``stat`` and one ``read``.
 
     archive = magic of the interpreter's bytecode (16 bytes, NUL-padded)
               length of the index (8 bytes, little endian)
@@ -16,8 +16,8 @@ version of Python is ignored, and so is a module whose source has changed since:
 the source as usual.  A source mtime of 0 is not compared, because installed files get new times.
 
 This module, ``__main__.py`` and ``__init__.py`` do not import ``__future__``: Python would search
-the standard library for it.  The archive's modules are compiled as if they had imported
-annotations.
+the standard library for it.  The archive's modules are compiled as if each of them began with
+``from __future__ import annotations``.
 """
 
 import marshal

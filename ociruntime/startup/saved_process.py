@@ -46,7 +46,7 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
     """Load the modules of ``program``, and write this process's memory to ``fd`` as a snapshot.
 
     Returns twice, like fork(2): False in this process, and True in each process started from the
-    snapshot, which must then call ``adopt``.  Raises OSError.
+    snapshot.  A process that gets True must call ``adopt``.  Raises OSError.
 
     ``room``: the heap of this process begins in the first ``room`` bytes of a huge page.  If
     ``room`` is the size of a huge page, the heap may begin anywhere.  This process may then
@@ -99,9 +99,9 @@ def _place_heap() -> None:
 
 
 def main_of(program: str) -> Callable[[], int]:
-    """Return the function ``run`` of a program's main module, which must be loaded.
+    """Return the function ``run`` of a program's main module; the module must be loaded.
 
-    It takes its arguments from ``sys.argv``.
+    The function takes its arguments from ``sys.argv``.
     """
     run: Callable[[], int] = sys.modules[f"ociruntime.{PROGRAMS[program].main}"].run
     return run
@@ -193,19 +193,20 @@ def _refuse_unfit(fd: int) -> None:
 
 
 def end_interrupted() -> None:
-    """End this process with SIGINT, which has arrived before the command could handle it.
+    """End this process with SIGINT, without a traceback.
 
-    Without this function, the interpreter would end the process in the same way, but it would print
-    a traceback first.
+    Call it if SIGINT has arrived before the command could handle the signal.  Otherwise the
+    interpreter would print a traceback and then end the process in the same way.
     """
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     posix.kill(posix.getpid(), _signal.SIGINT)
 
 
 def adopt(program: str) -> None:
-    """Give a process started from a snapshot its own arguments, environment and streams.
+    """Give a process started from a snapshot its own arguments, environment and locale.
 
-    Also sets the ignored signals and the locale, and seeds the random number generators.
+    Also sets the ignored signals, and seeds the random number generators.  Opens the standard
+    streams if ``Program.streams`` says that the program uses them.
     """
     import gc
 

@@ -16,12 +16,14 @@ snapshot make|refresh`` makes it in the foreground.  The files are:
 snapshot, which includes a list of files: if one of them changes, the snapshot becomes invalid.  It
 also initialises the processes that are started from the snapshot.
 
-A snapshot holds modules and nothing else: the process that writes it has an empty environment, no
-arguments from the user and no open file, and has never read the state of a container or of the
-host.  A snapshot is code.  Therefore the launcher accepts it only if it belongs to the launcher's
-own user, and no one else may write to its directory.  If the snapshot, the interpreter, a library
-or a module has changed, the launcher starts the interpreter instead, with the same result.  The
-file ``/etc/ociruntime/no-snapshot`` disables snapshots.
+A snapshot contains modules and nothing else.  The process that writes it has an empty environment,
+no arguments from the user and no open file.  It has never read the state of a container or of the
+host.
+
+A snapshot is code.  Therefore the launcher accepts it only if it belongs to the launcher's own
+user, and no one else may write to its directory.  If the snapshot, the interpreter, a library or a
+module has changed, the launcher starts the interpreter instead, with the same result.  The file
+``/etc/ociruntime/no-snapshot`` disables snapshots.
 """
 
 from __future__ import annotations
@@ -295,10 +297,10 @@ def refresh(path: str) -> bool:
 def make(path: str) -> int:
     """Make the snapshot at ``path`` and return its size in bytes.
 
-    If another process is making the snapshot, waits for its end first.  The new file replaces the
-    old one atomically.  If this machine does not support snapshots at all, an empty file replaces
-    the snapshot, so that no command tries again until the next boot.  Raises HostError, and
-    InternalError if the interpreter cannot be saved.
+    If another process is making the snapshot, waits until that process has finished.  The new file
+    replaces the old one atomically.  If this machine does not support snapshots at all, an empty
+    file replaces the snapshot, so that no command tries again until the next boot.  Raises
+    HostError, and InternalError if the interpreter cannot be saved.
     """
     return _make(path, only_if_outdated=False)
 
@@ -521,7 +523,8 @@ def _is_possible(directory: str) -> bool:
 def remove(path: str) -> bool:
     """Remove the snapshot at ``path``; return False if there is none.
 
-    If another process is making the snapshot, waits for its end first.  Raises HostError.
+    If another process is making the snapshot, waits until that process has finished.  Raises
+    HostError.
     """
     directory, _, name = path.rpartition("/")
     parent = fd = -1

@@ -19,8 +19,9 @@ class Program:
     ``main``: the module with the function ``run``.  ``modules``: modules of this package, named
     without ``ociruntime.``.  ``others``: modules of other distributions and of the standard
     library.  ``prepare``: a module whose function ``prepare`` is called before all these are
-    imported.  ``streams``: the program uses ``sys.stderr`` (as logging does), which each process
-    must open again.  ``requires``: an optional package without which the program does not start.
+    imported.  ``streams``: the program uses ``sys.stderr`` (as logging does), so each process must
+    open the standard streams again.  ``requires``: an optional package; the program does not start
+    without it.
     """
 
     __slots__ = ("main", "modules", "others", "prepare", "requires", "streams")
