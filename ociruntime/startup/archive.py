@@ -188,8 +188,8 @@ def _read_index(fd: int) -> "dict[str, Entry]":
 def use_archive(directory: str, command: str) -> "Archive | None":
     """Install the importer for the archive of the package in ``directory``, and return it.
 
-    Loads the modules that ``command`` needs at once, unless it is "".  ``command`` is a key of
-    NEEDED in tools/build_archive.py.  Returns None if there is no archive for this version of
+    ``command`` is a key of NEEDED in tools/build_archive.py, or "".  Immediately loads the modules
+    that this command needs; none for "".  Returns None if there is no archive for this version of
     Python.
     """
     try:

@@ -37,8 +37,8 @@ def pids(directory: str) -> list[int]:
     """Return the pids in one cgroup, without its child cgroups; [] if the cgroup was removed.
 
     The kernel lists a process outside our PID namespace as 0; such entries are dropped.  For a
-    threaded v2 cgroup, the result contains thread ids.  kill(2) accepts them, but pidfd_open(2)
-    accepts only the id of a process's main thread, its pid.  Raises HostError if the kernel's list
+    threaded v2 cgroup, the result contains thread ids.  kill(2) accepts every thread id, but
+    pidfd_open(2) accepts only an id that is also a pid.  Raises HostError if the kernel's list
     cannot be read.
     """
     for file in ("cgroup.procs", "cgroup.threads"):
@@ -97,7 +97,7 @@ def kill_each(directories: Sequence[str]) -> None:
 def _open(pid: int) -> int:
     """Open a pidfd for process ``pid``; return -1 after ESRCH or EINVAL.
 
-    These errors mean that the process has exited, or that ``pid`` is not the id of its main thread.
+    ESRCH means that the process has exited, EINVAL that ``pid`` is a thread id and not a pid.
     Raises HostError if pidfd_open(2) fails for another reason.
     """
     try:

@@ -143,8 +143,8 @@ def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone
 def _keep_children_waitable(where: str, alone: bool) -> None:
     """Stop ignoring SIGCHLD: otherwise the kernel would reap the hook before we can.
 
-    If the runtime is part of another program (not ``alone``), does not change that program's
-    setting, but raises HookError.
+    If the runtime is part of another program (not ``alone``) that ignores SIGCHLD, raises HookError
+    instead.
     """
     if _signal.getsignal(_signal.SIGCHLD) != _signal.SIG_IGN:
         return

@@ -27,7 +27,7 @@ GONE = {errno.ENOENT, errno.ECONNREFUSED}
 
 
 def make_gate(directory: str) -> _socket.socket:
-    """Create the start gate's socket in ``directory``, and return it, listening for connections.
+    """Create the start gate's listening socket in ``directory``, and return it.
 
     Raises HostError if the socket cannot be created.
     """
