@@ -95,9 +95,9 @@ def _unified(
 def _may_see_all(job: Compilation, attributes: int) -> bool:
     """Return whether a container in the host's cgroup namespace may see the whole hierarchy.
 
-    It may if its mount is read-only, or if its bounding set has CAP_SYS_ADMIN, because it could
-    then mount the hierarchy itself.  Other containers must not be able to write to cgroups of the
-    host.
+    A container may see it through a read-only mount.  So may a container with CAP_SYS_ADMIN in its
+    bounding set, which could mount the hierarchy itself.  Other containers must not be able to
+    write to cgroups of the host.
     """
     if attributes & MOUNT_ATTR_RDONLY:
         return True
@@ -109,8 +109,8 @@ def _may_see_all(job: Compilation, attributes: int) -> bool:
 def _hierarchies(job: Compilation, target: str, options: MountOptions, where: str) -> None:
     """Append the operations for a tmpfs that contains a mount for each hierarchy of the host.
 
-    A hierarchy with several controllers gets a symbolic link for each of them, such as ``cpu`` and
-    ``cpuacct`` for ``cpu,cpuacct``.
+    If a hierarchy has several controllers, such as ``cpu,cpuacct``, each of them also gets a
+    symbolic link: ``cpu`` and ``cpuacct``.
     """
     for index, text in options.data:
         raise ConfigError(

@@ -93,7 +93,10 @@ class Compilation:
             self.plan.warnings.append(text)
 
     def make_read_only(self, target: str, where: str) -> None:
-        """Append an operation that makes the mount at ``target``, without submounts, read-only."""
+        """Append an operation that makes the mount at ``target`` read-only.
+
+        The submounts of this mount stay unchanged.
+        """
         self.add(
             operations.set_attributes(
                 target=target,

@@ -1,6 +1,7 @@
-"""Plan device nodes, the symbolic links in /dev and the console.
+"""Plan device nodes, the symbolic links in /dev, and the console.
 
-``csrc/executor/ops_files.c`` makes the nodes and links, ``ops_console.c`` the console.
+The executor makes the nodes and links in ``csrc/executor/ops_files.c``, and the console in
+``ops_console.c``.
 """
 
 from __future__ import annotations

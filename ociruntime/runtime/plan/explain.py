@@ -130,7 +130,7 @@ def arguments(operation: Operation) -> str:
 
 
 def describe(operation: Operation) -> str:
-    """Describe an operation by a phrase for an error message: ``mount proc on "/proc"``."""
+    """Describe an operation in a phrase for an error message: ``mount proc on "/proc"``."""
     name = OPERATIONS[operation.code - 1][0]
     verb = VERBS.get(name) or name.replace("_", " ")
     fields = fields_of(operation)
@@ -139,10 +139,10 @@ def describe(operation: Operation) -> str:
 
 
 def operation_lines(operations: Sequence[Operation], first: int = 1) -> list[str]:
-    """Return a line of text for each operation, beginning with its number.
+    """Return a line of text for each operation.
 
-    The operation's name and arguments follow, and the JSON path of the setting that requires it.
-    ``first`` is the number of the first operation.
+    A line contains the operation's number, name and arguments, and the JSON path of the setting
+    that requires the operation.  ``first`` is the number of the first operation.
     """
     lines = []
     for number, operation in enumerate(operations, first):

@@ -1,8 +1,8 @@
-"""Plan the hooks: run some in the container's namespaces, and wait for those that the runtime runs.
+"""Plan the hooks: run some as operations of the plan, and wait while the runtime runs others.
 
-The runtime runs prestart and createRuntime hooks, for which the plan only waits.  createContainer
-and startContainer hooks are operations of the plan.  poststart and poststop hooks are not in the
-plan.
+The runtime runs prestart and createRuntime hooks, and the plan only waits for them.
+createContainer and startContainer hooks are operations of the plan.  poststart and poststop hooks
+are not in the plan.
 """
 
 from __future__ import annotations

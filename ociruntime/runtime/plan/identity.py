@@ -76,7 +76,7 @@ def _restrict(
 ) -> None:
     """Remove from ``masks[kind]`` all capabilities that are not in ``limit``, with a warning.
 
-    ``superset`` is the warning's name for the set ``limit``, such as ``permitted``.
+    ``superset``: the name of the set ``limit`` in the warning, such as ``permitted``.
     """
     lost = masks[kind] & ~limit
     if lost:
@@ -87,8 +87,8 @@ def _restrict(
 def compile_user(job: Compilation, process: Process, late_policy: bool = False) -> None:
     """Append operations that set the bounding set, then the user, then the other capability sets.
 
-    ``late_policy``: the scheduling policy is set after these operations, so the process keeps
-    CAP_SYS_NICE until ``add_capabilities`` is called again.
+    ``late_policy``: the scheduling policy is set after these operations, so they let the process
+    keep CAP_SYS_NICE.  The next operation from ``add_capabilities`` drops it.
     """
     masks = capability_masks(job, process)
     user = process["user"]
@@ -108,8 +108,8 @@ def compile_user(job: Compilation, process: Process, late_policy: bool = False) 
 def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None:
     """Append the operation that sets all capability sets except the bounding set.
 
-    ``extra``: mask of further capabilities, which the process keeps until the next such
-    operation.
+    ``extra``: mask of additional capabilities that the process keeps for now.  The next such
+    operation drops them.
     """
     masks = capability_masks(job, process)
     if job.request.seccomp_filter and not process.get("noNewPrivileges"):
@@ -146,9 +146,9 @@ def drop_extra_capabilities(job: Compilation, process: Process) -> None:
 def _sets_groups(job: Compilation, process: Process) -> bool:
     """Return whether to set the process's supplementary groups to those of config.json.
 
-    If not, the process keeps the caller's groups: because setgroups(2) is denied, or because an
-    annotation requests it (podman's ``--group-add keep-groups``).  Raises ConfigError if
-    setgroups(2) is denied although ``additionalGids`` is set.
+    The process keeps the caller's groups instead if setgroups(2) is denied, or if an annotation
+    requests it (podman's ``--group-add keep-groups``).  Raises ConfigError if setgroups(2) is
+    denied although ``additionalGids`` is set.
     """
     annotations = job.config.get("annotations")
     if annotations:

@@ -34,9 +34,9 @@ class Group:
 class Placement:
     """The steps that put a container into its resctrl groups.
 
-    ``made``: directories to create, in order.  ``lines``: (JSON path, file, line), each line to be
-    written to its file.  ``tasks``: files to write the pid to, in order.  ``own``: those of
-    ``made`` that `delete` removes.
+    ``made``: directories to create, in this order.  ``lines``: tuples (JSON path, file, line); the
+    line is to be written to the file.  ``tasks``: files to write the pid to, in this order.
+    ``own``: the directories in ``made`` that `delete` removes.
     """
 
     __slots__ = ("lines", "made", "own", "tasks")
@@ -101,7 +101,7 @@ def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
 
 
 def lines(rdt: IntelRdt) -> list[tuple[str, str]]:
-    """Return the schemata of ``rdt`` as (JSON path, line), in the order in which to write them."""
+    """Return the schemata of ``rdt`` as pairs (JSON path, line), in the order to write them."""
     bandwidth = rdt.get("memBwSchema") or ""
     result = []
     for line in (rdt.get("l3CacheSchema") or "").splitlines():

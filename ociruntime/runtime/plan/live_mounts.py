@@ -86,9 +86,10 @@ def compile_removing(
 ) -> Plan:
     """Return the plan that unmounts the ``mounts`` of ``config``, the last one first.
 
-    ``recorded``: destinations of mounts that `mounts add` made, and recorded with their mount ids.
-    The executor follows symbolic links only in these; any other destination must itself be a mount
-    point.  Raises ConfigError for the destinations /, /proc and files in /proc.
+    ``recorded``: the destinations that `mounts add` has recorded.  The executor follows symbolic
+    links in these destinations, because the recorded mount ids identify the mounts.  Any other
+    destination must itself be a mount point.  Raises ConfigError for the destinations /, /proc and
+    files in /proc.
     """
     mounts = config.get("mounts") or []
     job = Compilation(config, facts, request)

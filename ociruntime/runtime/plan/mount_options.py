@@ -180,16 +180,17 @@ def _take_action(parsed: MountOptions, word: str) -> None:
 
 
 def _split(data: str) -> list[str]:
-    """Split filesystem options at commas, but leave a text with a quote or backslash whole."""
+    """Split filesystem options at commas; return text with a quote or a backslash as one option."""
     if '"' in data or "\\" in data:
         return [data]
     return [text for text in data.split(",") if text]
 
 
 def _whole_access_time(on: int, off: int) -> int:
-    """Return the mask ``off``, completed for the kernel if an access time option is set or cleared.
+    """Return ``off`` with all access time bits if any access time bit is set in ``on`` or ``off``.
 
-    mount_setattr(2) requires that ``off`` then contains all access time bits.
+    Otherwise returns ``off`` unchanged.  mount_setattr(2) can change the access time attributes
+    only as a whole.
     """
     if (on | off) & MOUNT_ATTR__ATIME:
         return off | MOUNT_ATTR__ATIME

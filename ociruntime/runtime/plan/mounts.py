@@ -98,8 +98,8 @@ def bind_path(bundle: str, source: str) -> str:
 def compile_mounts(job: Compilation) -> None:
     """Append operations for ``mounts``.
 
-    A read-only mount in which the runtime still has to create files is mounted writable, and added
-    to ``job.read_only_later``.  Raises ConfigError for a mount that is not supported.
+    If the runtime still has to create files in a read-only mount, the mount is writable at first
+    and is added to ``job.read_only_later``.  Raises ConfigError for a mount that is not supported.
     """
     if job.linux.get("mountLabel") and not job.facts.selinux:
         raise ConfigError("linux.mountLabel", "SELinux is not enabled on this host")
@@ -147,9 +147,9 @@ def compile_read_only_mounts(job: Compilation) -> None:
 def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) -> bool:
     """Return whether the runtime may still have to create files in this mount.
 
-    It may in /dev, and in a tmpfs that is followed by other mounts: their mount points may be
-    inside it, perhaps through symbolic links in the image.  It does not in a tmpfs that is covered
-    by a later mount at the same destination.
+    True for /dev.  Also true for a tmpfs if other mounts follow: their mount points may be inside
+    the tmpfs, perhaps through symbolic links in the image.  False for a tmpfs that a later mount at
+    the same destination covers.
     """
     if target == "/dev":
         return True
@@ -247,7 +247,7 @@ def _fallback(job: Compilation, fstype: str) -> int:
 def _without_unmapped_group(job: Compilation, data: list[str], where: str) -> list[str]:
     """Return the devpts options ``data`` without a ``gid=`` that the user namespace does not map.
 
-    Adds a warning if it leaves the option out.  The gid is usually that of the group tty.
+    Adds a warning for each option that it leaves out.  The gid is usually the group tty.
     """
     if not job.new & CLONE_NEWUSER:
         return data

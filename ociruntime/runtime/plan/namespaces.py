@@ -117,8 +117,8 @@ def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]
 def open_trees(job: Compilation) -> None:
     """Append operations that open bind mount sources while the host's paths are accessible.
 
-    Later they may not be: root of the user namespace may lack permission to search the host's
-    directories, and in a joined mount namespace the directories may not exist.
+    The paths may be inaccessible later: root of the user namespace may lack permission to search
+    the host's directories, and a joined mount namespace may not contain the directories.
 
     Appends nothing unless the runtime is root of the host.  No other user may copy mounts, and an
     ordinary user needs no copies, because they keep their permissions in the user namespace.

@@ -31,8 +31,8 @@ class Plan:
     """A plan: the operations that the executor carries out, and how to start the executor.
 
     ``clone_flags``: the CLONE_NEW* flags of the clone3(2) that starts the executor.
-    ``preserve_fds``: the number of descriptors, from 3 on, that the container's program inherits.
-    ``warnings``: texts for the log.
+    ``preserve_fds``: the number of descriptors, starting with 3, that the container's program
+    inherits.  ``warnings``: texts for the log.
     """
 
     __slots__ = ("clone_flags", "operations", "preserve_fds", "warnings")

@@ -73,8 +73,8 @@ def compile_process(job: Compilation) -> None:
 def prepare_process(job: Compilation, process: Process, late_policy: bool = False) -> list[str]:
     """Append operations for limits, labels, user and executable; return the program's environment.
 
-    ``late_policy``: leave out the scheduling policy, which the caller appends later, followed by
-    the capabilities again.
+    ``late_policy``: leave out the scheduling policy.  The caller then sets the policy and the
+    capabilities later.
     """
     _add_limits(job, process)
     _add_personality(job)
@@ -193,7 +193,7 @@ def _add_personality(job: Compilation) -> None:
 
 
 def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
-    """Append operations that switch to the user, with a chdir(2) before and another one after it.
+    """Append operations that switch to the user, with a chdir(2) before and after the switch.
 
     Root may enter directories that the user may not enter; on a network filesystem, the user may
     enter directories that root may not.
@@ -222,7 +222,8 @@ def listening_environment(environment: list[str], request: Request) -> list[str]
 def unique_environment(env: list[str]) -> list[str]:
     """Return ``env`` with only the last entry for each name.
 
-    With duplicates, it would depend on the C library which of them getenv(3) returns.
+    If ``env`` had two entries for a name, the C library would decide which of them getenv(3)
+    returns.
     """
     last = {entry.partition("=")[0]: index for index, entry in enumerate(env)}
     if len(last) == len(env):

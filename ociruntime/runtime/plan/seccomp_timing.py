@@ -36,9 +36,10 @@ def loads_early(
     """Return whether the filter can be loaded before the fork and the wait for `start`.
 
     ``waits``: the process waits for `start`.  ``forks``: the process forks into a joined pid
-    namespace.  ``late_policy``: the scheduling policy can be set only after that fork.  If the
-    filter cannot be loaded early and the process must keep CAP_SYS_ADMIN until it is loaded,
-    appends a warning.
+    namespace.  ``late_policy``: the scheduling policy can be set only after that fork.
+
+    Appends a warning if the filter must be loaded last and the process must keep CAP_SYS_ADMIN
+    until then.
     """
     request = job.request
     if late_policy:

@@ -11,10 +11,10 @@ from ociruntime.runtime.spec.config_types import Process
 def add_keyring(job: Compilation, process: Process | None) -> None:
     """Append operations that create a session keyring with the process's SELinux label.
 
-    The keyring is anonymous.  Another container could create a keyring of a known name and open it
-    to everybody; keyctl(2) would then join that one instead of creating a new one.  The label for
-    new keys applies until the next execve(2).  Raises ConfigError if there is a label and SELinux
-    is disabled.
+    The keyring is anonymous.  If it had a known name, another container could create a keyring with
+    this name and open it to everybody, and keyctl(2) would join that keyring instead of creating
+    one.  The label for new keys applies until the next execve(2).  Raises ConfigError if
+    config.json sets a label and SELinux is disabled.
     """
     label = process.get("selinuxLabel") if process else None
     if label:
@@ -34,7 +34,8 @@ def _require_selinux(job: Compilation) -> str:
 def add_labels(job: Compilation, process: Process) -> None:
     """Append operations that set the AppArmor profile and SELinux label for the next execve(2).
 
-    Raises ConfigError if the host does not have AppArmor or SELinux enabled for them.
+    Raises ConfigError for a profile if AppArmor is disabled, and for a label if SELinux is
+    disabled.
     """
     profile = process.get("apparmorProfile")
     if profile:
