@@ -78,8 +78,8 @@ def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
 def find_rootfs(root: str, bundle: str) -> str:
     """Return the real path of ``root``, the value of root.path.
 
-    ``bundle`` is the directory that a relative path starts from.  Raises ConfigError if the root is
-    not an existing directory.
+    A relative ``root`` starts in the directory ``bundle``.  Raises ConfigError if the root is not
+    an existing directory.
     """
     resolved = root if root.startswith("/") else f"{bundle}/{root}"
     try:

@@ -22,7 +22,7 @@ from ociruntime.runtime.spec import schema
 class MismatchError(Exception):
     """Raised for a ``value`` that does not match ``kind`` and ``need`` of a table in schema.py.
 
-    ``kind`` may also be one that the tables do not have:
+    ``kind`` may also be one of these, which are not in the tables:
 
         missing  an object lacks a required member; ``value`` is the object
         key      a map has an invalid key; ``value`` is the key, ``need`` the accepted keys or None
@@ -47,7 +47,7 @@ def check_schema(config: object) -> None:
 
 
 def check(value: object, kind: str, need: object, where: str = "") -> None:
-    """Check a value against a table of schema.py, which contains its ``kind`` and ``need``.
+    """Check a value against ``kind`` and ``need``, as defined in schema.py.
 
     ``where`` is the JSON path of the value.  Raises ConfigError for the first invalid value inside
     it.
@@ -61,8 +61,8 @@ def check(value: object, kind: str, need: object, where: str = "") -> None:
 def problems(value: Any, kind: str, need: Any, where: str = "") -> Iterator[ConfigError]:  # noqa: ANN401
     """Yield an error for each invalid value inside ``value``, in the order of the tables.
 
-    The ``kind`` and ``need`` of the value come from a table of schema.py.  ``where`` is its JSON
-    path.
+    ``kind`` and ``need`` describe a valid value, as defined in schema.py.  ``where`` is the JSON
+    path of ``value``.
     """
     from ociruntime.runtime.spec.config_errors import refusal
 
@@ -157,8 +157,8 @@ def _map(value: object, need: tuple[tuple[str, ...] | None, str, Any]) -> None:
 def _check_key(key: str, names: tuple[str, ...] | None) -> None:
     """Raise MismatchError for an invalid key of a map.
 
-    ``names`` are the accepted keys.  If it is None, any key is accepted that is not empty and is
-    usable as a C string.
+    ``names`` are the accepted keys.  If ``names`` is None, any key is accepted, except the empty
+    string and strings that are not usable as a C string.
     """
     if not key or not is_c_string(key) or (names is not None and key not in names):
         raise MismatchError("key", key, names)

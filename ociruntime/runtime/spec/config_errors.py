@@ -26,7 +26,7 @@ _EXPECTED = {
 
 
 def refusal(mismatch: MismatchError, path: str) -> ConfigError:
-    """Return the error for the value at the JSON path ``path``, which does not match the schema."""
+    """Return the error for a value that does not match the schema; ``path`` is its JSON path."""
     kind, value = mismatch.kind, mismatch.value
     if kind == "key":
         return _key(path, str(value), mismatch.need)

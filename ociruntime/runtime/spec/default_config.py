@@ -43,8 +43,8 @@ _READONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tri
 def default_config(rootless: bool = False, uid: int = 0, gid: int = 0) -> dict[str, Any]:
     """Return the default config, which runs a shell.
 
-    With ``rootless``, it is for an unprivileged user, whose ``uid`` and ``gid`` become root in the
-    container.
+    ``rootless``: return a config for an unprivileged user, whose ``uid`` and ``gid`` become root in
+    the container.
     """
     config: dict[str, Any] = {
         "ociVersion": SPEC_VERSION,

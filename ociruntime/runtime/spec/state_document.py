@@ -34,7 +34,7 @@ def state_document(
 
 
 def state_output(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[str, Any]:
-    """Return the document that `state` prints, which has runc's additional members in runc's order.
+    """Return the document that `state` prints, with runc's additional members in runc's order.
 
     ``facts`` is the content of state.json.  ``owner`` is the name of the user who owns the
     container's state directory.

@@ -38,8 +38,8 @@ _SETTABLE = (
 def sysctl_path(key: str) -> str:
     """Return the path below /proc/sys for a key of linux.sysctl.
 
-    The rule is that of sysctl(8): the first "." or "/" in the key is the separator of directories,
-    and the other of the two characters is part of a name.  Thus ``net.ipv4.conf.eth0/1.mtu`` and
+    As in sysctl(8), the first "." or "/" in the key becomes the separator of directories, and the
+    other of the two characters is part of a name.  Thus ``net.ipv4.conf.eth0/1.mtu`` and
     ``net/ipv4/conf/eth0.1/mtu`` are the same parameter.
     """
     dot, slash = key.find("."), key.find("/")

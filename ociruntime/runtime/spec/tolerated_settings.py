@@ -130,7 +130,7 @@ def _console_size(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _rules_for_all_devices(config: dict[str, Any]) -> Iterator[str]:
-    """Correct the ``access`` of rules for all devices, where unknown letters have no effect.
+    """Correct the ``access`` of rules for all devices: unknown letters have no effect in it.
 
     An allow rule keeps only its letters r, w and m.  A deny rule gets ``rwm``, because it denies
     all access anyway.  Yields a warning for each corrected rule.

@@ -58,9 +58,9 @@ def _hooks(hooks: Hooks) -> None:
 
 
 def _check_misspelled_process(config: Config) -> None:
-    """Raise ConfigError if the config lacks ``process`` but has a key that looks like it.
+    """Raise ConfigError if the config lacks ``process`` but has an unknown key with a similar name.
 
-    A config without ``process`` is valid.
+    A config without ``process`` and without such a key is valid.
     """
     from ociruntime.runtime.spec import schema
     from ociruntime.runtime.spec.config_errors import missing
@@ -97,7 +97,7 @@ def _check_one_domainname(config: Config) -> None:
 
 
 def needing_mounts(config: Config) -> list[str]:
-    """Return the JSON paths of the settings in ``config`` that need a mount to be made."""
+    """Return the JSON paths of the settings in ``config`` that require a mount."""
     linux = config.get("linux") or {}
     process = config.get("process")
     settings = (
@@ -152,7 +152,7 @@ def check_version(version: str) -> list[str]:
 
 
 def parse(version: str) -> tuple[int, int, int] | None:
-    """Return (major, minor, patch) of a semantic version, or None if it is not one."""
+    """Return (major, minor, patch) of a semantic version, or None if ``version`` is not valid."""
     core, plus, build = version.partition("+")
     core, dash, prerelease = core.partition("-")
     numbers = core.split(".")

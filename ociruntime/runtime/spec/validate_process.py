@@ -57,7 +57,10 @@ def _rlimits(rlimits: list[Rlimit]) -> None:
 
 
 def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
-    """Append a warning for each unknown capability name, which is ignored rather than refused."""
+    """Append a warning for each unknown capability name.
+
+    Such a name is no error: the runtime ignores it.
+    """
     unknown: dict[str, str] = {}
     for kind, names in (
         ("bounding", capabilities.get("bounding", [])),
