@@ -1,8 +1,8 @@
 """Convert the executor's FAILURE messages to error messages for the user.
 
 A FAILURE message contains an operation, a system call, an errno, an argument and the kernel's text.
-The error names the setting in config.json first, then what was attempted, the kernel's error, and a
-remedy.
+The error message begins with the setting in config.json.  Then it says what was attempted, what the
+kernel's error was, and what to do.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ MOUNT_PERMISSIONS = {
 def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
     """Return the error for a FAILURE message of the executor.
 
-    ``operation`` is the operation that failed, or None if it is unknown.  If it failed at `start`,
-    its fields are empty, because state.json records only its code and JSON path; the message
+    ``operation`` is the operation that failed, or None if it is unknown.  An operation that failed
+    at `start` has empty fields, because state.json records only the code and JSON path; the message
     contains everything else.
     """
     reason = _strerror(message.error)
@@ -162,7 +162,10 @@ def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
 
 
 def _step(operation: Operation, name: str, message: Message) -> StepError:
-    """Return the error for an operation whose errors need no formatter of their own."""
+    """Return the error for a failed operation in its general form.
+
+    Used for operations without an entry in ``FORMATTERS``, and if the formatter returns None.
+    """
     text = f"{describe(operation)}: {_kernel(message)}"
     if operation.where:
         text = f"{operation.where}: {text}"
@@ -171,7 +174,7 @@ def _step(operation: Operation, name: str, message: Message) -> StepError:
 
 
 def _kernel(message: Message) -> str:
-    """Return the text of the errno, followed by the kernel's messages about a mount, if any."""
+    """Return the text of the errno and, in parentheses, what the kernel said about a mount."""
     error = _strerror(message.error)
     # "e tmpfs: Unknown parameter 'roo'": the first letter is the severity.
     details = [line[2:].strip() for line in message.detail.splitlines() if line[1:2] == " "]

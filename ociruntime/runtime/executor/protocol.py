@@ -109,8 +109,8 @@ def _text(field: bytes) -> str:
 def receive(channel: socket) -> Message | None:
     """Wait for the executor's next message; return None at end of file.
 
-    A message that is too short gets the kind 0; it must come from another process than the
-    executor.  Raises HostError if no message can be received.
+    A message that is too short comes from another process, not from the executor; its kind is set
+    to 0.  Raises HostError if no message can be received.
     """
     try:
         data, ancillary, _, _ = channel.recvmsg(LONG.size, ANCILLARY_SPACE, MSG_CMSG_CLOEXEC)

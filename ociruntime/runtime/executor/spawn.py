@@ -55,7 +55,7 @@ class Executor:
         self.channel = channel
 
     def receive(self) -> Message | None:
-        """Wait for the executor's next message; return None at end of file or if it has exited.
+        """Wait for the next message; return None at end of file or if the executor has exited.
 
         If the executor was killed before it could report its child (clone_process), there is no end
         of file: the child keeps the channel open while it waits for our answer.  Raises HostError
@@ -81,8 +81,8 @@ class Executor:
         our child.
 
         A process that traces the init can send any message, but the kernel reports the true sender.
-        With clone_process this must be the parent, which is not in the pid namespace of a tracer,
-        and exits afterwards.  With clone_init it must be the child itself.
+        For clone_init, the sender must be the child itself.  For clone_process, the sender must be
+        the parent: it is outside the pid namespace, so no process inside can trace it.
         """
         pid = message.pid
         parent_reports = any(each.code == CLONE_PROCESS for each in self.plan.operations)
@@ -107,10 +107,10 @@ class Executor:
         posix.close(parent_fd)
 
     def explain(self, failure: BaseException, root: str) -> None:
-        """Add a note to the KeyboardInterrupt of a command whose executor may hang in a filesystem.
+        """Add a note to a KeyboardInterrupt: the executor was still setting up the root.
 
-        ``root`` is the path of the root filesystem, which the note names.  Does nothing to other
-        exceptions.
+        The note helps if the executor hangs in a filesystem.  ``root`` is the path of the root
+        filesystem.  Does nothing if ``failure`` is another exception.
         """
         if isinstance(failure, KeyboardInterrupt):
             failure.add_note(f'the executor was still setting up the root "{root}"')
@@ -118,8 +118,8 @@ class Executor:
     def reap(self) -> None:
         """Reap the child process ``pid``; wait up to REAP_MILLISECONDS for it to exit.
 
-        A process that traces the child can hide its exit from us.  In that case, the process that
-        adopts our children reaps it.
+        A process that traces the child can hide its exit from us.  In that case we leave the child,
+        and whichever process adopts our children reaps it.
         """
         _reap(self.pid, self.pidfd)
 
@@ -128,10 +128,10 @@ class Executor:
 
         May be called more than once.
 
-        We may not know the pid of the child, because the message INIT_PID has not been received, or
-        because the executor was killed before it could send that.  The sender of any other message
-        from the child then shows its pid.  A child that has sent nothing before the channel is shut
-        down cannot announce its program, and exits.
+        We may not know the child's pid: the message INIT_PID may still be unread, or the executor
+        may have been killed before it sent INIT_PID.  In the second case, any other message from
+        the child reveals its pid, because the kernel reports the sender.  A child that has sent
+        nothing before we shut down the channel cannot send EXEC, and exits.
         """
         if self.pidfd < 0:
             return
@@ -296,7 +296,7 @@ REFUSALS: dict[int, str] = {
 
 
 def _refused(errno: int, call: str) -> HostError:
-    """Return the error for the system call ``call``, which failed before the executor ran."""
+    """Return the error for a failure of the system call ``call`` before the executor ran."""
     error = OSError(errno, posix.strerror(errno))
     return HostError(f"start the container's init: {call}", error, REFUSALS.get(errno, ""))
 
