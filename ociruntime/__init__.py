@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Return a public name of runtime/api.py, a module that is loaded only when it is used."""
+        """Return a public name of runtime/api.py; load that module when a name is first used."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from ociruntime.runtime.api import __dict__ as names

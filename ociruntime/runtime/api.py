@@ -108,8 +108,8 @@ class Process:
     """A child of this Python process: the init of a container, or a process of ``Runtime.exec``.
 
     ``pid`` is its pid on the host.  ``pidfd`` becomes readable when the process exits, for use with
-    poll, selectors and asyncio.  A ``with`` block calls ``close`` at its end, which does not stop
-    the process.
+    poll, selectors and asyncio.  A ``with`` block calls ``close`` at its end, but does not stop the
+    process.
     """
 
     def __init__(self, pid: int, pidfd: int) -> None:
@@ -135,7 +135,10 @@ class Process:
         return self._status
 
     def close(self) -> None:
-        """Close ``pidfd``, and reap the process if it has exited; a running process goes on."""
+        """Close ``pidfd``, and reap the process if it has exited.
+
+        A running process keeps running.
+        """
         if self.pidfd < 0:
             return
         end_status(self.pidfd)
@@ -231,9 +234,9 @@ class Runtime:
     def _create(
         self, created: list[Process], id: str, bundle: Path, settings: CreateSettings
     ) -> Process:
-        """Create a container; return its init, and also append that to ``created``.
+        """Create a container; return its init, and also append the init to ``created``.
 
-        A signal handler may raise an exception when the container has been created.  The caller
+        A signal handler may raise an exception after the container has been created.  The caller
         then finds the init in ``created``.
         """
 
@@ -320,7 +323,7 @@ class Runtime:
         """Run a program in a created or running container; return its process.
 
         ``env`` is added to the environment of the container's own process.  ``user`` is ``UID`` or
-        ``UID:GID``; ``user`` and ``cwd`` are by default those of the container's own process.
+        ``UID:GID``.  ``user`` and ``cwd`` default to the values of the container's own process.
         """
         from ociruntime.runtime.lifecycle.context import ExecOptions
         from ociruntime.runtime.lifecycle.exec import begin
@@ -442,8 +445,8 @@ def with_streams(
 ) -> Result:
     """Call ``act`` with the descriptors of stdin, stdout and stderr; return its result.
 
-    ``streams``: a descriptor, file or DEVNULL for each, or None for that of this process.  Raises
-    UsageError if a descriptor is not open.
+    ``streams``: for each of the three a descriptor, a file or DEVNULL, or None for this process's
+    own stream.  Raises UsageError if a descriptor is not open.
     """
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC) if DEVNULL in streams else -1
     try:
@@ -462,8 +465,9 @@ def with_streams(
 def _descriptor(name: str, own: int, stream: Stream, null: int) -> int:
     """Return the descriptor for the container's stream ``name``.
 
-    It is ``own``, the same stream of this process, if ``stream`` is None, and ``null`` if
-    ``stream`` is DEVNULL.  Raises UsageError if ``own`` or the returned descriptor is not open.
+    If ``stream`` is None, returns ``own``, the descriptor of the same stream of this process.  If
+    ``stream`` is DEVNULL, returns ``null``.  Raises UsageError if ``own`` or the returned
+    descriptor is not open.
     """
     if stream is None:
         fd = own
