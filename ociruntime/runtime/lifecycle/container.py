@@ -69,7 +69,7 @@ class Container:
 
     @property
     def started(self) -> int:
-        """The init's start time in clock ticks since boot, by which a reused pid is detected."""
+        """The init's start time in clock ticks since boot, used to detect a reused pid."""
         return int(self.facts["processStart"])
 
     @property
@@ -85,8 +85,9 @@ class Container:
     def status(self) -> str:
         """Return the current status: ``created``, ``running``, ``paused`` or ``stopped``.
 
-        Checks the start gate before the init.  In the other order, a `delete` in between, which
-        removes the gate of an exited init, would make the container look as if it were running.
+        Checks the start gate before the init.  In the other order, a `delete` between the two
+        checks could remove the gate of an exited init, and the container would look as if it were
+        running.
         """
         has_gate = exists(f"{self.directory}/{GATE_NAME}")
         waits = has_gate and is_waiting(self.directory)

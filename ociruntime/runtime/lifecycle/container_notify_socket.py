@@ -1,6 +1,6 @@
 """Relay sd_notify(3) messages: `start` and `run` pass them from a container to the service manager.
 
-Each container gets a socket of its own, to which its program sends them.
+Each container gets a notify socket of its own, and its program sends the messages there.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ def signal_members(container: Container, signal: int) -> None:
 def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
     """Send ``signal`` once to each process whose pid ``listing`` returns.
 
-    Calls ``listing`` more than once, to skip pids that were reused in the meantime
-    (``signal_pinned``).  Raises HostError.
+    Calls ``listing`` again after it has opened the processes, to skip pids that were reused between
+    the calls (``signal_pinned``).  Raises HostError.
     """
     signal_pinned(
         listing(),

@@ -21,9 +21,9 @@ class CreateOptions:
 
     ``bundle``, ``console_socket`` and ``pid_file`` are absolute paths, or "" if not given.
     ``config`` is the absolute path of a file to use instead of the bundle's config.json, or "".
-    ``preserve_fds`` is the number of descriptors, from 3 on, to pass to the container.  ``detach``
-    is always true for ``create``.  ``streams`` are the descriptors that become the container's
-    standard input, output and error.
+    ``preserve_fds`` is the number of descriptors, starting with 3, to pass to the container.
+    ``detach`` is always true for ``create``.  ``streams`` are the descriptors that become the
+    container's standard input, output and error.
     """
 
     __slots__ = (
@@ -157,9 +157,11 @@ class Context:
     ``root``: absolute path of the state root.  ``root_given``: True if the user has chosen it.
     ``cgroup_manager``: ``cgroupfs``, ``systemd`` or ``disabled``.  ``rootless``: do without the
     cgroups that this user may not create.  ``user_manager``: create units in the user's systemd
-    instance.  ``alone``: this process runs one command and nothing else.  Otherwise it is another
-    program that uses ``api.py``, whose signal handlers, children and service manager settings must
-    not be changed.
+    instance.
+
+    ``alone``: True if this process runs one command and nothing else.  If False, this process is
+    another program that uses ``api.py``; commands must not change its signal handlers, children and
+    service manager settings.
     """
 
     __slots__ = (

@@ -29,7 +29,7 @@ def create(context: Context, options: CreateOptions) -> None:
 
 
 def begin(context: Context, options: CreateOptions) -> Creation:
-    """Create a container, and keep it locked and signals blocked.
+    """Create a container; return with the container locked and signals blocked.
 
     The caller must release ``held`` and ``lock`` of the result.  Raises the errors of ``create``.
     """

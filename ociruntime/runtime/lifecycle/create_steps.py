@@ -63,8 +63,8 @@ class Creation:
     """The creation of one container: call ``run`` once.
 
     ``run`` sets ``executor``, ``directory`` (the state directory), ``lock`` (the lock on it) and
-    ``held`` (blocked signals).  It sets ``master`` to the descriptor of the container's terminal if
-    no console socket receives that, else to -1.
+    ``held`` (blocked signals).  If the container has a terminal and there is no console socket,
+    ``run`` sets ``master`` to the terminal's descriptor; otherwise ``master`` is -1.
     """
 
     __slots__ = (
@@ -438,7 +438,7 @@ class Creation:
     def _after_failure(self) -> None:
         """Run the poststop hooks after a failed create, as runtime.md#lifecycle requires.
 
-        Does nothing if no hook can have run before.
+        Does nothing if no hook can have run yet.
         """
         hooks = self._prepared.hooks("poststop")
         if self._hooked and hooks:

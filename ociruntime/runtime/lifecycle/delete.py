@@ -74,8 +74,8 @@ def delete(context: Context, container_id: str, force: bool) -> None:
 def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, Lock]:
     """Return the container with this id, and a lock on it.
 
-    If another process holds the lock, ``force`` kills the container's init.  That ends a ``start``
-    which holds the lock while it waits for a hook, or for an init that another process has stopped
+    If another process holds the lock, ``force`` kills the container's init.  This ends a `start`
+    that holds the lock: one that waits for a hook, or for an init that another process has stopped
     with ptrace(2).
     """
     if force:
@@ -90,8 +90,7 @@ def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, 
 def destroy(context: Context, container: Container) -> None:
     """Kill and remove a locked container in any state, then run its poststop hooks.
 
-    Raises HostError if a part of its state cannot be removed, in which case the caller may try
-    again.
+    Raises HostError if a part of its state cannot be removed; the caller may then try again.
     """
     _end(container)
     container.cgroup().remove(kill=True)

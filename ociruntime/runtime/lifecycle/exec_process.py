@@ -1,7 +1,7 @@
-"""The process object that `exec` runs: the container's own, changed by options, or one from a file.
+"""The process object for `exec`: read from a file, or the container's own, changed by options.
 
-Some members that a file lacks come from the container's configuration, as in runc: capabilities,
-labels, limits, priorities, CPU affinity.  Environment, working directory, user, terminal and
+A file may lack some members.  As in runc, capabilities, labels, limits, priorities and CPU affinity
+then come from the container's config.  Environment, working directory, user, terminal and
 noNewPrivileges come only from the file; a missing user, uid or gid is root.
 """
 

@@ -56,8 +56,8 @@ ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 class Execution:
     """The start of one process by `exec`: call ``run`` once.
 
-    ``run`` sets ``executor``.  It sets ``master`` to the descriptor of the process's terminal if no
-    console socket receives that, else to -1.
+    ``run`` sets ``executor``.  If the process has a terminal and there is no console socket,
+    ``run`` sets ``master`` to the terminal's descriptor; otherwise ``master`` is -1.
     """
 
     __slots__ = (
@@ -171,8 +171,8 @@ class Execution:
     def _receive(self, announced: bool) -> Message | None:
         """Receive a message; return None if the program runs or the executor has exited.
 
-        ``announced``: the message EXEC has arrived before.  Until then, raises KeyboardInterrupt
-        for a signal that would end the command.
+        ``announced``: True if the message EXEC has already arrived.  If False, raises
+        KeyboardInterrupt for a signal that would end the command.
         """
         caught = self._caught
         channel = self.executor.channel
@@ -192,8 +192,8 @@ class Execution:
     def _is_heard(self, channel: socket) -> bool:
         """Wait for a FAILURE message on ``channel``, or for its end of file after execve(2).
 
-        Returns False on timeout, or if the process has exited.  The end of file may never arrive,
-        because another process that traces the new one may hold a duplicate of its end of the
+        Returns False on timeout, or if the process has exited.  The end of file may never arrive: a
+        process that traces the new process may hold a duplicate of the new process's end of the
         channel.
         """
         poller = poll()

@@ -31,8 +31,9 @@ def failed_step(
 def debug_lines(
     operations: list[Operation], message: Message, root: str, options: CreateOptions
 ) -> list[str]:
-    """Return lines that show a failed operation, those before it, and commands to examine it.
+    """Return log lines about a failed operation.
 
+    They show the operations before it, the failed operation, and commands to examine the failure.
     ``message`` is the FAILURE message.  ``root`` is the state root for the commands.
     """
     at = message.value

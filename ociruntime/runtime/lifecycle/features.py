@@ -64,7 +64,7 @@ def features(criu: str = "") -> dict[str, object]:
 
 
 def _seccomp() -> dict[str, object]:
-    """Return the member ``seccomp``, with those actions, architectures and flags that work here."""
+    """Return the member ``seccomp``, with the actions, architectures and flags that work here."""
     try:
         enabled = _takes({"defaultAction": ALLOW})
     except ImportError:
@@ -96,7 +96,7 @@ def _with(**settings: list[str]) -> dict[str, object]:
 
 
 def _with_rule(action: str) -> dict[str, object]:
-    """Return a seccomp profile with one rule, which has the given action."""
+    """Return a seccomp profile whose only rule has the given action."""
     # libseccomp skips a rule whose action is the default action.
     default = ALLOW if action != ALLOW else "SCMP_ACT_ERRNO"
     return {"defaultAction": default, "syscalls": [{"names": ["getpid"], "action": action}]}

@@ -21,8 +21,8 @@ ENTER = "enter cgroup"  # the call named in a FAILURE of run_sync (csrc/executor
 def attach(cgroup: Cgroup, pid: int, born_in_v2: bool, beside: int = 0) -> None:
     """Move the executor ``pid`` into ``cgroup``, except for v1 hierarchies that it enters itself.
 
-    ``born_in_v2``: the executor was cloned into the v2 cgroup.  ``beside``: a process whose v2
-    cgroup is used if the v2 cgroup of ``cgroup`` accepts no processes; 0 for none.  Raises
+    ``born_in_v2``: the executor was cloned into the v2 cgroup.  ``beside``: if the v2 cgroup of
+    ``cgroup`` accepts no processes, use the v2 cgroup of this process instead; 0 for none.  Raises
     HostError.
     """
     cgroup.attach(pid, born_in_v2, beside, only_v2=_enters_by_itself(cgroup))

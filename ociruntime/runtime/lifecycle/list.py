@@ -15,9 +15,9 @@ from ociruntime.runtime.lifecycle.state import describe_container
 def list_containers(context: Context) -> list[dict[str, Any]]:
     """Return the states of all containers, sorted by id.
 
-    Omits a container that is deleted in the meantime, and logs a warning for a damaged one.  Raises
-    HostError if the state root is unreadable, if other users can change it, or if it was given with
-    ``--root`` and does not exist.
+    Omits a container that is deleted before its state is read, and logs a warning for a damaged
+    one.  Raises HostError if the state root is unreadable, if other users can change it, or if it
+    was given with ``--root`` and does not exist.
     """
     try:
         ids = container_ids(context.root)

@@ -48,10 +48,10 @@ Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
 def change_mounts(context: Context, container_id: str, path: str, *, remove: bool) -> None:
     """Add the mounts listed in the file ``path`` to a container; with ``remove``, unmount them.
 
-    The file holds a JSON array like ``mounts`` of config.json.  If one mount cannot be added, none
-    is.  With ``remove``, the last one in the array is unmounted first.  Raises UsageError for an
-    invalid id, ConfigError for an invalid file, NoSuchContainer, NotRunning, StepError and
-    HostError.
+    The file contains a JSON array like ``mounts`` of config.json.  If a mount cannot be added, none
+    of the mounts is added.  With ``remove``, the last mount in the array is unmounted first.
+    Raises UsageError for an invalid id, ConfigError for an invalid file, NoSuchContainer,
+    NotRunning, StepError and HostError.
     """
     check_id(container_id)
     document: Any = parse(read(path), path.rpartition("/")[2])
@@ -238,7 +238,7 @@ def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognis
 
 
 def _reason(container: Container, error: RuntimeFailure) -> RuntimeFailure:
-    """Return ``error``, or NotRunning if the container's init has exited in the meantime."""
+    """Return ``error``, or NotRunning if the container's init has exited during the change."""
     return error if container.alive() else NotRunning(container.id)
 
 
@@ -298,7 +298,7 @@ def write_added(directory: str, added: Iterable[AddedMount]) -> None:
 
 
 def still_mounted(added: Iterable[AddedMount], mounts: Iterable[ShownMount]) -> list[AddedMount]:
-    """Return those of ``added`` whose ids occur in ``mounts``, the mounts of the namespace."""
+    """Return the mounts in ``added`` whose ids occur in ``mounts``, the mounts of the namespace."""
     numbers = {mount.id for mount in mounts}
     return [each for each in added if each.id.number in numbers]
 
@@ -310,7 +310,7 @@ def check_removal(
     added: Iterable[AddedMount],
     mounts: Mapping[int, ShownMount],
 ) -> None:
-    """Raise StepError unless the mount ``found``, to which ``target`` leads, may be unmounted.
+    """Raise StepError unless the mount ``found``, reached through ``target``, may be unmounted.
 
     If `mounts add` has mounted something at ``target``, only that mount may be unmounted; otherwise
     ``target`` must be a mount point.  ``where`` is the JSON path for the message, ``added`` the

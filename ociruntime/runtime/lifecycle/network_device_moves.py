@@ -76,9 +76,10 @@ def move_into(config: Config, pid: int, directory: str, rollback: Rollback, log:
 
 
 def clear(directory: str, log: Log) -> None:
-    """Move back to the host the devices that a killed ``create`` has moved.
+    """Move network devices back to the host, after a killed ``create`` has moved them.
 
-    ``directory`` is its state directory, where it has recorded them.  Raises HostError.
+    ``directory`` is the state directory of the container, and contains the record of the moves.
+    Raises HostError.
     """
     file = f"{directory}/{NAME}"
     try:

@@ -11,13 +11,13 @@ from ociruntime.runtime.plan.facts import Request
 
 
 def take_descriptors(request: Request, alone: bool) -> None:
-    """Set in ``request`` the descriptors to pass: systemd's sockets and those of ``preserve_fds``.
+    """Set systemd's sockets in ``request``, and reserve the numbers of ``preserve_fds``.
 
     The sockets are passed only if this process is ``alone`` (see Context), and all must be open.
-    Closed descriptors in the range of ``preserve_fds`` are skipped, as in runc and crun.  The
-    close-on-exec flag tells the caller's descriptors, which never have it, from those that this
-    process has opened, which always do.  Raises UsageError if LISTEN_FDS is invalid or one of its
-    sockets is closed, and HostError.
+    Closed descriptors in the range of ``preserve_fds`` are skipped, as in runc and crun.  A
+    descriptor without the close-on-exec flag comes from the caller; this process sets the flag for
+    all that it opens.  Raises UsageError if LISTEN_FDS is invalid or one of its sockets is closed,
+    and HostError.
     """
     sockets = 0
     if alone and b"LISTEN_FDS" in posix.environ:
@@ -34,7 +34,10 @@ def take_descriptors(request: Request, alone: bool) -> None:
 
 
 def _is_inherited(fd: int) -> bool:
-    """Return whether ``fd`` is open and was inherited, which means that it is not close-on-exec."""
+    """Return whether ``fd`` is open and inherited.
+
+    An inherited descriptor does not have the close-on-exec flag.
+    """
     try:
         return not fcntl(fd, F_GETFD) & FD_CLOEXEC
     except OSError:
@@ -61,9 +64,9 @@ def occupy_closed(count: int, sockets: int) -> None:
 def activated(environ: Mapping[bytes, bytes], pid: int) -> tuple[int, str]:
     """Return how many sockets systemd has passed to process ``pid``, and their names.
 
-    The sockets are the descriptors from 3 on; the names are the text of LISTEN_FDNAMES.  Returns
-    (0, "") if LISTEN_PID is another pid, because the variables were then meant for another process.
-    Raises UsageError if LISTEN_FDS is invalid.
+    The sockets are the descriptors starting with 3; the names are the text of LISTEN_FDNAMES.
+    Returns (0, "") if LISTEN_PID is not ``pid``, because the variables are then meant for another
+    process.  Raises UsageError if LISTEN_FDS is invalid.
     """
     if environ.get(b"LISTEN_PID", b"").strip() != str(pid).encode():
         return 0, ""

@@ -83,8 +83,8 @@ def prepare(context: Context, options: CreateOptions, filters: str = "") -> Prep
     """Read and check the bundle, choose its cgroup, and compile the executor's plan.
 
     ``filters`` is the directory of cached seccomp filters; "" disables the cache.  Raises
-    ConfigError if the bundle is invalid or needs what the host lacks, UsageError for an invalid
-    LISTEN_FDS, and HostError.
+    ConfigError if the bundle is invalid or needs a feature that the host lacks, UsageError for an
+    invalid LISTEN_FDS, and HostError.
     """
     try:
         bundle = load_bundle(options.bundle, options.config, context.mark)
@@ -197,7 +197,7 @@ def _check_joined(config: Config) -> None:
 
 
 def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None:
-    """Log what is invalid in config.json, except ``first``, which the command reports anyway."""
+    """Log each error in config.json at level DEBUG, except ``first``, which the command reports."""
     from ociruntime.base.json_text import parse
     from ociruntime.runtime.spec import schema
     from ociruntime.runtime.spec.check_schema import problems

@@ -44,7 +44,7 @@ def process_table(context: Context, container_id: str, arguments: Sequence[str])
 
 
 def select(table: str, pids: Collection[int]) -> list[str]:
-    """Return the heading of ``table``, which is the output of ps(1), and the lines of ``pids``.
+    """Return the heading and the lines of ``pids`` in ``table``, which is the output of ps(1).
 
     A line with ``-`` in the PID column is a thread of the process above it, and goes with that
     process.  Raises RuntimeFailure if the heading has no PID column.

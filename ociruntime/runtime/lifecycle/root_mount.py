@@ -5,12 +5,12 @@ mount is private, so nothing in it propagates.  One lazy unmount removes all mou
 container has renamed their directories, mounted over them, or still uses them.
 
 ``root-mount.json`` in the state directory identifies the mount.  It is written before the mount is
-attached; once the container is complete, it also has the ids of all mounts inside.
+attached.  Once the container is complete, it also contains the ids of all mounts inside.
 
-A mount that appears inside later may be the host's or the container's.  If the container is unable
-to mount, it is the host's: it is copied before the root is unmounted, and attached to the same
-directory afterwards.  Otherwise it may be the container's, and is unmounted with the root, because
-a later removal of the root filesystem would otherwise descend into what is mounted there.
+A mount that is made inside later may be the host's or the container's.  If the container is unable
+to mount, the mount is the host's: it is copied before the root is unmounted, and attached to the
+same directory afterwards.  If the container is able to mount, the mount is unmounted with the root,
+because a later removal of the root filesystem would descend into what is mounted there.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _MEMBERS = (
 class RootMount:
     """The content of root-mount.json, which identifies the mount of a container's root.
 
-    ``number`` and ``unique``: the ids of the mount.  ``boot`` and ``namespace``: boot and mount
-    namespace in which they are valid.  ``device`` and ``source``: the mounted directory, as in
-    mountinfo.  ``pid`` and ``started``: the process that attaches the mount.  ``inside``: the ids
-    of the mounts below it, or None until the container is complete.  ``may_mount``: False if no
+    ``number`` and ``unique``: the ids of the mount.  ``boot`` and ``namespace``: the boot and the
+    mount namespace in which these ids are valid.  ``device`` and ``source``: the mounted directory,
+    as in mountinfo.  ``pid`` and ``started``: the process that attaches the mount.  ``inside``: the
+    ids of the mounts below it, or None until the container is complete.  ``may_mount``: False if no
     process of the container can have mounted anything.
     """
 
@@ -79,9 +79,9 @@ class RootMount:
 def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
     """Record in the state directory the mount ``fd``, which process ``pid`` will attach.
 
-    ``fd`` is a descriptor of a mount that is not attached yet.  Raises HostError, and StepError if
-    it is not a mount of ``rootfs``, or if another container's root is mounted at, above or below
-    that.
+    ``fd`` is a descriptor of a mount that is not attached yet.  Raises HostError.  Raises StepError
+    if the mount is not a mount of ``rootfs``, or if another container's root is mounted at, above
+    or below ``rootfs``.
     """
     found = mount_id(fd)
     shown = {mount.id: mount for mount in _mountinfo("self")}
@@ -193,8 +193,8 @@ def read(directory: str) -> RootMount:
 def clear(directory: str, log: Log) -> None:
     """Unmount the root recorded in a state directory, with all mounts in it.
 
-    Does nothing if it is no longer mounted.  Raises HostError if a mount cannot be unmounted, and
-    StepError if another program has mounted something over the root.
+    Does nothing if the root is no longer mounted.  Raises HostError if a mount cannot be unmounted,
+    and StepError if another program has mounted something over the root.
     """
     root_mount = read(directory)
     if root_mount.boot != _boot():
@@ -341,7 +341,7 @@ def _foreign(root_mount: RootMount, shown: list[ShownMount]) -> list[ShownMount]
 def _process_in(namespace: int) -> tuple[int, int] | None:
     """Return (pid, start time) of a process in the mount namespace with the inode ``namespace``.
 
-    This is the calling process, if it is in that namespace.  Returns None if no process is.
+    Prefers the calling process.  Returns None if no process is in the namespace.
     """
     if _namespace("self") == namespace:
         return os.getpid(), start_time(os.getpid())

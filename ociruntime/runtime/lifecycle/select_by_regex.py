@@ -21,9 +21,9 @@ from ociruntime.runtime.lifecycle.context import Context
 def for_each_match(context: Context, pattern: str, act: Callable[[str], None]) -> None:
     """Call ``act`` with the id of each container that the regular expression ``pattern`` matches.
 
-    It is no error if nothing matches.  Skips containers that have exited or been deleted in the
-    meantime.  Other failures do not stop the loop; a ContainerError reports all of them at the end.
-    Raises UsageError for an invalid pattern, and HostError.
+    Does nothing if no container matches.  Skips a container if ``act`` raises NotRunning or
+    NoSuchContainer.  Other failures do not stop the loop; a ContainerError reports all of them at
+    the end.  Raises UsageError for an invalid pattern, and HostError.
     """
     try:
         compiled = re.compile(pattern)

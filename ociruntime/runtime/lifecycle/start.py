@@ -190,7 +190,7 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
 
 
 def _ended_silently(container: Container) -> StepError:
-    """Wait until the init is a zombie; return the error for an init killed without a message."""
+    """Wait until the killed init is a zombie; return the error for its exit without a message."""
     # Wait, because a dying process closes its files before it becomes a zombie: after this error,
     # `state` must not report a running container.
     pidfd = open_process(container.pid, container.started)
@@ -244,9 +244,9 @@ def _report(context: Context, container: Container, message: Message, *, deletes
 
 
 def _run_poststart(context: Context, container: Container, *, deletes: bool) -> None:
-    """Run the poststart hooks; if one fails, raise its error.
+    """Run the poststart hooks; raise the error of the first hook that fails.
 
-    ``deletes``: in that case, delete the container first.
+    ``deletes``: delete the container before raising the error.
     """
     hooks = container.facts["hooks"].get("poststart")
     if not hooks:

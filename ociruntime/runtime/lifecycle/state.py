@@ -23,7 +23,7 @@ def state(context: Context, container_id: str) -> dict[str, Any]:
 def describe_container(container: Container) -> dict[str, Any]:
     """Return the document that `state` prints for a loaded container.
 
-    Raises NoSuchContainer if it was deleted in the meantime, and HostError.
+    Raises NoSuchContainer if the container was deleted after it was loaded, and HostError.
     """
     status = container.status()
     pid = 0 if status == STOPPED else container.pid

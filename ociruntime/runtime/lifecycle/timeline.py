@@ -1,7 +1,7 @@
 """Record when the phases and operations of a command began (``--timeline``, ``--debug``).
 
 The runtime marks its phases.  The executor writes the start times of its operations to a memfd, so
-that they cost no messages.  Both use CLOCK_REALTIME, the only clock that time namespaces do not
+it need not send messages.  Both use CLOCK_REALTIME, the only clock that time namespaces do not
 shift.  The start of the interpreter cannot be observed; the caller derives it from the CPU time
 used.
 
@@ -96,10 +96,10 @@ class Timeline:
         return self._times_fd
 
     def times(self) -> list[int]:
-        """Return the start time of the executor, followed by that of each operation.
+        """Return the start times of the executor and of each operation.
 
-        The times are in nanoseconds since the epoch, 0 for what has not started yet.  Without an
-        executor, the list is empty.
+        The times are in nanoseconds since the epoch; an operation that has not started yet has the
+        time 0.  Without an executor, the list is empty.
         """
         if self._times_fd < 0:
             return []
@@ -169,9 +169,9 @@ def spans(
 ) -> list[Span]:
     """Return a span for each phase of the runtime, then for each operation of the executor.
 
-    A span ends where the next one begins; the last one ends at ``now``.  ``times`` are those of
-    ``Timeline.times``.  Operations that have not begun are left out.  No span ends before it
-    begins, even if the clock was set back in between.
+    A span ends where the next span begins; the last span ends at ``now``.  ``times`` is the result
+    of ``Timeline.times``.  Operations that have not begun are left out.  No span ends before it
+    begins, even if the clock was set back.
     """
     first = phases[0][1]
     found = [
@@ -194,8 +194,8 @@ def spans(
 def _ends(begun: Sequence[tuple[T, int]], now: int) -> list[tuple[tuple[T, int], int]]:
     """Return ((name, start), end) for each (name, start) of ``begun``.
 
-    Each one ends where the next one begins; the last one ends at ``now``.  No start is before the
-    previous start, even if the clock was set back.
+    An entry ends where the next entry begins; the last entry ends at ``now``.  If the clock was set
+    back, a start is moved to the previous start.
     """
     ordered: list[tuple[T, int]] = []
     for name, start in begun:

@@ -125,8 +125,7 @@ _NOTHING: dict[str, dict[str, tuple[object, ...]]] = {
 def requested_changes(document: Resources) -> Resources:
     """Return ``document`` without device rules, and without members that change nothing.
 
-    Engines written in Go send every member, with values such as 0 for those that they do not
-    change.
+    Engines written in Go send every member.  A value such as 0 then means "no change".
     """
     effective: Resources = {}
     for section, value in document.items():
@@ -145,7 +144,7 @@ def requested_changes(document: Resources) -> Resources:
 def merged(present: Resources, change: Resources) -> Resources:
     """Return the limits ``present``, overridden by the limits in ``change``.
 
-    A memory limit of -1 also removes the swap limit, unless ``change`` sets that.
+    A memory limit of -1 also removes the swap limit, unless ``change`` sets a swap limit.
     """
     after = dict(present)
     for section, value in change.items():
@@ -160,10 +159,10 @@ def merged(present: Resources, change: Resources) -> Resources:
 
 
 def to_write(change: Resources, after: Resources) -> Resources:
-    """Return the limits to write: those of ``change``, and from ``after`` those that go with them.
+    """Return the limits to write: ``change``, with the limits in ``after`` that depend on it.
 
-    ``swap`` limits memory and swap together, so if ``limit`` or ``swap`` changes, both are written,
-    and checkBeforeUpdate if it is set.
+    ``swap`` limits memory and swap together.  Therefore, if ``limit`` or ``swap`` changes, both are
+    written, and also checkBeforeUpdate if it is set.
     """
     memory = change.get("memory") or {}
     if not ("limit" in memory or "swap" in memory):

@@ -29,10 +29,11 @@ BY_NAME = {"ipc": "ipc", "uts": "uts", "time": "time", "user": "user"}
 class CriuOptions:
     """The options of a checkpoint or a restore.
 
-    ``image_path`` is the directory of the images, ``work_path`` that of CRIU's logs; both paths are
-    absolute.  ``parent_path`` is relative to ``image_path``, or "".  ``switches`` maps the boolean
-    fields of criu_opts to the values of the options in ``cli/checkpoint_and_restore.py``.
-    ``page_server`` is (address, port) or None.  ``status_fd`` is a descriptor, or -1.
+    ``image_path`` is the directory of the images, ``work_path`` the directory of CRIU's logs; both
+    paths are absolute.  ``parent_path`` is relative to ``image_path``, or "".  ``switches`` maps
+    the boolean fields of criu_opts to the values of the options in
+    ``cli/checkpoint_and_restore.py``.  ``page_server`` is (address, port) or None.  ``status_fd``
+    is a descriptor, or -1.
     """
 
     __slots__ = (

@@ -3,8 +3,10 @@
 A checkpoint stores a key for each such mount, with the mount's name in config.json.  A restore
 looks the name up in the new container's config.json, which alone decides where host files come
 from.  The keys are numbers, not paths: CRIU must not parse a name that an image or a process in the
-container has chosen.  Inode numbers confirm that a mount is the one in config.json, because a
-process in the container can swap the directories above two mounts.
+container has chosen.
+
+A process in the container can swap the directories above two mounts.  Therefore inode numbers are
+compared too: they show whether a mount is the one in config.json.
 """
 
 from __future__ import annotations
@@ -205,9 +207,10 @@ def wanted_flags(
 
     ``recorded``: the mounts of an ImageRecord, each (name, target, options).  ``shown``: {target:
     identity of the file there}.  ``sources``: {destination of a bind mount in config.json: identity
-    of its source}.  ``nodes``: identities of the host's device nodes, with which CRIU covers masked
-    paths and devices; a mount of one must be read-only, unless config.json bind-mounts the same
-    node.
+    of its source}.
+
+    ``nodes``: identities of the host's device nodes.  CRIU mounts such nodes over masked paths and
+    devices.  A mount of a node must be read-only, unless config.json bind-mounts the same node.
     """
     configured = {}
     for index, mount in enumerate(config.get("mounts") or []):
@@ -245,10 +248,10 @@ def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:
 
 
 def check_restricted(target: str, number: int, mounts: Iterable[Mount]) -> None:
-    """Raise StepError unless ``mounts`` lists the mount with the id ``number`` at ``target``.
+    """Raise StepError unless ``mounts`` contains the mount with the id ``number`` at ``target``.
 
-    The path ``target`` can lead to another mount if that covers the intended one, or if another
-    container that shares a directory on the path has replaced that directory.
+    The path ``target`` leads to another mount if that mount covers the intended one, or if another
+    container has replaced a directory on the path.
     """
     if all(mount.id != number for mount in mounts if mount.target == target):
         raise StepError(

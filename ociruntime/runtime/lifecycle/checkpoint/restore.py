@@ -86,8 +86,8 @@ FIRST_FREE = 10  # our standard streams are duplicated to 10 and up: criu uses 0
 class Restoration(Creation):
     """The restoration of one container by CRIU: call ``describe``, then ``run``.
 
-    ``run`` sets the attributes of ``Creation`` except ``executor``, and ``pidfd``, which refers to
-    the restored init.  For a container in the foreground it also sets ``signals``: the caught
+    ``run`` sets the attributes of ``Creation``, except ``executor``.  It also sets ``pidfd``, a
+    pidfd of the restored init.  For a container in the foreground it sets ``signals``: the caught
     signals, for the caller to forward.
     """
 
@@ -327,8 +327,8 @@ class Restoration(Creation):
     def _restored(self) -> set[int]:
         """Return the pids of all restored processes.
 
-        These are the members of the container's cgroup and the descendants of its init, because the
-        images may put processes into other cgroups.
+        The images may put processes into any cgroup.  Therefore the result contains the descendants
+        of the init as well as the members of the container's cgroup.
         """
         pids = descendants(self._first, with_namespace=False) if self._first else []
         return {*pids, *self._prepared.cgroup.processes()} - {self._session.pid}
