@@ -1,13 +1,14 @@
-"""Plan a mount of type ``cgroup`` or ``cgroup2``, which shows the container its cgroups.
+"""Plan a mount of type ``cgroup`` or ``cgroup2``, through which the container sees its cgroups.
 
 A container with its own cgroup namespace gets a new cgroup filesystem, whose root is its cgroup.
-Any other container gets a bind mount of the host's cgroup filesystem, because a new mount of v2 in
-the host's namespace would change the options of the host's mount (``nsdelegate``).
+Any other container gets a bind mount of the host's cgroup filesystem.  It gets no new mount of v2:
+without a namespace of its own, such a mount would change the options of the host's mount
+(``nsdelegate``).
 
-On v1, only the container's own directory is bind-mounted.  On v2, it is the whole hierarchy, as
-with runc and crun, so that an engine or systemd in a privileged container finds its cgroup below
-the mount at the path in /proc/self/cgroup.  A container that must not write to other cgroups gets
-only its own directory on v2, too.
+On v1, only the container's own directory is bind-mounted.  On v2, the whole hierarchy is
+bind-mounted, as with runc and crun.  An engine or systemd in a privileged container thus finds its
+cgroup below the mount at the path in /proc/self/cgroup.  A container that must not write to other
+cgroups gets only its own directory on v2 as well.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class Compilation:
         return _mount_labels(self, fstype, options)
 
     def take_slot(self) -> int:
-        """Return an unused slot, a number by which the executor refers to an open descriptor."""
+        """Return an unused slot, the number under which the executor keeps an open descriptor."""
         slot = self.next_slot
         self.next_slot += 1
         return slot

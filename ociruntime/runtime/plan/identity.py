@@ -171,8 +171,8 @@ def _sets_groups(job: Compilation, process: Process) -> bool:
 def _denies_setgroups(job: Compilation) -> bool:
     """Return whether the user namespace denies setgroups(2).
 
-    It does if an unprivileged user maps only their own group: the kernel then requires that
-    setgroups(2) is denied before the gid map is written (runtime/host/idmap.py).
+    This is the case if an unprivileged user maps only their own group: the kernel then requires
+    that setgroups(2) is denied before the gid map is written (runtime/host/idmap.py).
     """
     mappings = job.linux.get("gidMappings") or ()
     return bool(

@@ -106,9 +106,10 @@ def compile_removing(
 def compile_undoing(
     target: str, where: str, facts: HostFacts, request: Request, container: RunningContainer
 ) -> Plan:
-    """Return the plan that unmounts what `mounts add` has just mounted at ``target``.
+    """Return the plan that unmounts what `mounts add` has mounted at ``target``.
 
-    The executor follows symbolic links in ``target``.
+    It undoes an addition that has just been made.  The executor follows symbolic links in
+    ``target``.
     """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)

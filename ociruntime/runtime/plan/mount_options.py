@@ -135,7 +135,7 @@ def option_names() -> list[str]:
 
 
 def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
-    """Parse a mount's options; of two that contradict each other, the later one wins.
+    """Parse a mount's options; an option overrides earlier options that contradict it.
 
     ``where`` is the JSON path of the mount.  Unknown options become options for the filesystem.
     Raises ConfigError for ``idmap`` or ``ridmap`` with a value.

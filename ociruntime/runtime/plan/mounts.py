@@ -235,9 +235,9 @@ def _mount(
 def _fallback(job: Compilation, fstype: str) -> int:
     """Return MOUNT_OR_BIND if the user namespace may be unable to mount ``fstype``, else 0.
 
-    Only the user namespace that owns the pid namespace may mount proc, and only the one that owns
-    the network namespace may mount sysfs.  A container that shares the pid or network namespace of
-    the host can use a bind mount of the host's filesystem, which has the same content.
+    To mount proc, a user namespace must own the pid namespace; to mount sysfs, it must own the
+    network namespace.  A container that shares the host's pid or network namespace can use a bind
+    mount of the host's proc or sysfs instead, because the content is the same.
     """
     kind = SHOWN.get(fstype, 0)
     in_user_namespace = job.facts.user_namespace or (job.new | job.joined) & CLONE_NEWUSER

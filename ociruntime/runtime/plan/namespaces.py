@@ -7,7 +7,8 @@ executor starts on the host, joins or creates these namespaces, and then forks t
 and because only a child enters a new time namespace.
 
 A joined pid namespace is entered last, by ``clone_process``, when everything is set up and all
-privileges are dropped (process.py): its other processes may be able to trace the new one.
+privileges are dropped (process.py): the processes in that namespace may be able to trace the new
+process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plan ``process``: limits, identity, privileges and program, in the required order.
 
-First come all operations that need privileges, then the user, then the capabilities, then the
-seccomp filter, which may deny many of the system calls that the earlier operations make.
+Operations that need privileges come first.  Next come the user and the capabilities.  The seccomp
+filter comes later, because it may deny many of the system calls of the earlier operations.
 """
 
 from __future__ import annotations

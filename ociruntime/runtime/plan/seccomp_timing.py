@@ -1,13 +1,13 @@
 """Decide when to load the seccomp filter: early if it allows the remaining system calls, else last.
 
-Without noNewPrivileges, loading the filter requires CAP_SYS_ADMIN.  A process that kept this
-capability until `start` could be traced by another container's process with CAP_SYS_PTRACE, or by a
-process that joins its pid namespace.  Therefore, as in runc, the filter is normally loaded before
-the last capabilities are dropped, before a fork into a shared pid namespace, and before the wait
-for `start`.
+Without noNewPrivileges, loading the filter requires CAP_SYS_ADMIN.  If a process kept this
+capability until `start`, another container's process with CAP_SYS_PTRACE could trace it, and so
+could a process that joins its pid namespace.  Therefore, as in runc, the filter is normally loaded
+early: before the last capabilities are dropped, before a fork into a shared pid namespace, and
+before the wait for `start`.
 
-It is loaded last, just before execve(2), if it denies a system call that is still needed, or if it
-notifies an agent, because the agent gets the listener only at `start`.
+The filter is loaded last, just before execve(2), if it denies a system call that is still needed.
+It is also loaded last if it notifies an agent, because the agent gets the listener only at `start`.
 """
 
 from __future__ import annotations
