@@ -53,7 +53,7 @@ def refusal(mismatch: MismatchError, path: str) -> ConfigError:
 def missing(
     path: str, siblings: dict[str, object], table: Iterable[tuple[object, ...]]
 ) -> ConfigError:
-    """Return the error for a missing member; its hint names a similar key of the object.
+    """Return the error for a missing member, with a hint if the object has a similar key.
 
     ``path``: the member's JSON path.  ``siblings``: the object that lacks the member.  ``table``:
     the valid members of the object.
