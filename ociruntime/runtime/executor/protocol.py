@@ -34,9 +34,9 @@ type in the state directory.  Each message is one packet.
       |  kills the executor             |
 
 Instead of any of its messages, the executor may send FAILURE, followed by end of file.  End of file
-alone means that the executor was killed.  If the executor itself sees it, its creator was killed,
-and it exits.  A connection to the gate that ends without GO only checks that the executor still
-waits; the executor goes back to waiting.
+alone means that the executor was killed.  If the host's end is closed, the creator was killed, and
+the executor exits.  A connection to the gate that ends without GO only checks that the executor
+still waits; the executor goes back to waiting.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Message:
     ``value``: the stage, or the index of the operation.  ``pid``: the pid in INIT_PID.  ``error``:
     an errno, or the wait status of a hook.  ``call``, ``argument`` and ``detail``: texts that
     describe a failure, else "".  ``fd``: a received descriptor, or -1.  ``sender``: the sender's
-    pid according to the kernel; 0 if the kernel does not report it, or if it is not visible in our
-    pid namespace.
+    pid according to the kernel.  ``sender`` is 0 if the kernel does not report the pid, or if the
+    sender is not visible in our pid namespace.
     """
 
     __slots__ = ("argument", "call", "detail", "error", "fd", "kind", "pid", "sender", "value")

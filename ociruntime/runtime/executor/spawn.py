@@ -216,9 +216,8 @@ def spawn(
 
     ``init_fd``: the start gate of a new init, or a pidfd of the init to join.  ``cgroup_fd``: the
     v2 cgroup to start in, or -1 for our own.  ``streams``: descriptors that become 0, 1 and 2 of
-    the executor.  ``times_fd``: a memfd in which the executor records its start time and that of
-    each operation, in nanoseconds of CLOCK_REALTIME, or -1.  Raises HostError if the executor
-    cannot be started.
+    the executor.  ``times_fd``: a memfd for the start times of the executor and its operations, in
+    nanoseconds of CLOCK_REALTIME; -1 for none.  Raises HostError if the executor cannot be started.
     """
     executor_fd = sealed_program(PROGRAM)
     try:
