@@ -307,7 +307,7 @@ def document(container: Container, status: str) -> dict[str, Any]:
 def owner_of(directory: str) -> tuple[int, str]:
     """Return (uid, name) of the owner of a state directory.
 
-    The name is ``#UID`` if the uid has none.  Raises HostError.
+    If the uid has no name, ``name`` is ``#UID``.  Raises HostError.
     """
     try:
         uid = posix.stat(directory).st_uid

@@ -23,9 +23,9 @@ from ociruntime.runtime.lifecycle.container import Container
 def members(container: Container) -> list[int]:
     """Return the pids on the host of all processes of a container, in ascending order.
 
-    These are the members of the container's cgroup and of the cgroups below it.  If the container
-    has no cgroup of its own, they are its init, the init's descendants and, if it has its own pid
-    namespace, all processes in that namespace.  Raises HostError.
+    These are the members of the container's cgroup and of the cgroups below it.  Without a cgroup
+    of its own, they are the init and the init's descendants, and also all processes in the
+    container's pid namespace if the container has its own.  Raises HostError.
     """
     cgroup = container.cgroup()
     if any(each.is_ours() for each in cgroup.placements):

@@ -204,7 +204,7 @@ class Context:
             self.timeline.mark(phase)
 
     def times_of(self, plan: Plan) -> int:
-        """Return a memfd in which the executor records when each operation of ``plan`` starts.
+        """Return a memfd for the executor to record when each operation of ``plan`` starts.
 
         Returns -1 unless ``--timeline`` or ``--debug`` is given.
         """

@@ -1,4 +1,4 @@
-"""`create`: set up a container whose init waits for `start`; create_steps.py has the steps."""
+"""`create`: set up a container whose init waits for `start`; create_steps.py contains the steps."""
 
 from __future__ import annotations
 

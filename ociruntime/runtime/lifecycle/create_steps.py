@@ -1,7 +1,7 @@
 """The steps of ``create``, such as cgroup, hooks, console and pid file: a method for each step.
 
-Each change to the host is pushed on the undo stack, or recorded in the state directory before it is
-made, so that an error leaves nothing behind.  If the command is killed, the next command for the
+A step that changes the host pushes an undo function, or first records the change in the state
+directory.  Thus an error leaves nothing behind.  If the command is killed, the next command for the
 same id removes the stale state.
 """
 
@@ -449,7 +449,7 @@ class Creation:
                 self._context.log.warning(warning)
 
     def _hook_settings(self) -> tuple[Any, tuple[str, str], bool]:
-        """Return the arguments ``debug``, ``outputs`` and ``alone`` of ``run_host_hooks``."""
+        """Return the arguments for ``debug``, ``outputs`` and ``alone`` of ``run_host_hooks``."""
         from ociruntime.runtime.spec.annotations import hook_outputs
 
         context = self._context

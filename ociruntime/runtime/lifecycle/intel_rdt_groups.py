@@ -200,7 +200,7 @@ make_directory = posix.mkdir
 
 
 def write(where: str, file: str, line: str, mount: str) -> None:
-    """Write ``line``, which is a line of schemata or a pid, to a file of resctrl.
+    """Write ``line``, a line of schemata or a pid, to a file of resctrl.
 
     ``where`` is the beginning of the error message, ``mount`` the mount point of resctrl.  Raises
     RuntimeFailure with resctrl's own explanation if the write fails.

@@ -13,7 +13,7 @@ HostSteps = list[tuple[str, str]]  # (JSON path or "", text), in order
 
 
 def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]], Plan]:
-    """Return the steps of `create` for a bundle: its steps on the host, and the executor's plan.
+    """Return the steps of `create` for a bundle: the steps on the host, and the executor's plan.
 
     A step on the host is (JSON path or "", text).  Raises the errors of ``prepare``.
     """

@@ -143,7 +143,7 @@ def decide(
 
 
 def _with_handler(bundle: Bundle) -> Config:
-    """Return the bundle's config, rewritten by a handler if an annotation names one.
+    """Return the bundle's config, rewritten by a handler if an annotation selects one.
 
     A handler runs a program that is not a Linux executable (docs/handlers.md).  Raises ConfigError
     if there is no such handler, if it refuses the config, or if its result is invalid.

@@ -16,7 +16,7 @@ from ociruntime.base.log import Log
 
 
 class Rollback:
-    """A stack of functions, each of which undoes a change; the last one pushed is called first.
+    """A stack of functions that undo changes; the function that was pushed last is called first.
 
     Each function is pushed just before or just after the change is made.
     """

@@ -130,7 +130,7 @@ def _await_exec(
     Returns None if the program runs, or else the FAILURE message.  Raises StepError if the init
     exits without a message, and HostError.
 
-    The end of file that marks a successful execve(2) may never arrive, because a process that has
+    After execve(2) there should be an end of file.  It may never arrive, because a process that has
     traced the init may hold a duplicate of the init's end of the connection.  Therefore the init's
     exit counts as end of file, and so does a timeout after the message EXEC (csrc/fast_path/start.c
     does the same).

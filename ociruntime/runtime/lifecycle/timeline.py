@@ -106,7 +106,7 @@ class Timeline:
         return array("Q", os.pread(self._times_fd, 8 * (len(self.operations) + 1), 0)).tolist()
 
     def carried_out(self) -> list[str]:
-        """Return a log line with the duration of each operation begun since the previous call."""
+        """Return a log line for each operation begun since the previous call, with its duration."""
         now = time_ns()
         times = self.times()
         lines = operation_lines(self.operations)
@@ -306,7 +306,7 @@ def duration(nanoseconds: int) -> str:
 
 
 def ticks(length: int, most: int = 10) -> list[int]:
-    """Return the times, in nanoseconds, at which a time axis has grid lines.
+    """Return the positions of the grid lines on a time axis, in nanoseconds.
 
     ``length`` is the length of the axis in nanoseconds.  The distance between two lines is 1, 2 or
     5 times a power of ten, so that the axis has at most ``most`` intervals.

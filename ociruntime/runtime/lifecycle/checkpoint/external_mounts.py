@@ -32,7 +32,7 @@ NULL = "/dev/null"
 
 
 def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: bool) -> list[str]:
-    """Return the targets of the mounts from the host, which CRIU cannot recreate.
+    """Return the targets of the mounts that come from the host, so that CRIU cannot recreate them.
 
     A mount is from the host if its device is in ``host_devices``, the devices that are mounted on
     the host.  Exceptions are bind mounts from the container's own root and, if the container has a

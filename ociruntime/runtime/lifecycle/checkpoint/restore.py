@@ -285,7 +285,7 @@ class Restoration(Creation):
     def _restrict_mounts(self) -> None:
         """Set the mount flags that CRIU has not restored.
 
-        If several mounts have the same source, CRIU restores only the flags of the first of them.
+        If several mounts have the same source, CRIU restores the flags of the first mount only.
         """
         config, bundle = self._prepared.config, self._prepared.bundle.path
         text = read_file(f"/proc/{self._first}/mountinfo").decode("utf-8", "surrogateescape")
