@@ -421,7 +421,7 @@ def wait(context: Context, container_id: str, seconds: float | None = None) -> i
 def status_of(pidfd: int, name: str, seconds: float | None) -> int | None:
     """Wait until a child process exits; return its exit status, or 128+n if signal n killed it.
 
-    ``pidfd`` refers to the child, which ``name`` describes in the error message.  Returns None if
+    ``pidfd`` refers to the child, and ``name`` describes it in the error message.  Returns None if
     other code has already reaped the child.  Raises TimeoutError after ``seconds``; None means no
     limit.
     """
