@@ -16,8 +16,8 @@ CHILDLESS = 2  # st_nlink of a cgroup directory without child cgroups
 def stop_signal(context: Context, container_id: str) -> str:
     """Return the stop signal in a container's annotations, or ``SIGTERM`` if there is none.
 
-    The annotation is a name or a number, which is not checked.  Raises UsageError for an invalid
-    id, NoSuchContainer and HostError.
+    The annotation, a name or a number, is not checked.  Raises UsageError for an invalid id,
+    NoSuchContainer and HostError.
     """
     check_id(container_id)
     annotations = load(context.root, container_id).annotations

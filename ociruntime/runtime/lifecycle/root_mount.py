@@ -9,8 +9,8 @@ attached.  Once the container is complete, it also contains the ids of all mount
 
 A mount that is made inside later may be the host's or the container's.  If the container is unable
 to mount, the mount is the host's: it is copied before the root is unmounted, and attached to the
-same directory afterwards.  If the container is able to mount, the mount is unmounted with the root,
-because a later removal of the root filesystem would descend into what is mounted there.
+same directory afterwards.  If the container is able to mount, the mount is unmounted with the root.
+Otherwise a later removal of the root filesystem would descend into what is mounted there.
 """
 
 from __future__ import annotations

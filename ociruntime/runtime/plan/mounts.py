@@ -91,7 +91,7 @@ def bind_source(job: Compilation, mount: Mount) -> str:
 
 
 def bind_path(bundle: str, source: str) -> str:
-    """Return the absolute path of a bind mount's source, which may be relative to the bundle."""
+    """Return the absolute path of a bind mount's source; a relative source starts in the bundle."""
     return source if source.startswith("/") else f"{bundle}/{source}"
 
 

@@ -184,7 +184,7 @@ def shown_at(pid: int, mounts: Sequence[Mount]) -> dict[str, Identity | None]:
     """Return {target: identity of the file there} for the ``mounts`` of process ``pid``.
 
     The identity is None if the target does not exist.  Raises StepError if a target's path leads to
-    a different mount although no later mount covers it.
+    a different mount although no later mount covers the target.
     """
     shown: dict[str, Identity | None] = {}
     for index, mount in enumerate(mounts):

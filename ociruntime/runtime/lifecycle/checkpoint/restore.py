@@ -404,7 +404,7 @@ FILTERED = "2"  # SECCOMP_MODE_FILTER
 
 
 def excess(status: str, config: Config) -> str:
-    """Describe the privileges of a process that config.json does not grant, or return "".
+    """Describe the privileges that a process has but config.json does not grant, or return "".
 
     ``status`` is the text of the process's /proc/PID/status.
     """
