@@ -34,15 +34,17 @@ _SHARED_MEMORY = ("bind", "rprivate", "nosuid", "noexec", "nodev")
 class AppFacts:
     """Facts about the host and the image that an app's config depends on.
 
-    The config also depends on the pod's manifest.  ``namespaces`` maps a type (``pid``,
-    ``network``, ``ipc``, ``uts``, ``user``) to the path of the pod's namespace; without an entry,
-    the app stays in the OCI runtime's namespace of this type.  ``shared_memory`` is the host
-    directory to mount at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's name to
-    its path on the host; for a device, ``devices`` maps it to (``b`` or ``c``, major, minor).
-    ``host_devices`` lists the app's devices, as ``host_devices.find_devices`` returns them.
+    The config also depends on the pod's manifest.
+
+    ``namespaces`` maps types of namespaces (``pid``, ``network``, ``ipc``, ``uts``, ``user``) to
+    the paths of the pod's namespaces.  If a type is missing, the app stays in the OCI runtime's
+    namespace of that type.  ``shared_memory`` is the host directory to mount at ``/dev/shm``, ""
+    for a private tmpfs.  ``volumes`` maps the names of volumes to host paths.  ``devices`` maps the
+    name of each volume that is a device to (``b`` or ``c``, major, minor).  ``host_devices`` lists
+    the devices that the app may use, in the form that ``host_devices.find_devices`` returns.
     ``binds`` lists the files to bind-mount, such as the pod's hosts file, as pairs (host path,
     path in the app).  ``private_users`` is (first host id, number of ids) of the pod's user
-    namespace, or None if it has none.
+    namespace, or None if the pod has no user namespace.
     """
 
     __slots__ = (
@@ -100,10 +102,11 @@ class AppFacts:
 
 
 def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFacts) -> Json:
-    """Return the ``config.json`` of the app; ``image_config`` is its OCI image configuration.
+    """Return the ``config.json`` of the app ``app_name`` in ``manifest``.
 
-    Raises PodError if the manifest lacks the app or a volume that the app mounts, or if the app is
-    privileged and the pod has a user namespace.
+    ``image_config`` is the OCI configuration of the app's image.  Raises PodError if the manifest
+    lacks the app or a volume that the app mounts, or if the app is privileged and the pod has a
+    user namespace.
     """
     entry = app_entry(manifest, app_name)
     app = entry["app"]
@@ -303,7 +306,7 @@ def _is_possible(row: Mount, facts: AppFacts) -> bool:
 
 
 def _is_of_host(kind: str, facts: AppFacts) -> bool:
-    """Return whether the pod has a user namespace, but shares a ``kind`` namespace with the host.
+    """Return whether the pod has a user namespace, but uses the host's ``kind`` namespace.
 
     ``kind`` is an OCI namespace type such as "network".
     """

@@ -1,7 +1,7 @@
 """The default confinement of apps: capabilities, masked paths and read-only paths.
 
-The default seccomp filter is in ``seccomp.json``.  ``pods/manifest/isolators.py`` has the isolators
-with which a manifest changes the capabilities and the filter.
+The default seccomp filter is in ``seccomp.json``.  The isolators of a manifest can change the
+capabilities and the filter (``pods/manifest/isolators.py``).
 """
 
 from __future__ import annotations

@@ -25,10 +25,11 @@ def write_etc_files(
     """Write the pod's resolv.conf, hosts and hostname, unless the pod uses the images' own files.
 
     ``path`` is the pod's directory, ``config`` its runtime-config, ``dns`` the member ``dns`` of
-    the CNI results.  ``on_host_network`` is True if the pod uses the host's network: it can then
-    reach name servers on the host's loopback, which are left out otherwise.  With ``named``, the
-    hosts file does not contain the hostname: ``give_names`` in ``net/connect_pod.py`` adds it
-    later, with the pod's address.  Raises HostError if a file cannot be read or written.
+    the CNI results.  ``on_host_network`` is True if the pod uses the host's network.  Other pods
+    cannot reach name servers on the host's loopback, so these are left out of their resolv.conf.
+    With ``named``, the hosts file does not contain the hostname: ``give_names`` in
+    ``net/connect_pod.py`` adds it later, with the pod's address.  Raises HostError if a file cannot
+    be read or written.
     """
     from ociruntime.pods.net import hosts_file, resolv_conf
 

@@ -5,9 +5,9 @@
     PARENT/.filling-NAME   a complete copy, whose entries are being moved to the volume
 
 The copy is made beside the volume, where no container can replace its files with links.  Then its
-entries are moved to the volume by renameat2(2), relative to descriptors: a container that changes
-the volume meanwhile cannot redirect a write to a place outside it.  If a process is killed during
-the move, the next process that fills or settles the volume finishes the move.
+entries are moved to the volume by renameat2(2), relative to descriptors.  So a container that
+changes the volume during the move cannot redirect a write to a place outside the volume.  If a
+process is killed during the move, the next ``fill`` or ``settle`` of the volume finishes the move.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def fill(
 
     ``tree`` is the image's root directory.  Also copies the owner, mode and attributes of ``path``
     itself.  Does nothing if the image has no directory ``path``, if ``volume`` is a symbolic link
-    or a mount point, or if users other than root can write to its parent directory.  ``users`` is
-    (first host id, number of ids) of the pod's user namespace, or None.  ``budget`` is called with
-    the stat result of each file before the file is copied.  Raises HostError if a file cannot be
-    copied, and any exception that ``budget`` raises.
+    or a mount point, or if users other than root can write to the volume's parent directory.
+
+    ``users`` is (first host id, number of ids) of the pod's user namespace, or None.  ``budget`` is
+    called with the stat result of each file before the file is copied.  Raises HostError if a file
+    cannot be copied, and any exception that ``budget`` raises.
     """
     parent, _, name = volume.rpartition("/")
     opened: list[int] = []
@@ -142,10 +143,10 @@ def _is_named(parent_fd: int, name: str, fd: int) -> bool:
 
 
 def _finish_other(parent_fd: int, volume_fd: int, name: str) -> None:
-    """Move the files of a complete copy, left behind by a killed process, to the volume ``name``.
+    """Move the complete copy that a killed process left behind to the volume ``name``.
 
-    ``volume_fd`` is a descriptor of the volume, ``parent_fd`` one of the directory that contains
-    it.  Does nothing if there is no complete copy.
+    ``parent_fd`` and ``volume_fd`` are descriptors of the volume's parent directory and of the
+    volume.  Does nothing if there is no complete copy.
     """
     try:
         copy = open_directory(_FILLING + name, parent_fd)
@@ -163,8 +164,8 @@ def _finish(parent_fd: int, volume_fd: int, name: str, copy: int) -> None:
     """Move the files of a complete copy to the volume, and remove the copy.
 
     ``copy`` is a descriptor of the copy, the directory ``.filling-NAME`` beside the volume; the
-    caller holds its lock.  Files that exist in the volume are kept, unless its filesystem does not
-    support RENAME_NOREPLACE.
+    caller holds its lock.  A file that already exists in the volume is kept.  It is replaced if the
+    volume's filesystem does not support RENAME_NOREPLACE.
     """
     from ociruntime._system_calls import lib
 

@@ -51,7 +51,7 @@ def find_devices(source: str, target: str, access: str) -> list[Json]:
 
 
 def all_devices() -> list[Json]:
-    """Return the host's devices in /dev for a privileged app, as ``find_devices`` returns them.
+    """Return the host's devices in /dev for a privileged app, in the form of ``find_devices``.
 
     Leaves out the devices that every container has, such as /dev/null.  Raises PodError if /dev
     cannot be read.
@@ -63,8 +63,8 @@ def all_devices() -> list[Json]:
 def _below(top: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield (path, stat result) of each file below the directory ``top``, not following links.
 
-    Skips entries of /dev that every container has of its own, such as /dev/pts.  Raises PodError
-    if there are more than MOST files: a directory such as "/" must not block the caller for long.
+    Skips entries of /dev such as /dev/pts, because every container has its own.  Raises PodError if
+    there are more than MOST files: a directory such as "/" must not block the caller for long.
     """
     directories, count = [top], 0
     while directories:

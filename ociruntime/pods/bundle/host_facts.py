@@ -10,9 +10,10 @@ from ociruntime.pods.manifest.oci_resources import SWAP
 
 
 def controllers() -> frozenset[str]:
-    """Return the names of the host's cgroup v2 controllers; without any, those of cgroup v1.
+    """Return the names of the host's cgroup controllers.
 
-    The names include "swap" if the memory controller can limit swap.
+    If the host has no cgroup v2 controllers, returns its cgroup v1 controllers.  The names include
+    "swap" if the memory controller can limit swap.
     """
     names: set[str] = set()
     try:
@@ -42,7 +43,7 @@ def _mounted() -> set[str]:
 
 
 def filesystems(*, cgroups: bool) -> tuple[str, ...]:
-    """Return the directories in /sys/fs to mask, because they show the host's mounts.
+    """Return the directories in /sys/fs that must be masked, because they show the host's mounts.
 
     Includes /sys/fs/cgroup only if ``cgroups`` is True.  Returns () if /sys/fs cannot be read.
     """

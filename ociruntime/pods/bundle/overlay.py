@@ -89,11 +89,11 @@ def _clone(tree: str, user_namespace: int) -> int:
 
 
 def mount_error(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
-    """Mount an overlay of ``home/upper`` on ``tree`` and unmount it; return the error or "".
+    """Try to mount an overlay of ``home/upper`` on ``tree``; return the error, or "" on success.
 
-    Only a mount shows reliably whether overlayfs supports the directories.  ``private_users`` is
-    (first host id, number of ids) of the pod's user namespace, or None.  The caller must be in a
-    private mount namespace.
+    The overlay is unmounted again.  Only a mount shows reliably whether overlayfs supports the
+    directories.  ``private_users`` is (first host id, number of ids) of the pod's user namespace,
+    or None.  The caller must be in a private mount namespace.
     """
     target = f"{home}/bundle/rootfs"
     try:
@@ -114,10 +114,10 @@ def mount_error(tree: str, home: str, private_users: tuple[int, int] | None) -> 
 
 
 class UserNamespace:
-    """Context manager: create a user namespace, and yield a descriptor of it.
+    """Context manager: create a user namespace, and yield its descriptor.
 
-    The namespace maps ids 0 to ``count`` - 1 to host ids from ``first`` on.  The kernel removes the
-    namespace when the context ends, unless a mount uses it.
+    The namespace maps the ids 0 to ``count`` - 1 to host ids, starting at ``first``.  When the
+    context ends, the kernel removes the namespace, unless a mount uses it.
     """
 
     __slots__ = ("_count", "_fd", "_first")

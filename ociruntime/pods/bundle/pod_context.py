@@ -75,8 +75,8 @@ class PodContext:
     def end(self, then: Callable[[], None]) -> None:
         """Release what the apps of the pod used, then call ``then``.
 
-        Called when the last app has exited.  This class has nothing to release, and calls ``then``
-        at once.  For kvm pods, the override first stops the virtual machine.
+        Called when the last app has exited.  The base class has nothing to release, and calls
+        ``then`` at once.  For kvm pods, the override first stops the virtual machine.
         """
         then()
 
@@ -87,8 +87,8 @@ class PodContext:
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
         """Write the app's bundle, and replace this child process with the OCI runtime's ``create``.
 
-        ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null.  If
-        the app has a ``terminal``, the runtime sends it to the socket ``console`` in the bundle.
+        ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null.
+        With ``terminal``, the runtime sends the terminal to the socket ``console`` in the bundle.
         Raises RuntimeFailure if the bundle cannot be written or the OCI runtime cannot be executed.
         """
         from ociruntime.pods.bundle.write_bundle import write_bundle
@@ -134,9 +134,9 @@ def apps_of(manifest: dict[str, object]) -> list[dict[str, object]]:
 
 
 def read_manifest() -> dict[str, object]:
-    """Return the manifest of the pod in the working directory.
+    """Return the manifest of the pod whose directory is the working directory.
 
-    Raises PodError if it is damaged, HostError if it cannot be read.
+    Raises PodError if the manifest is damaged, HostError if it cannot be read.
     """
     try:
         return json_files.parse(read_file("pod"), "the pod's manifest")

@@ -15,7 +15,7 @@ NOSUID, NODEV, NOEXEC = 1 << 1, 1 << 2, 1 << 3
 
 
 def enter_own_mounts() -> None:
-    """Move this process to a new mount namespace, whose mounts are slaves of the host's.
+    """Move this process to a new mount namespace, whose mounts are slaves of the host's mounts.
 
     Mounts of the host propagate to the new namespace, but not vice versa.  Does nothing if this
     process, or the process that it was forked from, has called this function before.  Raises

@@ -32,8 +32,8 @@ _NOT_FOUND = ("no such file", "not found", "not a directory", "cannot be found")
 def find_runtime(name: str) -> str:
     """Return the absolute path of the OCI runtime ``name``.
 
-    ``name`` is a path, which need not exist, or the name of a program beside ``ocipod`` or in a
-    trusted directory.  Raises PodError if no such program is found.
+    ``name`` is a path or the name of a program.  A path need not exist.  A name is looked up beside
+    ``ocipod`` and in the trusted directories.  Raises PodError if the name is not found.
     """
     if "/" in name:
         return name if name.startswith("/") else f"{working_directory()}/{name}"
@@ -43,10 +43,11 @@ def find_runtime(name: str) -> str:
 
 
 class RuntimeCalls:
-    """The command lines with which a pod calls its OCI runtime, whose path is ``program``.
+    """The command lines with which a pod calls its OCI runtime.
 
-    ``root`` is the value of the runtime's option ``--root``.  All pods whose runtime has the same
-    file name use the same directory, because runtimes keep files there that containers share.
+    ``program`` is the path of the runtime, ``root`` the value of the runtime's option ``--root``.
+    All pods whose runtimes have the same file name use the same ``root``, because runtimes keep
+    files there that containers share.
     """
 
     __slots__ = ("debug", "program", "root", "uuid")
@@ -116,9 +117,9 @@ def _open_null() -> int:
 def failure(log: str, fallback: str, program: str = "") -> str:
     """Return the last error message in ``log``, a runtime's log file of JSON lines.
 
-    Returns ``fallback`` if the log contains no error.  If the message says that the app's program
-    could not be executed, but does not contain its name ``program``, the result begins with
-    ``exec "PROGRAM": ``.
+    Returns ``fallback`` if the log contains no error.  ``program`` is the name of the app's
+    program.  If the message says that the program could not be executed, but does not contain this
+    name, the result begins with ``exec "PROGRAM": ``.
     """
     try:
         lines = read_file(log).splitlines()

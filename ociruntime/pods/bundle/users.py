@@ -37,9 +37,9 @@ class Account:
 def account(root: str, user: str, group: str, supplementary: list[int]) -> Account:
     """Look up ``user`` and ``group`` in the root filesystem at ``root``; return the Account.
 
-    An empty ``group`` means the user's primary group, with all the groups that /etc/group lists the
-    user in.  ``supplementary`` lists additional GIDs.  Raises PodError if a name or path is not
-    found.
+    If ``group`` is "", the process gets the user's primary group, and all groups in /etc/group that
+    list the user as a member.  ``supplementary`` lists additional GIDs.  Raises PodError if a name
+    or path is not found.
     """
     fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -98,8 +98,8 @@ def _is_id(text: str) -> bool:
 def _rows(root: int, path: str, columns: int) -> Iterator[list[str]]:
     """Yield the fields of each valid line of a passwd or group file, if the file exists.
 
-    ``path`` is relative to the directory ``root`` (a descriptor).  A line is invalid if
-    it has fewer than ``columns`` fields, or an id that is not a valid number.
+    ``path`` is relative to ``root``, a descriptor of the root directory.  A line is invalid if it
+    has fewer than ``columns`` fields, or an id that is not a valid number.
     """
     try:
         fd = open_inside(root, path, os.O_RDONLY | os.O_NONBLOCK)

@@ -22,11 +22,11 @@ from ociruntime.pods.manifest.oci_resources import skipped
 def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> list[str]:
     """Mount the root filesystem of ``app_name`` and write ``apps/NAME/bundle/config.json``.
 
-    ``namespaces`` maps ``pid``, ``network``, ``ipc``, ``uts`` and ``user`` to the paths of the
-    pod's namespaces; without an entry, the app stays in the OCI runtime's namespace of this type.
-    The overlay is mounted in the caller's mount namespace.  Returns warnings about limits that the
-    host cannot enforce.  Raises PodError if a setting is invalid, HostError if a file or mount
-    cannot be made.
+    ``namespaces`` maps types of namespaces (``pid``, ``network``, ``ipc``, ``uts``, ``user``) to
+    the paths of the pod's namespaces.  If a type is missing, the app stays in the OCI runtime's
+    namespace of that type.  The root filesystem is mounted in the caller's mount namespace.
+    Returns warnings about limits that the host cannot enforce.  Raises PodError if a setting is
+    invalid, HostError if a file or mount cannot be created.
     """
     from ociruntime.pods.bundle.overlay import mount_rootfs
 
@@ -144,8 +144,7 @@ def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
 def _make_reachable(facts: AppFacts, app_name: str) -> None:
     """Bind-mount the host paths in ``facts`` below a directory that the pod's root user can enter.
 
-    Replaces the paths in ``facts`` with those of the bind mounts.  Raises HostError if a mount
-    fails.
+    Replaces the paths in ``facts`` with the new paths.  Raises HostError if a mount fails.
     """
     facts.rootfs = reachable(f"app-{app_name}", facts.rootfs)
     for name, source in facts.volumes.items():
@@ -157,10 +156,10 @@ def _make_reachable(facts: AppFacts, app_name: str) -> None:
 
 
 def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return bind mounts of the pod's hostname, resolv.conf and hosts files to /etc.
+    """Return the bind mounts of the pod's hostname, resolv.conf and hosts files in /etc.
 
-    Each is a pair (source, destination).  The hosts file is left out if the image has its own,
-    unless the pod has --hosts-entry or is on a network with names.
+    Each is a pair (source, destination).  If the image has its own hosts file, the pod's hosts file
+    is left out, unless the pod has --hosts-entry or is on a network with names.
     """
     from ociruntime.base.open_below_root import open_inside
     from ociruntime.pods.bundle.pod_network import has_names
@@ -241,7 +240,7 @@ def reachable(name: str, source: str) -> str:
 
 
 def _mount_reachable() -> None:
-    """Create the directory REACHABLE and mount a tmpfs there, unless one is mounted already."""
+    """Create the directory REACHABLE, and mount a tmpfs on it unless it is a mount point."""
     make_directory(REACHABLE, 0o711, "directory of pods with user namespaces")
     fd = os.open(REACHABLE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
