@@ -3,8 +3,8 @@
     [OPTION]... IMAGE [OPTION]... [-- ARG]... [--- IMAGE [OPTION]... [-- ARG]...]...
 
 An app option applies to the image before it.  If there is only one image, its options may also
-stand before it.  The arguments of an image's program follow ``--``, and end at ``---`` or at the
-end of the command line.  ``---`` may also separate images that have no arguments.  Pod options may
+precede it.  The arguments of an image's program follow ``--``, and end at ``---`` or at the end of
+the command line.  ``---`` may also separate images that have no arguments.  Pod options may
 stand anywhere except among a program's arguments.
 """
 
@@ -25,8 +25,8 @@ _FORM = f"{_SINGLE_FORM} --- IMAGE ..."
 class AppArguments:
     """An image on the command line, with the options and arguments of its app.
 
-    ``arguments`` are the program's arguments, which follow ``--``.  They are None if there is no
-    ``--``: then the image's Cmd is used.
+    ``arguments`` lists the program's arguments, which follow ``--`` on the command line.  If there
+    is no ``--``, ``arguments`` is None, and the image's Cmd is used.
     """
 
     __slots__ = ("arguments", "image", "options")
@@ -61,11 +61,12 @@ def parse_pod_arguments(
     single: bool = False,
     program: Arguments | None = None,
 ) -> PodArguments:
-    """Parse ``argv``, the arguments after the name of the command; return a PodArguments.
+    """Parse ``argv``, the command line after the name of the command; return a PodArguments.
 
-    The first ``leading`` positional arguments (such as a UUID) are not images.  With ``single``,
-    only one image is allowed, and its arguments extend to the end of ``argv``.  Global options are
-    stored in ``program``.  Raises UsageError for an unknown or misplaced option or argument.
+    The first ``leading`` positional arguments, such as a UUID, are not images.  With ``single``,
+    only one image is allowed, and the arguments of its program extend to the end of ``argv``.
+    Global options are stored in ``program``.  Raises UsageError for an unknown or misplaced option
+    or argument.
     """
     form = _SINGLE_FORM if single else _FORM
     pod = PodArguments()

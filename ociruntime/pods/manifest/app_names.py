@@ -37,10 +37,10 @@ def volume_of_path(path: str) -> str:
 
 
 def _spelled(text: str) -> str:
-    """Convert ``text`` to a name of valid characters, or to "" if it has none.
+    """Convert ``text`` to a name of valid characters, or to "" if it contains no valid characters.
 
-    Removes invalid characters at both ends, and replaces every other run of invalid characters with
-    a dash.
+    Removes invalid characters at both ends.  Replaces each sequence of invalid characters between
+    valid characters with a dash.
     """
     parts: list[str] = []
     word = ""

@@ -19,7 +19,7 @@ from ociruntime.pods.manifest.request import AppRequest, BaseRequest, PodRequest
 
 
 class ImageFacts(Protocol):
-    """An image: its id, its name, and ``config``, its OCI configuration."""
+    """An image's id, name and OCI configuration (``config``)."""
 
     @property
     def id(self) -> str: ...
@@ -37,7 +37,7 @@ STREAM_DEFAULTS = {"stdin": "null", "stdout": "log", "stderr": "log"}
 class Draft:
     """A pod's manifest under construction, with the volumes to fill and warnings for the user.
 
-    ``implicit`` lists the volumes to fill with an image's files if they are empty, as tuples (name
+    ``implicit`` lists the volumes to fill with files of an image if they are empty, as tuples (name
     of the volume, name of the app, path in the app's image).
     """
 
@@ -110,7 +110,7 @@ def add_app(
 ) -> dict[str, Any]:
     """Add an app, and the volumes that its image declares, to ``draft``.
 
-    ``common`` are the mounts of all apps (--mount before the first image).  ``variables`` are
+    ``common`` lists the mounts of all apps (--mount before the first image).  ``variables`` are
     the environment variables of --set-env and --set-env-file; ``inherited`` is the caller's
     environment if --inherit-env is given, else {}.  Returns the app's entry in the manifest.
     Raises UsageError for a duplicate name or contradictory settings, PodError for an unknown set of
@@ -127,9 +127,10 @@ def add_app(
 
 
 def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) -> dict[str, Any]:
-    """Add an entry for an app to ``manifest`` and return it, with ``{}`` as its member ``app``.
+    """Add an entry for an app to ``manifest``, and return the entry.
 
-    Raises UsageError if the pod already has an app of this name, or if no name can be derived.
+    The entry's member ``app`` is still ``{}``.  Raises UsageError if the pod already has an app of
+    this name, or if no name can be derived.
     """
     name = app_name(request, image)
     if any(app["name"] == name for app in manifest["apps"]):
@@ -206,7 +207,7 @@ def _app(name: str, request: AppRequest, settings: dict[str, Any]) -> dict[str, 
 
 
 def _mounts(request: BaseRequest) -> list[dict[str, Any]]:
-    """Convert the mounts in ``request`` to those of a manifest: ``{"volume", "path", ...}``."""
+    """Convert the mounts in ``request`` to the manifest's form, ``{"volume", "path", ...}``."""
     return [
         {"path" if key == "target" else key: value for key, value in mount.items()}
         | {"path": clean(mount["target"])}
@@ -343,13 +344,13 @@ def with_clean_source(volume: dict[str, Any]) -> dict[str, Any]:
 def add_mounts(
     draft: Draft, entry: dict[str, Any], requested: list[dict[str, Any]], where: str = "--mount"
 ) -> None:
-    """Set the mounts in an app's ``entry``: ``requested`` mounts, and volumes of the image.
+    """Set the mounts in an app's ``entry``: the ``requested`` mounts and the image's volumes.
 
-    If several mounts have the same path, the last one is used.  A volume that the image declares is
-    mounted at its path unless a mount or a tmpfs is requested there.  If the pod already has a
-    volume with the name of the image's volume, that volume is mounted.  Otherwise a new volume is
-    added to ``draft``, to be filled with the image's files.  Raises UsageError, whose message
-    begins with ``where``, for an unknown volume or a path that is also the target of a tmpfs.
+    If several mounts have the same path, the last mount is used.  A volume that the image declares
+    is mounted at its path unless a mount or a tmpfs is requested there.  If the pod already has a
+    volume of the same name, that volume is mounted.  Otherwise a new volume is added to ``draft``,
+    to be filled with the image's files.  Raises UsageError, whose message begins with ``where``,
+    for an unknown volume or a path that is also the target of a tmpfs.
     """
     name = entry["name"]
     known = {volume["name"]: volume for volume in draft.manifest["volumes"]}

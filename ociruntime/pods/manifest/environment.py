@@ -1,7 +1,7 @@
 """Read and merge the environment variables of apps, and add defaults such as PATH.
 
-The variables come from these sources, each of which overrides those before it: the caller
-(--inherit-env), the image, --set-env-file, --set-env, and the app's --environment.
+The variables come from these sources: the caller (--inherit-env), the image, --set-env-file,
+--set-env, and the app's --environment.  Later sources override earlier ones.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_file(path: str) -> dict[str, str]:
 
 
 def parse_file(text: str, path: str) -> dict[str, str]:
-    """Parse ``NAME=VALUE`` lines, the ``text`` of the environment file ``path``.
+    """Parse ``text``, the ``NAME=VALUE`` lines of the environment file ``path``.
 
     Returns {name: value}.  Blank lines and comments (``#``, ``;``) are skipped.  Raises UsageError
     with ``path`` and the line number if a line is invalid or sets a variable for the second time.

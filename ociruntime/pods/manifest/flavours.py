@@ -19,7 +19,7 @@ class Flavour:
     tuples (destination, type, source, options).  ``confined`` is True if apps are restricted by
     capabilities, seccomp, masked paths, device rules and limits.  ``apps`` is the maximum number of
     apps in a pod.  ``recursive`` is True if volumes include submounts by default.  ``ignored``
-    lists the command-line options that have no effect.
+    lists the command-line options that have no effect on pods of this flavour.
     """
 
     __slots__ = ("apps", "confined", "ignored", "joined", "mounts", "name", "own", "recursive")
@@ -149,7 +149,7 @@ def flavour(name: str) -> Flavour:
 
 
 def check_number(kind: Flavour, apps: int) -> None:
-    """Raise UsageError if a pod of the flavour ``kind`` cannot have ``apps`` apps."""
+    """Raise UsageError if ``apps``, a number, is too many apps for a pod of flavour ``kind``."""
     if apps > kind.apps:
         most = "one app only" if kind.apps == 1 else f"at most {kind.apps} apps"
         raise UsageError(f"a pod of flavour {kind.name} can have {most}")

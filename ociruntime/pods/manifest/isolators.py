@@ -1,8 +1,7 @@
 """Check and read isolators: the limits and privileges of apps and pods in a pod's manifest.
 
-The form is that of the appc specification: an isolator is ``{"name": ..., "value": ...}``.  Memory
-limits are stored in bytes (``"134217728"``), CPU limits in thousandths of a CPU (``"750m"``), both
-as strings.
+As in the appc specification, an isolator is ``{"name": ..., "value": ...}``.  Memory limits are in
+bytes (``"134217728"``), CPU limits in thousandths of a CPU (``"750m"``); both are strings.
 """
 
 from __future__ import annotations
@@ -137,8 +136,8 @@ def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
     """Check that none of a pod's kernel parameters (sysctls) would change the host.
 
     A kernel parameter changes the host if the pod shares the parameter's namespace with the host.
-    ``settings``, the pod's runtime-config, tells which namespaces are shared.  Raises UsageError
-    for such a parameter.
+    Raises UsageError for such a parameter.  ``settings`` is the pod's runtime-config, which shows
+    which namespaces are shared.
     """
     shared = {}
     if any(name == "host" for name, _ in settings["net"]):
@@ -149,9 +148,9 @@ def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
 
 
 def check_app(isolators: list[Isolator], owner: str) -> None:
-    """Check that an app's isolators have valid values, and that they are supported for apps.
+    """Check that an app's isolators have valid values and are supported for apps.
 
-    If not, raises PodError, whose message begins with ``owner``, such as 'app "web"'.
+    If not, raises PodError.  Its message begins with ``owner``, such as 'app "web"'.
     """
     if any(isolator["name"] == SYSCTL for isolator in isolators):
         raise PodError(f'{owner}: the isolator "{SYSCTL}" is supported for pods only')
@@ -159,9 +158,9 @@ def check_app(isolators: list[Isolator], owner: str) -> None:
 
 
 def check(isolators: list[Isolator], owner: str) -> None:
-    """Check the values of ``isolators``, and that no two are mutually exclusive.
+    """Check that ``isolators`` have valid values, and that no two of them are mutually exclusive.
 
-    Raises PodError, whose message begins with ``owner``, such as 'app "web"' or "the pod".
+    If not, raises PodError.  Its message begins with ``owner``, such as 'app "web"' or "the pod".
     """
     names = {isolator["name"] for isolator in isolators}
     for first, second in EXCLUSIVE:
@@ -236,7 +235,7 @@ def memory_swap(isolators: list[Isolator]) -> int | None:
 def cpu_quota(isolators: list[Isolator]) -> dict[str, int]:
     """Return the CPU quota as ``{"quota", "period"}`` in microseconds, without unset members.
 
-    Raises UsageError for a number out of range, KeyError if the isolator has neither member.
+    Raises UsageError for a number out of range, KeyError if the isolator contains neither member.
     """
     value = value_of(isolators, CPU_QUOTA)
     if value is None:
@@ -282,8 +281,8 @@ def _within(number: int, least: int, most: int, where: str) -> int:
 def byte_count(text: str, where: str) -> int:
     """Convert ``text``, a size such as 50M or 1.5GiB, to bytes.
 
-    If ``text`` is invalid, raises UsageError, whose message begins with ``where``, the name of the
-    option or isolator.
+    ``where`` is the name of the option or isolator, for error messages.  Raises UsageError if
+    ``text`` is invalid.
     """
     try:
         return parse_size(text)

@@ -52,7 +52,7 @@ def rlimits(ulimits: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def namespace_of(sysctl: str) -> str:
     """Return the type of namespace that the kernel parameter ``sysctl`` belongs to.
 
-    The type is "network" or "ipc"; it is "" for a parameter of the whole host or an invalid name.
+    The type is "network" or "ipc", or "" if the parameter affects the whole host or is invalid.
     """
     if not all(part and not set(part) - _LETTERS for part in sysctl.split(".")):
         return ""
@@ -79,9 +79,9 @@ def check_sysctls(where: str, value: Any) -> None:  # noqa: ANN401
 def check_owned(sysctls: dict[str, str], shared: dict[str, str], where: str) -> None:
     """Check that no kernel parameter belongs to a namespace that the pod shares with the host.
 
-    ``sysctls`` maps the names of parameters to values, ``shared`` maps the types of shared
-    namespaces to the options that share them.  Raises UsageError, whose message begins with
-    ``where``, if a parameter belongs to a shared namespace.
+    ``sysctls`` maps the names of parameters to values.  ``shared`` maps the types of shared
+    namespaces to the command-line options that share them.  Raises UsageError, whose message begins
+    with ``where``, if a parameter belongs to a shared namespace.
     """
     for name in sysctls:
         option = shared.get(namespace_of(name))

@@ -32,9 +32,9 @@ CONTROLLERS = {
 def resources(limits: list[isolators.Isolator], most_cpu: int | None = None) -> Json:
     """Convert ``limits``, the isolators of an app or pod, to ``linux.resources`` of an OCI config.
 
-    ``most_cpu`` is the CPU limit of an app's pod in thousandths of a CPU, None without a limit.  A
-    higher CPU limit of the app is reduced to it, because cgroup v1 refuses a limit above the
-    parent's.
+    For an app, ``most_cpu`` is the CPU limit of its pod in thousandths of a CPU, None without a
+    limit.  A higher CPU limit of the app is reduced to ``most_cpu``, because cgroup v1 refuses a
+    limit above that of the parent cgroup.
     """
     made: Json = {}
     memory = isolators.memory_limit(limits)
@@ -73,8 +73,8 @@ def enforceable(
 ) -> list[isolators.Isolator]:
     """Return the ``limits`` that the host can enforce with its cgroup ``controllers``.
 
-    ``controllers`` contains the names that ``host_facts.controllers`` returns.  If it is None, all
-    limits are returned.
+    ``controllers`` contains the names that ``host_facts.controllers`` returns, or is None to return
+    all limits.
     """
     return [
         isolator

@@ -1,7 +1,7 @@
 """Parse the option --port, and add the host ports to a pod's manifest.
 
-The form of the option is ``--port NAME:[IP:]PORT``, where NAME names a port in the pod, such as
-``80-tcp``, and PORT is the host port that is forwarded to it.
+The form of the option is ``--port NAME:[IP:]PORT``.  NAME is the name of a port in the pod, such as
+``80-tcp``.  PORT is the host port that is forwarded to the pod's port.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
 
 
 def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str = "--port") -> None:
-    """Add ``ports``, host ports to forward to the pod, to the pod's ``manifest``.
+    """Add ``ports``, which the host forwards to a pod, to the pod's ``manifest``.
 
-    Each of them is ``{"name", "hostPort", "hostIP"}``.  ``name`` is the name of a port that an
-    app's image exposes, or a number and protocol such as ``80-tcp``.  Raises UsageError, whose
+    Each port is ``{"name", "hostPort", "hostIP"}``.  ``name`` is the name of a port that an app's
+    image exposes, or a number and protocol such as ``80-tcp``.  Raises UsageError, whose
     message begins with ``where``, if a name is unknown, if apps expose different ports under the
     same name, or if two ports use the same host port.
     """
@@ -128,8 +128,8 @@ def check_ports(manifest: dict[str, Any], where: str) -> None:
 def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the host ports that the pod with this ``manifest`` publishes.
 
-    Each is ``{"name", "protocol", "port", "hostPort", "hostIP"}``.  ``port`` is the port's number
-    inside the pod; ``hostIP`` is "" for all addresses of the host.
+    Each port is ``{"name", "protocol", "port", "hostPort", "hostIP"}``.  ``port`` is the port's
+    number inside the pod; ``hostIP`` is "" for all addresses of the host.
     """
     of_apps = {
         port["name"]: port for entry in manifest["apps"] for port in entry["app"].get("ports", ())

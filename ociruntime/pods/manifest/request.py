@@ -3,8 +3,8 @@
 Most fields of a request are both an option of ``ocipod`` and a member of the JSON document:
 ``cpu_shares`` is ``--cpu-shares``.  Sizes are in bytes, CPU limits in thousandths of a CPU; volumes
 and ports have the manifest's form.  The text of an option is parsed first.  Then the same check
-applies to the values of options and of JSON members; its error messages name the option or the
-member.
+applies to the values of options and of JSON members.  Its error messages contain the name of the
+option or member.
 """
 
 # ruff: noqa: RUF009 - the functions that are called for a default return a dataclasses.field
@@ -88,8 +88,8 @@ def _capabilities(texts: list[str], where: str) -> list[str]:
 def _seccomp(text: str, where: str) -> Json:
     """Parse ``text``, a --seccomp option: ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``.
 
-    Returns ``{"mode", "errno", "set": [...]}``, without ``mode`` or ``errno`` if ``text`` lacks it.
-    Raises UsageError for any other form.
+    Returns ``{"mode", "errno", "set": [...]}``.  If ``mode`` or ``errno`` is missing in ``text``,
+    it is also missing in the result.  Raises UsageError for any other form.
     """
     form = "mode=retain|remove[,errno=EPERM],NAME,..."
     made: Json = {"set": []}
@@ -275,22 +275,25 @@ class BaseRequest:
     user_label: dict[str, str] = _table()
 
     def where(self, name: str) -> str:
-        """Return how error messages name the setting ``name``.
+        """Return the name of the setting ``name`` in error messages.
 
-        They name the JSON member, such as ``cpu_shares``, if the request comes from JSON, otherwise
-        the option, such as ``--cpu-shares``.
+        The result is a JSON member such as ``cpu_shares`` if the request comes from JSON, otherwise
+        an option such as ``--cpu-shares``.
         """
         return name if self.is_document else f"--{name.replace('_', '-')}"
 
     def given(self, option: str) -> bool:
-        """Return whether the value of ``option``, such as ``cpu-shares``, is not the default."""
+        """Return whether ``option``, such as ``cpu-shares``, is set to a non-default value."""
         name = option.replace("-", "_")
         return any(each.name == name and _is_set(self, each) for each in fields(self))
 
 
 @dataclass(kw_only=True)
 class AppRequest(BaseRequest):
-    """A request to create an app from an image; ``arguments`` is None to use the image's Cmd."""
+    """A request to create an app from an image.
+
+    If ``arguments`` is None, the app uses the image's Cmd.
+    """
 
     image: str = _setting(nonempty, default=MISSING)
     arguments: list[str] | None = _setting(list_of(string), default=None)
@@ -377,8 +380,8 @@ class PodRequest(BaseRequest):
 class SandboxRequest(PodRequest):
     """A request for a sandbox, a pod to which apps can be added while it runs.
 
-    If the request comes from JSON, it may list the sandbox's first ``apps``, whose images must be
-    in the store.  With ``prepare``, the sandbox is created but not run.
+    If the request comes from JSON, it may contain ``apps``, the sandbox's first apps.  Their images
+    must be in the store.  With ``prepare``, the sandbox is created but not run.
     """
 
     port: list[Json] = _setting(list_of(ports.check_port), _each(ports.sandbox_port), list)
@@ -391,8 +394,8 @@ class SandboxRequest(PodRequest):
 def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa: ANN401
     """Convert parsed command-line options to a request of the class ``kind``.
 
-    ``others`` are the attributes that are not set by options, such as ``image``.  Raises UsageError
-    for an invalid value.
+    ``others`` contains the attributes that do not come from options, such as ``image``.  Raises
+    UsageError for an invalid value.
     """
     values: Json = dict(others)
     try:
@@ -408,7 +411,7 @@ def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa
 
 
 def sandbox_from_document(document: object) -> SandboxRequest:
-    """Convert a JSON document to the request for a sandbox, with the apps that it lists.
+    """Convert a JSON document to a SandboxRequest, including its list of ``apps``.
 
     Raises BadRequest with the JSON path of an invalid member.
     """
@@ -443,9 +446,10 @@ def from_document(kind: type[R], document: object) -> R:
 
 
 def document_of(request: BaseRequest) -> Json:
-    """Convert a request to a JSON document, which ``from_document`` converts back to the request.
+    """Convert a request to a JSON document.
 
-    Settings with default values are left out.
+    ``from_document`` converts the document back, ``sandbox_from_document`` if the request is for a
+    sandbox.  Settings with default values are left out.
     """
     names = [each.name for each in fields(request) if each.metadata and _is_set(request, each)]
     document = {name: getattr(request, name) for name in names}

@@ -1,7 +1,7 @@
 """Convert a manifest's seccomp isolators to ``linux.seccomp`` of an OCI config.
 
-Isolators list names of system calls or of sets: ``@appc.io/all`` contains every call,
-``@appc.io/empty`` none; ``@docker/...`` and ``@rkt/...`` are Docker's default lists.
+An isolator lists system calls and sets of system calls.  The set ``@appc.io/all`` contains every
+call, ``@appc.io/empty`` none; ``@docker/...`` and ``@rkt/...`` are Docker's default lists.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def profile(
 ) -> Profile | None:
     """Return ``linux.seccomp`` of an app's OCI config, or None for no filter.
 
-    ``isolators`` and ``capabilities`` are those of the app; ``machine`` is the field ``machine`` of
-    uname(2).  ``default`` is the default profile: ``allowed`` and ``denied`` (names of system
-    calls), ``capabilities`` ({CAP_X: system calls allowed with it}) and ``rules`` (conditions on
-    arguments, as in ``linux.seccomp.syscalls``).  Raises PodError for an unknown set of system
-    calls.
+    ``isolators`` are the app's isolators, ``capabilities`` the app's capabilities.  ``machine`` is
+    the field ``machine`` of uname(2).  ``default`` is the default profile.  Its members are
+    ``allowed`` and ``denied`` (names of system calls), ``capabilities`` ({CAP_X: system calls
+    allowed with CAP_X}) and ``rules`` (conditions on arguments, as in ``linux.seccomp.syscalls``).
+    Raises PodError for an unknown set of system calls.
     """
     for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         value = value_of(isolators, name)
@@ -64,7 +64,7 @@ def profile(
 
 
 def check(isolators: list[dict[str, Any]]) -> None:
-    """Check that the seccomp isolators name only known sets of system calls (``@...``).
+    """Check that the seccomp isolators contain no unknown sets of system calls (``@...``).
 
     Raises PodError for an unknown set.
     """

@@ -17,9 +17,9 @@ from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
 
 
 class Images(Protocol):
-    """An image store, in which ``find(reference)`` looks up an image.
+    """An image store.
 
-    It raises ImageError if the store has no such image.
+    ``find`` looks up an image in the store, and raises ImageError if it is not found.
     """
 
     def find(self, reference: str) -> ImageFacts: ...
@@ -42,7 +42,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def read_input(path: str, images: Images) -> manifest.Draft:
-    """Read the pod manifest at ``path`` and complete it from the images that it names.
+    """Read the pod manifest at ``path``, and complete it from the images of its apps.
 
     Raises UsageError or BadRequest if the manifest is invalid, ImageError if an image is not in the
     store, PodError if jsonschema is not installed.

@@ -137,7 +137,7 @@ def check_volume(where: str, value: object) -> None:
 def check_added_volume(where: str, value: object) -> None:
     """Check that ``value`` is a volume with a member ``target``, the path of its mount point.
 
-    Raises BadRequest if it is not.
+    If not, raises BadRequest.
     """
     is_of_host = isinstance(value, dict) and value.get("kind") == "host"
     _check_volume(where, value, {"target": target}, {"fill": checks.flag} if is_of_host else {})
@@ -156,9 +156,8 @@ def _check_volume(
 def check_owners(volumes: list[dict[str, Any]], count: int) -> None:
     """Check that the owners of ``volumes`` exist in the pod's user namespace.
 
-    ``volumes`` are entries of the manifest, with optional members ``uid`` and
-    ``gid``.  The namespace has the ids 0 to ``count`` - 1.  Raises UsageError if an owner is out of
-    this range.
+    ``volumes`` are entries of the manifest, with optional members ``uid`` and ``gid``.  The ids of
+    the namespace are 0 to ``count`` - 1.  Raises UsageError for an owner outside this range.
     """
     for volume in volumes:
         for key in ("uid", "gid"):
