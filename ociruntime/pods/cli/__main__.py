@@ -48,8 +48,8 @@ def run() -> int:
 def _retry() -> None:
     """Execute this program again after a second.
 
-    A monitor that resumes from hibernation may find the package incomplete, because an upgrade is
-    replacing its files.  If the monitor exited because of that, its pod would end.
+    When a monitor resumes from hibernation during an upgrade, some of the package's files may be
+    missing for a moment.  If the monitor exited with an error, its pod would end.
     """
     import time
 

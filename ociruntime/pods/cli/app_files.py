@@ -81,8 +81,8 @@ def run_copy_in(context: Context, arguments: Arguments) -> int:
 def run_diff(context: Context, arguments: Arguments) -> int:
     """Print the files that an app has added, changed or deleted, one per line.
 
-    The app's files are compared with those of its image.  Raises RuntimeFailure if they cannot be
-    read.
+    The app's files are compared with those of its image.  Raises RuntimeFailure if the files
+    cannot be read.
     """
     with open_pod(context.directory, arguments.positional[0]) as pod:
         app = choose_app(pod, arguments.text("app"))

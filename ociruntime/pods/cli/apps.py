@@ -61,7 +61,7 @@ def run_app_rm(context: Context, arguments: Arguments) -> int:
 def run_app_list(context: Context, arguments: Arguments) -> int:
     """Print the name and state of each app of a pod, as lines or JSON.
 
-    Raises RuntimeFailure if the pod is not found or one of its files is damaged.
+    Raises RuntimeFailure if the pod is not found, or if a file of the pod is damaged.
     """
     with open_pod(context.directory, arguments.positional[0]) as pod:
         apps = [(name, app_record(pod, name)["state"]) for name in app_names(pod)]
@@ -76,7 +76,7 @@ def run_app_list(context: Context, arguments: Arguments) -> int:
 def run_app_status(context: Context, arguments: Arguments) -> int:
     """Print an app's status, as ``name=value`` lines or JSON.
 
-    Raises RuntimeFailure if the pod or app is not found or a file of the pod is damaged.
+    Raises RuntimeFailure if the pod or app is not found, or if a file of the pod is damaged.
     """
     with open_pod(context.directory, arguments.positional[0]) as pod:
         name = choose_app(pod, arguments.text("app"))
@@ -122,9 +122,9 @@ def _value_text(value: object) -> str:
 def run_app_exec(context: Context, arguments: Arguments) -> int:
     """Replace this process with a command in an app.
 
-    With ``--detach``, start the command in the background instead.  Raises RuntimeFailure if the
-    command cannot be executed, UsageError for contradictory options.  With ``--log``, a failure to
-    execute the command is written to that file, and the exit status is 254.
+    With ``--detach``, start the command in the background instead.  Raises UsageError for
+    contradictory options, RuntimeFailure if the command cannot be executed.  With ``--log=FILE``,
+    the latter error is written to FILE instead, and the exit status is 254.
     """
     uuid, *argv = arguments.positional
     if not argv:

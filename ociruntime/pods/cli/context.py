@@ -49,11 +49,11 @@ class Context:
         self.insecure = _insecure(arguments.text("insecure-options", "none"))
 
     def tie_to_parent(self) -> None:
-        """Apply ``--die-with-parent`` and ``--nofile``, with which the daemon runs ``ocipod``.
+        """Apply ``--die-with-parent`` and ``--nofile``, which the daemon passes to ``ocipod``.
 
-        ``--die-with-parent=PID``: have the kernel kill this process when its parent PID exits.  If
+        ``--die-with-parent=PID`` makes the kernel kill this process when its parent PID exits.  If
         a command survived a killed daemon, it would race with the cleanup of the next daemon.
-        ``--nofile=SOFT:HARD``: set RLIMIT_NOFILE, because the daemon has raised its own limit.
+        ``--nofile=SOFT:HARD`` sets RLIMIT_NOFILE, because the daemon has raised its own limit.
         Raises UsageError if the limits are invalid.
         """
         if parent := self.arguments.number("die-with-parent"):

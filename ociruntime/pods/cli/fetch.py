@@ -50,7 +50,7 @@ def _fetch(
 ) -> Image:
     """Fetch the image ``text`` into the store, and unpack it, so that pods start quickly.
 
-    ``text`` is the reference or file that the user has given, ``policy`` the pull policy,
+    ``text`` is the user's argument, a reference or file.  ``policy`` is the pull policy,
     ``signature`` a detached signature to verify, or None.  If a new image cannot be unpacked, it is
     removed from the store, and its names refer to their previous images again.
     """
@@ -135,7 +135,7 @@ def _signature(arguments: Arguments) -> bytes | None:
 
 
 def run_trust(context: Context, arguments: Arguments) -> int:
-    """Print each OpenPGP key and ask for confirmation; then trust all of the keys, or none."""
+    """Print each OpenPGP key and ask for confirmation; if all are confirmed, trust the keys."""
     from ociruntime.images.trust.policy import check_prefix
     from ociruntime.images.trust.trusted_keys import add_key, read_key_file
 

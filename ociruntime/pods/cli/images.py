@@ -132,8 +132,8 @@ _FAILED = 254
 def run_image_rm(context: Context, arguments: Arguments) -> int:
     """Remove images from the store; if a removal fails, print the error and continue.
 
-    Holds a lock that excludes ``ocipod prepare``, which might be about to use one of the images.
-    Returns 254 if a removal failed.
+    Holds a lock that excludes ``ocipod prepare``, because that command might be about to use one of
+    the images.  Returns 254 if a removal failed.
     """
     status = count = freed = 0
     force, untag = arguments.flag("force"), arguments.flag("untag")
@@ -192,9 +192,9 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
     """Remove unused images, their unpacked trees, and stray files such as interrupted downloads.
 
     Holds a lock that excludes ``ocipod prepare``, because a pod that is being prepared does not
-    refer to its images yet.  ``prepare`` may have looked up an image just before it began to wait
-    for the lock, so the time of an image's last use is checked again before the image is removed.
-    Nothing is removed unless the images of all pods can be determined.
+    refer to its images yet.  ``prepare`` may look up an image just before it waits for the lock.
+    Therefore the time of an image's last use is checked again before the image is removed.  Nothing
+    is removed unless the images of all pods can be determined.
     """
     from ociruntime.images.registry.resumable_download import remove_stale
 
@@ -233,7 +233,7 @@ def _remove_trees(trees: TreeStore, unused: Iterable[Tree]) -> tuple[int, int]:
 
 
 def _remove_images(store: Store, unused: Iterable[Record], before: float) -> tuple[int, int]:
-    """Remove the images in ``unused`` whose last use was at the time ``before`` or earlier.
+    """Remove the images in ``unused`` that have not been used since the time ``before``.
 
     Returns (number of removed images, bytes freed).
     """
@@ -298,8 +298,8 @@ def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
 def _verify_tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
     """Verify the image's unpacked tree; if it was modified, unpack the image again.
 
-    Does not unpack it again while a running pod uses the tree.  Returns (message for the user,
-    whether the tree is intact now).
+    The image is not unpacked again while a running pod uses the tree.  Returns (message for the
+    user, whether the tree is intact now).
     """
     settings = Settings(context.system_config, context.local_config, context.user_config)
     trees = TreeStore(context.directory, settings.limits)
@@ -317,8 +317,8 @@ def _verify_tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
 def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
     """Print an image's manifest; with ``--config`` its configuration, with ``--index`` its index.
 
-    The bytes are printed unchanged unless ``--pretty-print`` is given, but a newline is added at
-    the end if it is missing.
+    The bytes are printed unchanged unless ``--pretty-print`` is given.  If the last line does not
+    end with a newline, a newline is added.
     """
     if arguments.flag("config") and arguments.flag("index"):
         raise UsageError("--config and --index are mutually exclusive")
@@ -370,7 +370,7 @@ def run_image_history(context: Context, arguments: Arguments) -> int:
 
 
 def run_image_tag(context: Context, arguments: Arguments) -> int:
-    """Add a name to an image; if another image has the name, remove it from that image.
+    """Add a name to an image; if another image has this name, remove the name from that image.
 
     The signature policy applies to the names under which the image was imported, not to this name.
     """

@@ -15,9 +15,9 @@ POLL = 0.1  # seconds between two reads of the logs with --follow
 
 
 def run_logs(context: Context, arguments: Arguments) -> int:
-    """Print a pod's logs; with ``--follow``, until the pod exits.
+    """Print a pod's logs; with ``--follow``, also print new lines until the pod exits.
 
-    Raises RuntimeFailure if the pod or app is not found or a log cannot be read.
+    Raises RuntimeFailure if the pod or app is not found, or if a log cannot be read.
     """
     tail = arguments.number("tail", -1)
     with open_pod(context.directory, arguments.positional[0]) as pod:
@@ -83,7 +83,7 @@ class Printer:
         self.with_app = False
 
     def selected(self, lines: list[Line]) -> list[Line]:
-        """Return the lines of the stream that ``--stream`` names, or all without this option."""
+        """Return the lines of the stream in ``--stream``; without this option, return all lines."""
         return [line for line in lines if self._stream in ("", line.stream)]
 
     def print(self, lines: list[Line]) -> bool:

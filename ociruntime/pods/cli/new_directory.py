@@ -20,9 +20,9 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
     """Check that the directory ``target`` can be created or replaced; return its absolute path.
 
     Without ``overwrite``, only an empty directory can be replaced.  ``data`` is ocipod's data
-    directory.  Raises UsageError if ``target`` is a file or a mount point, if it is inside
-    ``data``, or if it is or contains ``data`` or the working directory.  Also refuses a symbolic
-    link, because a container may have created it in a volume to redirect the write.
+    directory.  Raises UsageError for a file, a mount point, and any directory inside ``data``.  A
+    directory that is or contains ``data`` or the working directory is refused, too.  So is a
+    symbolic link, because a container may have created it in a volume to redirect the write.
     """
     absolute = os.path.abspath(target)
     if os.path.islink(absolute):
@@ -54,12 +54,12 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
 
 
 def put_directory(path: str, fill: Callable[[int], None]) -> None:
-    """Create or replace the directory ``path``, which ``check_target`` has returned.
+    """Create or replace the directory ``path``, a path that ``check_target`` has returned.
 
     Creates a temporary directory beside ``path``, calls ``fill`` with its descriptor, and renames
-    it to ``path``.  A container may have write access to the parent directory, so no symbolic link
-    is followed.  Raises HostError if the directory cannot be created, and any exception that
-    ``fill`` raises; an existing directory is then unchanged.
+    the directory to ``path``.  No symbolic link is followed, because a container may have write
+    access to the parent directory.  Raises HostError if the directory cannot be created, and any
+    exception that ``fill`` raises; an existing directory is then unchanged.
     """
     name = os.path.basename(path)
     temporary = _temporary(name)
@@ -114,9 +114,9 @@ def _put(parent: int, temporary: str, name: str) -> None:
 def new_file(target: str, *, overwrite: bool) -> Iterator[BinaryIO]:
     """Context manager: yield a new temporary file; at the end, rename it to ``target``.
 
-    If the context ends with an exception, the file is removed.  If ``target`` is "-", yields
-    standard output instead.  Raises UsageError if ``target`` is a directory, or if it exists and
-    ``overwrite`` is False; HostError if the file cannot be written.
+    If the context ends with an exception, the temporary file is removed.  If ``target`` is "-",
+    yields standard output instead.  Raises UsageError if ``target`` is a directory, or if it exists
+    and ``overwrite`` is False; HostError if the file cannot be written.
     """
     if target == "-":
         yield open(1, "wb", closefd=False)
@@ -172,7 +172,7 @@ def _open_real(path: str) -> int:
 def _check_same(parent: int, name: str, fd: int) -> None:
     """Check that ``name`` in the directory ``parent`` is the file with the descriptor ``fd``.
 
-    Raises OSError (ESTALE) if not.
+    If not, raises OSError (ESTALE): the file has been replaced.
     """
     if not os.path.samestat(os.stat(name, dir_fd=parent, follow_symlinks=False), os.fstat(fd)):
         raise OSError(

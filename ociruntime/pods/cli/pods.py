@@ -40,7 +40,7 @@ def given_uuid(arguments: Arguments) -> str:
 
 
 def given_uuids(arguments: Arguments) -> list[str]:
-    """Return the UUIDs that are given as arguments, or the one in the file of --uuid-file.
+    """Return the UUIDs that are given as arguments, or the UUID in the file of --uuid-file.
 
     Raises UsageError unless exactly one of the two is given, HostError if the file cannot be read.
     """
@@ -64,7 +64,7 @@ _SHORT_ID = 19  # characters of sha256:DIGEST
 
 
 def run_list(context: Context, arguments: Arguments) -> int:
-    """Print the pods as a table or JSON, and then errors about unreadable pods to stderr."""
+    """Print the pods as a table or JSON; then print errors about unreadable pods to stderr."""
     problems: list[str] = []
     pods = []
     for pod in each_pod(context.directory, problems=problems):

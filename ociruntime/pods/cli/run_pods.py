@@ -66,8 +66,8 @@ from ociruntime.pods.store.remove_tree import discard
 def host_of(context: Context) -> Host:
     """Return the global options to store with a pod.
 
-    Raises PodError if the OCI runtime is not installed, HostError if the data or a settings
-    directory is not safe to use.
+    Raises PodError if the OCI runtime is not installed, HostError if the data directory or a
+    settings directory is not safe to use.
     """
     return Host(
         context.directory,
@@ -83,7 +83,7 @@ def host_of(context: Context) -> Host:
 def prepared(context: Context, options: PodRequest, *, runs: bool) -> Pod:
     """Prepare a pod and return it, locked by this process.
 
-    With ``runs``, the caller will run the pod at once, so its networks are checked as well.
+    With ``runs``, the caller will run the pod at once, so the pod's networks are checked, too.
     Raises RuntimeFailure if the pod cannot be prepared.
     """
     request = Request(host_of(context), options, warn, runs)
@@ -129,7 +129,7 @@ def read_request() -> object:
 
 
 def warn(text: str) -> None:
-    """Print a warning to standard error now: the operation that follows may take long."""
+    """Print a warning to standard error at once, because the next operation may take long."""
     tell("ocipod", text)
 
 
@@ -177,7 +177,7 @@ def run_prepare(context: Context, parsed: PodArguments) -> int:
 
 
 def run_run_prepared(context: Context, arguments: Arguments) -> int:
-    """Run a prepared pod; return its exit code.
+    """Run a prepared pod, or run a sandbox again; return its exit code.
 
     With --detach, return 0 once the pod is ready.
     """
@@ -302,7 +302,7 @@ def parse_app_add(argv: list[str], program: Arguments) -> PodArguments:
 def run_app_add(context: Context, parsed: PodArguments) -> int:
     """Add an app to a sandbox, without starting it.
 
-    Raises UsageError if the arguments are invalid, or another RuntimeFailure if the app cannot be
+    Raises UsageError if the arguments are invalid, another RuntimeFailure if the app cannot be
     added.
     """
     if not parsed.positional or len(parsed.apps) != 1:
