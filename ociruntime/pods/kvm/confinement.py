@@ -42,9 +42,9 @@ PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 def confine(machine: Hardware) -> None:
     """Confine this process before it executes qemu.
 
-    The process gets a new root directory, which contains the files that qemu needs for ``machine``.
-    The working directory must be the pod's directory.  Raises HostError if a namespace or mount
-    cannot be created.
+    The process gets a new root directory with the files that qemu needs for ``machine``.  The
+    working directory must be the pod's directory.  Raises HostError if a namespace or mount cannot
+    be created.
     """
     from ociruntime._system_calls import lib
 
@@ -79,7 +79,7 @@ def confine(machine: Hardware) -> None:
 
 
 def _add_system_path(root: str, path: str) -> None:
-    """Make the host's directory ``path`` visible below ``root`` by a read-only bind mount.
+    """Bind-mount the host's file or directory ``path`` read-only below ``root``.
 
     If ``path`` is a symbolic link, copy the link instead; if it is missing, do nothing.
     """
@@ -93,7 +93,7 @@ def _bind_mount(root: str, path: str, flags: int, name: str = "") -> None:
     """Bind-mount the host's ``path`` below ``root``, at the same path or at ``name`` if given.
 
     ``name`` begins with a slash.  ``flags`` are MS_* flags of the mount.  Does nothing if ``path``
-    is already visible there.  Raises HostError if the mount fails.
+    is already visible there.  Raises HostError if another file is there, or if the mount fails.
     """
     target = root + (name or path)
     if os.path.exists(target):
@@ -117,8 +117,8 @@ def _bind_mount(root: str, path: str, flags: int, name: str = "") -> None:
 def _mount_proc(target: str) -> None:
     """Mount procfs read-only at ``target``, because qemu opens its initramfs as /proc/self/fd/N.
 
-    The option subset=pid (Linux 5.8) hides /proc/sys, to which uid 0 could write without any
-    capability.
+    The option subset=pid (Linux 5.8) hides /proc/sys.  Otherwise uid 0 could write to files there
+    without any capability.
     """
     os.mkdir(target)
     flags = RDONLY | NOSUID | NODEV | NOEXEC

@@ -33,9 +33,9 @@ class Modules:
     def load_order(self, names: Iterable[str]) -> list[bytes]:
         """Return the decompressed contents of the modules ``names`` and of their dependencies.
 
-        Each module comes after those that it depends on.  Modules built into the kernel are
-        skipped.  Raises PodError if a module is not found or cannot be decompressed, HostError if
-        it cannot be read.
+        Each module comes after its dependencies.  Modules built into the kernel are skipped.
+        Raises PodError if a module is not found or cannot be decompressed, HostError if a module
+        cannot be read.
         """
         loaded: dict[str, bytes] = {}
         for name in names:

@@ -58,7 +58,7 @@ class Machine(PodContext):
         return []
 
     def begin(self) -> None:
-        """Start qemu in a child process, and do not wait until the guest has booted.
+        """Start qemu in a child process, without waiting until the guest has booted.
 
         Raises PodError if the manifest is damaged, HostError if a file or process cannot be
         created.
@@ -118,9 +118,10 @@ class Machine(PodContext):
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
         """Start the app in the guest, and write the pid of its proxy process to ``apps/APP/pid``.
 
-        Runs in a child of the monitor.  The proxy outlives this child, and the monitor, which is a
-        subreaper, becomes its parent.  ``streams`` are the descriptors of the app's stdin, stdout
-        and stderr, -1 for /dev/null.  Raises RuntimeFailure if the app cannot be started.
+        Runs in a child of the monitor.  When this child exits, the monitor becomes the parent of
+        the proxy, because the monitor is a subreaper.  ``streams`` are the descriptors of the app's
+        stdin, stdout and stderr, -1 for /dev/null.  Raises RuntimeFailure if the app cannot be
+        started.
         """
         if terminal:
             raise PodError(f'start app "{app}": a virtual machine has no terminal')
@@ -199,7 +200,7 @@ class Machine(PodContext):
 def _make_directory(directory: str) -> list[str]:
     """Create ``directory`` if it is missing; return the names of its entries.
 
-    Raises HostError if it cannot be created.
+    Raises HostError if the directory cannot be created.
     """
     try:
         os.mkdir(directory, 0o700)

@@ -1,6 +1,6 @@
 """Read the settings of virtual machines (kernel, modules, size), and check the options of kvm pods.
 
-The settings come from ``$LOCAL_CONFIG/kvm.json``, in which every member is optional:
+The settings come from ``$LOCAL_CONFIG/kvm.json``.  Every member of this file is optional:
 
     {"kernel": FILE, "modules": DIRECTORY, "memory": MEBIBYTES, "cpus": N,
      "accelerator": "auto|kvm|tcg", "qemu": FILE}
@@ -55,8 +55,8 @@ def settings(local_config: str, kernel: str = "") -> Settings:
     """Return the settings in the file kvm.json of the directory ``local_config``.
 
     Missing settings get defaults, and the paths of qemu and the kernel are looked up.  ``kernel``
-    (--kvm-kernel) overrides the kernel in kvm.json.  Raises PodError if this host cannot run
-    virtual machines, or kvm.json is invalid.
+    (--kvm-kernel) overrides the kernel in kvm.json unless it is "".  Raises PodError if this host
+    cannot run virtual machines, or if kvm.json is invalid.
     """
     kvm = _read(f"{local_config}/{FILE}")
     if os.uname().machine != "x86_64":
@@ -182,9 +182,9 @@ def _fill(kvm: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JS
 def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:
     """Return the memory size of a pod's virtual machine in MiB.
 
-    The size is the first of these that is set: the pod's limit ``pod_limit``, the setting
-    ``kvm.memory``, the sum of the apps' memory limits (``limits``).  The sum is not used if an app
-    has no limit.  If nothing is set, the size is 256.  Memory for the guest's kernel and agent is
+    The size is the first of these values that is set: the pod's limit ``pod_limit``, the setting
+    ``kvm.memory``, or the sum of the apps' limits (``limits``).  The sum is not used if an app has
+    no limit.  If no value is set, the size is 256.  Memory for the guest's kernel and agent is
     added to the pod's limit or the sum.  Limits are in bytes, None means no limit.
     """
     if pod_limit is not None:
@@ -200,10 +200,11 @@ def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = N
 def cpus_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:
     """Return the number of CPUs of a pod's virtual machine.
 
-    This is the first of these that is set: the pod's limit ``pod_limit``, the setting ``kvm.cpus``,
-    the sum of the apps' CPU limits (``limits``).  The sum is not used if an app has no limit.  If
-    nothing is set, the result is 1.  A limit is rounded up, and reduced to the number of the host's
-    CPUs, at most 255.  Limits are in thousandths of a CPU, None means no limit.
+    This is the first of these values that is set: the pod's limit ``pod_limit``, the setting
+    ``kvm.cpus``, or the sum of the apps' limits (``limits``).  The sum is not used if an app has no
+    limit.  If no value is set, the result is 1.  The pod's limit or the sum is rounded up to whole
+    CPUs.  It is then reduced to the number of the host's CPUs, and to at most 255.  Limits are in
+    thousandths of a CPU, None means no limit.
     """
     if pod_limit is not None:
         limits = [pod_limit]
@@ -228,7 +229,7 @@ def check_request(request: PodRequest, local_config: str) -> None:
 
 
 def check_run(request: PodRequest, local_config: str, kernel: str) -> None:
-    """Check that a pod in a virtual machine supports the options with which it is run.
+    """Check that a pod in a virtual machine supports the run options in ``request``.
 
     ``kernel`` is the path of the machine's kernel, "" for the default.  Raises UsageError for an
     unsupported option, PodError if this host cannot run virtual machines.

@@ -73,15 +73,15 @@ def _mask(prefix: int) -> str:
 def hardware_address(address: str, number: int) -> str:
     """Return a MAC address for the guest's interface on a network.
 
-    The result is locally administered, and derived from ``number``, the network's index, and the
-    interface's IP ``address``, which may be "".
+    The MAC address is locally administered.  It is derived from ``number``, the index of the
+    network, and ``address``, the interface's IP address or "".
     """
     packed = parse_address(address).packed[-4:] if address else bytes(4)
     return ":".join(f"{byte:02x}" for byte in (0x52, 0x54 ^ number, *packed))
 
 
 def connect_taps(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int, str]]:
-    """Create a tap device for each network, bridged with the pod's interface on the network.
+    """Create a tap device for each network, and bridge it with the pod's interface on the network.
 
     This process enters the network namespace with the path ``namespace``, and stays there.
     ``networks`` is the member ``networks`` of net-info.json.  Returns pairs (descriptor of the tap
@@ -138,5 +138,5 @@ def _remove_addresses(netlink: Rtnetlink, index: int) -> None:
 
 
 def _attributes(answer: bytes) -> bytes:
-    """Return the attributes in ``answer``, a reply to RTM_GETADDR, as RTM_DELADDR accepts them."""
+    """Return the attributes in ``answer``, a reply to RTM_GETADDR, for an RTM_DELADDR request."""
     return answer[calcsize(ADDRESS) :]

@@ -33,10 +33,10 @@ NET_MODULES = ("virtio_net",)
 def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple[Hardware, bytes]:
     """Return the hardware of the pod's virtual machine and the content of its initramfs.
 
-    The caller adds ports, networks and the path of the initramfs to the hardware.  ``path`` is
-    the pod's directory, ``config`` its runtime-config; ``apps`` are the names of its apps, in the
-    manifest's order.  Mounts the apps' root filesystems, which qemu shares with the guest.  Raises
-    RuntimeFailure if a setting is not supported, or a file or mount cannot be created.
+    The caller adds ports, networks and the path of the initramfs to the hardware.  ``path`` is the
+    pod's directory, ``config`` its runtime-config; ``apps`` lists the names of its apps, in the
+    manifest's order.  Mounts the apps' root filesystems, because qemu shares them with the guest.
+    Raises RuntimeFailure if a setting is not supported, or if a file or mount cannot be created.
     """
     kvm = settings(str(config.get("local_config") or ""), str(config.get("kvm_kernel") or ""))
     configs = {}
@@ -123,8 +123,8 @@ _ALIGNMENT = 4
 def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset()) -> bytes:
     """Return a cpio archive (format newc) of ``files``, {relative path: content}.
 
-    It also contains their parent directories, and /dev/console for the guest's init.  Files whose
-    paths are in ``programs`` are executable.
+    The archive also contains the parent directories of the files, and /dev/console for the guest's
+    init.  Files whose paths are in ``programs`` are executable.
     """
     parts: list[bytes] = []
     directories: set[str] = set()
@@ -151,7 +151,8 @@ def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset()) 
 def _entry(number: int, name: str, mode: int, data: bytes, device: tuple[int, int]) -> bytes:
     """Return an entry of a cpio archive: header, name and data.
 
-    ``number`` is its inode number.  ``device`` is (major, minor) if ``mode`` has the type S_IFCHR.
+    ``number`` is the inode number.  ``device`` is (major, minor) of a character device, otherwise
+    (0, 0).
     """
     path = name.encode() + b"\0"
     # inode, mode, uid, gid, links, mtime, size, device of the file (2), rdev (2), name size,
@@ -188,9 +189,9 @@ _IGNORED = (
 class Description:
     """The settings with which the guest agent runs a pod's apps.
 
-    ``apps`` contains the settings of each app, in the manifest's order and the format of
-    ``csrc/guest/become.c``.  ``files`` lists the paths of the pod's files to copy into the
-    initramfs, ``shares`` the host directories to share with the guest.
+    ``apps`` contains the settings of each app, in the manifest's order.  ``csrc/guest/become.c``
+    describes the format.  ``files`` lists the paths of the pod's files to copy into the initramfs,
+    ``shares`` the host directories to share with the guest.
     """
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 
 
 class Share:
-    """The host directory ``path``, which the guest mounts by the 9p mount tag ``tag``."""
+    """A host directory that the guest mounts; ``tag`` is the 9p mount tag of the directory."""
 
     __slots__ = ("path", "read_only", "tag")
 

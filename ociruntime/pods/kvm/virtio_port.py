@@ -1,8 +1,8 @@
 """Start and kill apps in a virtual machine through its virtio ports, Unix sockets on the host.
 
 ``csrc/guest/guest.h`` defines the messages (frames) to and from the guest agent.  The functions
-run in children of the monitor, because the machine may stall; only ``power_off``, which does not
-wait, runs in the monitor itself.
+run in children of the monitor, because they may wait for a stalled machine.  Only ``power_off``
+does not wait, and runs in the monitor itself.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def power_off(path: str) -> None:
 def _connect(path: str, seconds: float) -> socket.socket:
     """Return a connection to the virtio port whose socket is ``path``.
 
-    Operations on it time out after ``seconds``.  Raises PodError if the machine has exited.
+    Operations on the connection time out after ``seconds``.  Raises PodError if the machine has
+    exited.
     """
     port = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     port.settimeout(seconds)
@@ -125,8 +126,8 @@ def _send(port: socket.socket, kind: bytes, data: bytes) -> None:
 def _receive(port: socket.socket, deadline: float) -> tuple[bytes, bytes]:
     """Receive a frame from the guest agent; return its (kind, data).
 
-    Reads no byte beyond the frame: the app's proxy reads what follows.  Raises PodError if the
-    machine has exited or ``deadline`` (monotonic clock) has passed.
+    Reads no byte beyond the frame, because the app's proxy reads the rest.  Raises PodError if the
+    machine has exited, or if ``deadline`` (monotonic clock) has passed.
     """
     kind, size = unpack(HEAD, _exactly(port, 3, deadline))
     return kind, _exactly(port, size, deadline)
@@ -136,8 +137,8 @@ def _part(port: socket.socket, size: int, deadline: float) -> bytes:
     """Receive up to ``size`` bytes; return b"" at the end of the stream.
 
     Raises TimeoutError once ``deadline`` (monotonic clock) has passed, another OSError if recv(2)
-    fails.  A timeout for each call would not suffice: a hostile guest could send one byte at a time
-    for ever.
+    fails.  The deadline applies to all calls together.  With a timeout for each call, a hostile
+    guest could send one byte at a time for ever.
     """
     remaining = deadline - monotonic()
     if remaining <= 0:
