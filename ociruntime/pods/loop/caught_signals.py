@@ -10,16 +10,16 @@ from ociruntime.base.foreground import QUEUED
 
 
 class CaughtSignals:
-    """A queue of caught signals: until ``release``, they do not kill this process.
+    """A queue of caught signals, which do not kill this process until ``release`` is called.
 
-    ``fd`` is readable when ``take`` would return a signal.  Create the object before the
-    container's process, so that no signal is lost in between.
+    ``fd`` is readable when ``take`` would return a signal.  Create the queue before the container's
+    process: otherwise a signal that arrives between the two steps is lost.
     """
 
     __slots__ = ("_old", "_old_wakeup", "_pending", "_write", "fd")
 
     def __init__(self) -> None:
-        """Install the signal handlers.  Raises HostError."""
+        """Install the signal handlers; raise HostError if the wakeup pipe cannot be created."""
         self._pending: dict[int, object] = {}
         try:
             self.fd, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)

@@ -35,8 +35,8 @@ RETRY_DELAY = 0.1  # seconds until accept(2) is retried after EMFILE
 class ControlSocket:
     """The listening control socket of a pod.
 
-    ``handler`` is called with the connection and the JSON object of each request, which it may
-    answer later.
+    For each request, ``handler`` is called with the client's connection and the JSON object of the
+    request.  The handler may answer the request later.
     """
 
     __slots__ = ("_fd", "_handler", "_loop", "_path", "_retry", "_socket", "connections")
@@ -80,7 +80,7 @@ class ControlSocket:
     def close(self) -> None:
         """Stop listening, and close each connection as soon as its queued messages are sent.
 
-        Requests that have not been answered remain unanswered.
+        Pending requests are not answered.
         """
         if self._retry is not None:
             self._retry.cancel()
@@ -102,9 +102,9 @@ class ControlSocket:
 class Connection:
     """A client's connection to a pod's control socket.
 
-    Messages from the client are requests, which are passed to ``handler``.  Once the client has
-    attached to an app, the owner of the connection sets ``on_frame``, to which all further messages
-    are passed as frames.  ``on_close`` is called when the connection is closed.
+    Messages from the client are requests, and are passed to ``handler``.  When the client attaches
+    to an app, ``on_frame`` is set.  After that, messages are frames, and are passed to ``on_frame``
+    instead.  ``on_close`` is called when the connection is closed.
     """
 
     __slots__ = (
@@ -244,8 +244,8 @@ def ask(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
 def answer_of(message: bytes) -> dict[str, Any]:
     """Parse ``message``, a monitor's answer to a request, and return the JSON object.
 
-    Raises PodError with the monitor's error message if the request failed, or if ``message`` is
-    empty because the monitor has closed the connection.
+    If the request failed, raises PodError with the monitor's error message.  An empty ``message``
+    means that the monitor has closed the connection, and also raises PodError.
     """
     if not message:
         raise PodError("send a request to the pod's monitor: it exited before it answered")
@@ -262,7 +262,7 @@ def _nothing() -> None:
 def listen(path: str, kind: int, backlog: int) -> socket.socket:
     """Create a listening Unix socket of type ``kind`` (SOCK_*) at ``path``, with mode 0600.
 
-    Raises HostError if it cannot be created.
+    Raises HostError if the socket cannot be created.
     """
     try:
         listener = socket.socket(socket.AF_UNIX, kind | socket.SOCK_CLOEXEC)

@@ -112,8 +112,8 @@ class Loop:
     def _wait(self, milliseconds: int | None) -> list[tuple[int, int]]:
         """Wait until a descriptor is ready; return (descriptor, events) of each that is.
 
-        Returns [] if none is ready after ``milliseconds``; None means no timeout.  If the kernel
-        has no memory for poll(2), tries again until it has: a pod must not end because of that.
+        Returns [] if none is ready after ``milliseconds``; None means no timeout.  If poll(2) fails
+        for lack of memory, tries again until it succeeds: a pod must not end because of that.
         """
         while True:
             try:
@@ -130,7 +130,7 @@ class Loop:
         return None if self.idle_timeout is None else int(self.idle_timeout * 1000)
 
     def descriptors(self) -> list[int]:
-        """Return the descriptors that were passed to ``watch``, except those since forgotten."""
+        """Return the watched descriptors, except the descriptor of the signal queue."""
         return [fd for fd in self._watched if fd != self._signals.fd]
 
     @property
@@ -139,7 +139,7 @@ class Loop:
         return not (self._timers or self._taken or self._reaping or self._poll.poll(0))
 
     def reap_soon(self) -> None:
-        """Make ``run`` reap exited children in its next iteration, as if SIGCHLD had arrived."""
+        """Make the next iteration of ``run`` reap exited children, as if SIGCHLD had arrived."""
         self._reaping = True
 
     def _handle_signals(self) -> None:

@@ -29,8 +29,8 @@ class Outcome:
 
     ``action`` is what was attempted, for error messages.  ``status`` is the exit status of the
     process, 128+n if signal n killed it.  If the function succeeded, ``value`` is the JSON object
-    that it returned, {} for None; otherwise ``error`` is the message of the error that it raised,
-    "" if the process was killed.
+    that it returned, {} for None.  If the function raised an error, ``error`` is the message.  If
+    the process was killed, ``error`` is "".
     """
 
     __slots__ = ("action", "error", "status", "value")
@@ -55,12 +55,12 @@ class Outcome:
 
 
 def start(loop: Loop, private: tuple[int, ...], action: str, work: Work, done: Done) -> int:
-    """Call ``work`` in a child process; return its pid, and call ``done`` once it has exited.
+    """Call ``work`` in a child process; return the child's pid without waiting for its exit.
 
-    ``action`` describes the work in error messages.  ``done`` is called with the Outcome, by
-    ``loop``.  ``work`` returns a JSON object or None, raises an exception, or executes another
-    program.  The child first closes the descriptors ``private``.  Raises HostError if the child
-    cannot be started.
+    Once the child has exited, ``loop`` calls ``done`` with the Outcome.  ``action`` describes the
+    work in error messages.  ``work`` returns a JSON object or None, raises an exception, or
+    executes another program.  The child first closes the descriptors ``private``.  Raises HostError
+    if the child cannot be started.
     """
     parent = os.getpid()
     # Block SIGINT: ^C reaches the child, too, until it leaves the foreground process group.
@@ -95,7 +95,7 @@ def start(loop: Loop, private: tuple[int, ...], action: str, work: Work, done: D
 
 
 def exit_status(wait_status: int) -> int:
-    """Convert a wait status of waitpid(2) to a shell's exit status, which is 128+n for signal n."""
+    """Convert a wait status of waitpid(2) to a shell's exit status, such as 128+n for signal n."""
     if os.WIFSIGNALED(wait_status):
         return 128 + os.WTERMSIG(wait_status)
     return os.WEXITSTATUS(wait_status)
