@@ -33,10 +33,11 @@ _LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
 def clean_up(pod: Pod) -> list[str]:
     """Remove the containers, cgroups, mounts and networks of an exited pod.
 
-    The caller holds the pod's lock.  If this succeeds, the pod's directory may be removed; returns
-    messages about errors that do not prevent that.  Raises PodError if the directory must not be
-    removed yet: it contains mounts, killed processes have not exited, or containers or networks
-    remain after the first attempt.  Raises HostError if the pod's state cannot be read.
+    The caller holds the pod's lock.  If this function returns, the pod's directory may be removed.
+    Returns messages about errors that do not prevent the removal.  Raises PodError if the directory
+    must not be removed yet: it contains mounts, killed processes have not exited, or containers or
+    networks remain after the first attempt.  Raises HostError if the pod's state cannot be read,
+    or if the failed attempt cannot be recorded.
     """
     problems = delete_containers(pod.uuid, _runtime(pod))
     remaining = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
@@ -54,7 +55,7 @@ def clean_up(pod: Pod) -> list[str]:
 
 
 def _mark_attempt(pod: Pod) -> bool:
-    """Record that the cleanup has failed; return False if an earlier attempt has recorded it."""
+    """Record that the cleanup has failed; return False if an earlier attempt failed, too."""
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         os.close(os.open(NOT_CLEAN, flags, 0o600, dir_fd=pod.fd))
@@ -69,7 +70,7 @@ def _mark_attempt(pod: Pod) -> bool:
 
 
 def forget_run(pod: Pod) -> list[str]:
-    """Remove what the last run of a sandbox has left on the host, so that it can run again.
+    """Remove what a sandbox's last run has left on the host, so that the sandbox can run again.
 
     The caller holds the pod's lock.  Returns messages about errors that do not prevent the next
     run.  Raises PodError or HostError for errors that prevent it.
@@ -101,7 +102,7 @@ def _state_files(pod: Pod) -> list[str]:
 def remove(pod: Pod) -> None:
     """Remove the pod's directory: root filesystems first, the manifest last.
 
-    The caller has called ``clean_up`` before.  Raises PodError if a file cannot be removed.
+    The caller must have called ``clean_up``.  Raises PodError if a file cannot be removed.
     """
     directory = f"/proc/self/fd/{pod.fd}"
     try:
@@ -213,8 +214,9 @@ def remove_cgroups(paths: list[str]) -> list[str]:
 def _kill(paths: list[str], left: list[str]) -> None:
     """Send SIGKILL once to all processes in cgroups; the caller repeats this for new processes.
 
-    ``paths`` are the pod's cgroups, which cgroup v2 can kill as a whole.  ``left`` are the cgroups
-    at or below ``paths`` that still exist; their processes are also killed one by one.
+    ``paths`` are the pod's cgroups.  With cgroup v2, each of them is killed as a whole.  ``left``
+    are the cgroups at or below ``paths`` that still exist; their processes are also killed one by
+    one.
     """
     for path in paths:
         _write(f"{path}/cgroup.kill", b"1")
@@ -261,9 +263,10 @@ _PREFIXES = (".creating-", ".deleting-")
 def delete_containers(uuid: str, runtime: str) -> list[str]:
     """Delete the containers of the pod ``uuid``, each with the OCI runtime that created it.
 
-    ``runtime`` is the name or path of the runtime in the pod's configuration.  Containers of other
-    runtimes are in state roots with the names of these runtimes, by which they are looked up.
-    Returns error messages.  Raises HostError if a state root cannot be read.
+    ``runtime`` is the name or path of the runtime in the pod's configuration.  A container that
+    another runtime created is in the state root of that runtime.  Each state root has the name of
+    its runtime, and the runtime is looked up by this name.  Returns error messages.  Raises
+    HostError if a state root cannot be read.
     """
     problems = []
     for name in _entries(STATE_ROOT):
@@ -282,7 +285,7 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
 
 
 def _has_containers(uuid: str) -> bool:
-    """Return whether the state of a container of the pod exists; True if that is unknown."""
+    """Return whether state of the pod's containers exists; True if this cannot be determined."""
     try:
         return any(
             _id_in(entry).startswith(f"{uuid}-")
@@ -296,7 +299,7 @@ def _has_containers(uuid: str) -> bool:
 def _entries(path: str) -> list[str]:
     """Return the sorted names in the directory ``path``; [] if the directory is missing.
 
-    Raises HostError if it cannot be read.
+    Raises HostError if the directory cannot be read.
     """
     try:
         return sorted(os.listdir(path))

@@ -1,7 +1,7 @@
 """Garbage collection of pods: mark exited pods by a rename, and remove them after a grace period.
 
-The grace period begins when a pod is marked.  The time of the mark is the ctime of the pod's
-directory, which the rename sets and nothing changes afterwards.  Several processes may collect
+The grace period begins when a pod is marked.  The rename sets the ctime of the pod's directory, and
+nothing changes it afterwards, so the ctime is the time of the mark.  Several processes may collect
 garbage at the same time: each skips the pods that another process has locked.
 """
 
@@ -51,10 +51,9 @@ def collect(
     """Mark exited and expired pods in the data ``directory`` as garbage, and remove old garbage.
 
     Yields an event (kind, UUID, message) for each pod that it marks, keeps or removes, and for each
-    error about a pod.  ``grace`` is the time in seconds for which an exited pod is kept after it
-    was marked, ``expiry`` the age in seconds at which a prepared pod expires.  With ``mark_only``,
-    prepared pods do not expire, and no garbage is removed.  Raises HostError if the pods cannot be
-    listed.
+    error about a pod.  An exited pod is kept for ``grace`` seconds after it was marked.  A prepared
+    pod expires after ``expiry`` seconds.  With ``mark_only``, prepared pods do not expire, and no
+    garbage is removed.  Raises HostError if the pods cannot be listed.
     """
     yield from _mark(directory, RUN, _mark_exited)
     yield from _mark(directory, PREPARE, phases.mark_aborted)
@@ -87,8 +86,8 @@ def discard(pod: Pod) -> Iterator[Event]:
     """Remove a pod that is not running, without a grace period.
 
     Yields an event (kind, UUID, message) when the pod is marked as garbage, when its removal
-    begins, and for each problem.  Raises PodError if the pod is running or another process has
-    locked it, PodError or HostError if the removal fails.
+    begins, and for each problem.  Raises PodError if the pod is running, or if another process has
+    locked it.  Raises PodError or HostError if the removal fails.
     """
     marks: dict[str, Callable[[Pod], bool]] = {
         STATES[RUN][1]: phases.mark_exited,
@@ -136,9 +135,9 @@ def _mark(directory: str, phase: str, mark: Callable[[Pod], bool]) -> Iterator[E
 def _discard(pod: Pod, period: float, point: str, timeout: float = 0) -> bool:
     """Move a pod that never ran to garbage if it has been in its phase for ``period`` seconds.
 
-    Returns whether the pod was moved.  It is not moved if another process holds its lock for more
-    than ``timeout`` seconds, because that process is about to run it.  ``point`` is the name of a
-    fault that tests inject here, or "".
+    Returns whether the pod was moved.  The pod is not moved if another process holds the pod's lock
+    for more than ``timeout`` seconds, because that process may be creating or starting the pod.
+    ``point`` is the name of a fault that tests inject here, or "".
     """
     if _remaining(pod, period) > 0 or not phases.lock_within(pod, pod.phase, timeout):
         return False
