@@ -33,7 +33,7 @@ def test_a_prepared_sandbox(ocipod: Ocipod) -> None:
     ocipod("run-prepared", "--net=none", uuid).failed("--detach")
     assert ocipod("run-prepared", "--detach", uuid).ok().out == f"{uuid}\n"
     assert ocipod.state(uuid) == "running"
-    ocipod("run-prepared", "--detach", uuid).failed("is running, not exited")
+    ocipod("run-prepared", "--detach", uuid).failed('is "running", not "exited"')
     ocipod("stop", "--wait", uuid).ok()
 
 
