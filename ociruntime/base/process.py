@@ -12,7 +12,7 @@ module subtracts it, so that commands in different time namespaces agree.
 from __future__ import annotations
 
 import posix
-from errno import EMFILE, ENFILE
+from errno import EINVAL, EMFILE, ENFILE, ENOENT, ESRCH
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import read_file
@@ -129,9 +129,10 @@ def open_child(pid: int, started: int) -> int:
 def _open(pid: int, is_it: Callable[[], bool]) -> int:
     try:
         fd = posix.pidfd_open(pid)
-    except ProcessLookupError:
-        return -1
     except OSError as error:
+        # EINVAL, or ENOENT on newer kernels: meanwhile the pid is the id of another thread.
+        if error.errno in (ESRCH, EINVAL, ENOENT):
+            return -1
         raise HostError(f"open process {pid}", error) from None
     # Check the start time after opening: until then, the kernel may reuse the pid.
     try:

@@ -36,10 +36,9 @@ def tree(directory: str) -> Iterator[str]:
 def pids(directory: str) -> list[int]:
     """Return the pids in one cgroup, without its child cgroups; [] if the cgroup was removed.
 
-    The kernel lists a process outside our PID namespace as 0; such entries are dropped.  For a
-    threaded v2 cgroup, the result contains thread ids.  kill(2) accepts every thread id, but
-    pidfd_open(2) accepts only an id that is also a pid.  Raises HostError if the kernel's list
-    cannot be read.
+    The kernel lists a process outside our PID namespace as 0; such entries are dropped.  A threaded
+    v2 cgroup lists only threads; the result contains their processes, other threads of which may be
+    in other cgroups.  Raises HostError if the kernel's list cannot be read.
     """
     for file in ("cgroup.procs", "cgroup.threads"):
         try:
@@ -50,8 +49,27 @@ def pids(directory: str) -> list[int]:
             if error.errno == errno.EOPNOTSUPP:
                 continue
             raise failure(f'read "{directory}/{file}"', error) from None
-        return [pid for number in numbers if (pid := whole_number(number))]
+        ids = [number for text in numbers if (number := whole_number(text))]
+        if file == "cgroup.procs":
+            return ids
+        # pidfd_open(2) refuses the id of a thread that is not a process's first.
+        return sorted({pid for thread in ids if (pid := _process_of(thread))})
     return []
+
+
+def _process_of(thread: int) -> int:
+    """Return the pid of the process that has the thread ``thread``; 0 if the thread has exited.
+
+    Raises HostError.
+    """
+    path = f"/proc/{thread}/status"
+    try:
+        status = read(path)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ESRCH):
+            return 0
+        raise failure(f'read "{path}"', error) from None
+    return next(int(line[5:]) for line in status.splitlines() if line.startswith("Tgid:"))
 
 
 def processes(directories: Sequence[str]) -> list[int]:
@@ -95,15 +113,12 @@ def kill_each(directories: Sequence[str]) -> None:
 
 
 def _open(pid: int) -> int:
-    """Open a pidfd for process ``pid``; return -1 after ESRCH or EINVAL.
-
-    ESRCH means that the process has exited, EINVAL that ``pid`` is a thread id and not a pid.
-    Raises HostError if pidfd_open(2) fails for another reason.
-    """
+    """Open a pidfd for process ``pid``; return -1 if it has exited.  Raises HostError."""
     try:
         return posix.pidfd_open(pid)
     except OSError as error:
-        if error.errno in (errno.ESRCH, errno.EINVAL):
+        # EINVAL, or ENOENT on newer kernels: meanwhile the pid is the id of another thread.
+        if error.errno in (errno.ESRCH, errno.EINVAL, errno.ENOENT):
             return -1
         raise failure(f"open process {pid}", error) from None
 

@@ -94,17 +94,22 @@ def test_threaded_cgroup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """The kernel refuses to list its processes, but lists their threads."""
     answers: dict[str, str | int] = {
         "cgroup.procs": errno.EOPNOTSUPP,
-        "cgroup.threads": "7\n0\n8\n",
+        "cgroup.threads": "7\n0\n8\n9\n10\n",
     }
+    processes = {"7": "7", "8": "7", "9": "9"}  # by their threads; thread 10 has exited
 
     def read(path: str) -> str:
+        if path.startswith("/proc/"):
+            if (thread := path.split("/")[2]) not in processes:
+                raise OSError(errno.ESRCH, os.strerror(errno.ESRCH))
+            return f"Name:\tx\nTgid:\t{processes[thread]}\nPid:\t{thread}\n"
         answer = answers[os.path.basename(path)]
         if isinstance(answer, int):
             raise OSError(answer, os.strerror(answer))
         return answer
 
     monkeypatch.setattr(cgroup_processes, "read", read)
-    assert pids(str(tmp_path)) == [7, 8], "0 is a process of another pid namespace"
+    assert pids(str(tmp_path)) == [7, 9], "0 is a process of another pid namespace"
     answers["cgroup.threads"] = errno.EOPNOTSUPP
     assert pids(str(tmp_path)) == []
     answers["cgroup.procs"] = errno.EACCES
