@@ -37,6 +37,8 @@ FOUND = [
     Found("pod-run", "newfstatat", errno.ENOMEM, "pods/busybox"),
     # a first failure, after which gc removed the pod, but for ever neither rules nor address
     Found("pod-gc-killed", "newfstatat", errno.EIO, "/net/.pods/"),
+    # ... and success, though the address stayed: its directory could not be looked at
+    Found("pod-rm-killed", "newfstatat", errno.EIO, "/net/default", process="0"),
     # ... nor the state of its containers
     Found("pod-gc-killed", "openat", errno.ENOSPC, "/run/ocipod/ociruntime"),
 ]

@@ -21,6 +21,7 @@ NFT = "nft"
 IPTABLES = "iptables"
 IPV6 = "/proc/sys/net/ipv6"
 TIMEOUT = 30.0
+LONGEST_ARGUMENT = 100_000  # bytes; the kernel allows 128 KiB (MAX_ARG_STRLEN)
 WAIT = "10"  # seconds for iptables to wait for its lock (xtables.lock)
 
 
@@ -44,9 +45,9 @@ def apply(tool: str, rules: Sequence[Rules]) -> None:
     if tool == NFT:
         # An interrupted run may have left a table.  Always replacing the table would take longer.
         try:
-            _run(NFT, ["-f", "-"], "".join(nft_rules.script(ruleset, False) for ruleset in rules))
+            _run_nft("".join(nft_rules.script(ruleset, False) for ruleset in rules))
         except NetworkError:
-            _run(NFT, ["-f", "-"], "".join(nft_rules.script(ruleset, True) for ruleset in rules))
+            _run_nft("".join(nft_rules.script(ruleset, True) for ruleset in rules))
     elif tool == IPTABLES:
         for family in (4, 6):
             ours = [ruleset for ruleset in rules if ruleset.family == family]
@@ -68,7 +69,7 @@ def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
     NetworkError if the tool fails.
     """
     if tool == NFT and tags and find_program("nft"):
-        _run(NFT, ["-f", "-"], "".join(nft_rules.removal(*one) for one in tags))
+        _run_nft("".join(nft_rules.removal(*one) for one in tags))
     if tool != IPTABLES:
         return
     for family in (4, 6):
@@ -78,6 +79,18 @@ def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
             text = "".join(iptables_rules.removal(tag, saved) for tag in ours)
             if text:
                 _run(_restore(family), ["--noflush", "-w", WAIT], text)
+
+
+def _run_nft(script: str) -> None:
+    """Let nft carry out ``script``.  Raises NetworkError.
+
+    A short script is passed as an argument: if nft cannot read a file, it takes that for the file's
+    end and reports success.
+    """
+    if len(script.encode()) < LONGEST_ARGUMENT:
+        _run(NFT, [script], "")
+    else:
+        _run(NFT, ["-f", "-"], script)
 
 
 def _restore(family: int) -> str:

@@ -15,6 +15,7 @@ import os
 from typing import Any
 
 from ociruntime.base.errors import HostError, NetworkError, reason
+from ociruntime.base.files import is_there
 from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.net import pod_records
 from ociruntime.pods.net.addresses import Address, Network, parse_address, parse_network
@@ -143,10 +144,11 @@ def add(call: PluginCall) -> dict[str, Any]:
 def delete(call: PluginCall) -> None:
     """Release the addresses that are assigned to the pod's interface.
 
-    Raises NetworkError if the directory of addresses cannot be locked.
+    Raises NetworkError if the directory of addresses cannot be locked, HostError if it cannot be
+    looked at.
     """
     directory = _directory(call)
-    if not os.access(directory, 0):
+    if not is_there(directory):
         return
     lock = _lock(directory)
     try:

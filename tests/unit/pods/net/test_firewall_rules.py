@@ -165,3 +165,17 @@ def test_again_instead_of_what_was(host: NetworkHost, tool: str, program: str) -
 
 def listed(host: NetworkHost, show: list[str]) -> list[str]:
     return [line for line in host.run(*show).splitlines() if line[:1] not in ("#", ":")]
+
+
+@pytest.mark.parametrize(("length", "by_argument"), [(100, True), (200_000, False)])
+def test_how_nft_gets_a_script(
+    monkeypatch: pytest.MonkeyPatch, length: int, by_argument: bool
+) -> None:
+    """A short one is no file, of which nft would take an error for the end."""
+    calls: list[tuple[list[str], str]] = []
+    monkeypatch.setattr(
+        firewall, "_run", lambda name, arguments, text: calls.append((arguments, text))
+    )
+    script = "#" * length
+    firewall._run_nft(script)
+    assert calls == [([script], "") if by_argument else (["-f", "-"], script)]
