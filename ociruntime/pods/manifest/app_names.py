@@ -33,7 +33,7 @@ def name_of_image(reference: str) -> str:
 
 def volume_of_path(path: str) -> str:
     """Derive a volume's name from its path: ``/var/lib/data`` gives ``volume-var-lib-data``."""
-    return _spelled(f"volume-{path.lower()}")
+    return _spelled(f"volume-{path.lower()}")[:_LONGEST].rstrip("-")
 
 
 def _spelled(text: str) -> str:

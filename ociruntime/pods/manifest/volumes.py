@@ -106,7 +106,7 @@ def target(where: str, value: str) -> None:
 
 def _mode(where: str, value: str) -> None:
     checks.nonempty(where, value)
-    if set(value) - set("01234567") or int(value[:9], 8) > 0o7777:
+    if set(value) - set("01234567") or len(value.lstrip("0")) > len("7777"):
         message = f'mode "{value}" must be octal, at most 7777'
         raise BadRequest(where, message, "for example mode=0755")
 

@@ -183,6 +183,8 @@ def test_the_terminal_is_for_one_app() -> None:
         ("--volume=a i", [], '--volume a: kind: unknown value "" (use one of host, empty)'),
         ("--volume=a,kind=host i", [], "source: required"),
         ("--volume=a,kind=empty,mode=9 i", [], "must be octal"),
+        ("--volume=a,kind=empty,mode=10000 i", [], "must be octal"),
+        ("--volume=a,kind=empty,mode=000000000777777777777 i", [], "must be octal"),
         ("--volume=a,kind=empty,source=/x i", [], "source: unknown member"),
         ("--volume=a,kind=empty --volume=a,kind=empty i", [], "defined twice"),
         ("--volume=a,kind=empty,uid=x i", [], "--volume a,kind=empty,uid=x: uid: "),

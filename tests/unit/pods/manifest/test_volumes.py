@@ -6,6 +6,7 @@ import pytest
 
 from ociruntime.base.errors import UsageError
 from ociruntime.pods.bundle.copy_tree import owner_on_host
+from ociruntime.pods.manifest.app_names import is_name, volume_of_path
 from ociruntime.pods.manifest.user_ids import PRIVATE_IDS
 from ociruntime.pods.manifest.volumes import check_owners, volume
 
@@ -36,3 +37,15 @@ def test_owners_of_an_images_files() -> None:
         (LAST, 65534),
     ):
         assert owner_on_host(id, users) == 7 * PRIVATE_IDS + shown
+
+
+@pytest.mark.parametrize("mode", ["0", "755", "0755", "7777", "000000000644"])
+def test_modes(mode: str) -> None:
+    assert volume(f"v,kind=empty,mode={mode}")["mode"] == mode
+
+
+def test_name_of_a_long_path() -> None:
+    """It is a file's name, with room for a suffix."""
+    name = volume_of_path("/a" * 2000)
+    assert is_name(name)
+    assert len(name) <= 200
