@@ -104,7 +104,7 @@ def _copy_out(
 
 
 class _Pieces:
-    """A readable file object that returns the body of an HTTP answer."""
+    """A readable file object that returns the body of an HTTP response."""
 
     def __init__(self, answer: Answer) -> None:
         self._pieces = answer.pieces()

@@ -1,4 +1,7 @@
-"""The filters of a list of containers, such as ``ocictl ps --filter status=exited``."""
+"""The filters of a list of containers, such as ``ocictl ps --filter status=exited``.
+
+``manager/client/ps.py`` has their names for ocictl, which refuses others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The global options of ``ocipod``, parsed for every command."""
+"""The values of the global options of ``ocipod``, which every command gets."""
 
 from __future__ import annotations
 

@@ -384,7 +384,7 @@ class AppRun:
         return not self.busy or (self.streams is not None and self.streams.is_quiet)
 
     def snapshot(self) -> App:
-        """Return the app's state for the monitor's hibernation, a JSON object.
+        """Return the app's state as a JSON object, for the monitor's hibernation.
 
         Its members are "entry" and "record", and for a running app also "pid", "streams" and "log"
         (a descriptor).  Call it only while ``is_quiet``.

@@ -98,7 +98,7 @@ class AppStreams:
         return self._app_ends_closed and not self._pending
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state of the streams for the monitor's hibernation, a JSON object.
+        """Return the state of the streams as a JSON object, for the monitor's hibernation.
 
         It is {"readers": [[descriptor, stream name]], "input": descriptor, "terminal": descriptor
         or -1}.

@@ -43,7 +43,7 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
     """Start the monitor of ``pod`` in the background, and wait until the pod is ready.
 
     The pod must be in the phase run, and locked by this process.  Afterwards the monitor holds the
-    pod's lock, and ``pod`` is closed.  The monitor writes its stderr to the file monitor.log, and
+    pod's lock, and ``pod`` is closed.  The monitor's stderr goes to the file monitor.log, and it
     calls ``warn`` with warnings.
 
     Raises PodError if the pod does not become ready.  Raises HostError if fork(2) fails, or if

@@ -12,7 +12,7 @@ HINT = "default, default-restricted, none, host, all or names: NAME[:KEY=VALUE;K
 
 
 def parse(values: list[str], where: str = "--net") -> list[tuple[str, str]]:
-    """Parse the values of --net to pairs (network name, CNI arguments).
+    """Parse the values of --net into pairs (network name, CNI arguments).
 
     Each value is ``NAME[:K=V;K2=V2],...``.  Returns [("default", "")] if ``values`` is empty.
     Raises UsageError, whose message begins with ``where``, for a duplicate name, for ``none`` or

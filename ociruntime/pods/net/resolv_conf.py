@@ -1,4 +1,4 @@
-"""Build the resolv.conf of a pod's apps.
+"""Build the resolv.conf of a pod's apps, which ``pods/bundle/etc_files.py`` writes.
 
 The settings come from the first of these sources that exists: the options ``--dns...``, the
 results of the network plugins, the host's resolv.conf.  With ``--dns=none``, the pod uses the

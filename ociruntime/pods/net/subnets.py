@@ -1,4 +1,7 @@
-"""Choose a free subnet for a new network, and find the subnets in use on this host."""
+"""Choose a free subnet for a new network, and find the subnets in use on this host.
+
+``network_configs.py`` has the subnet of the default network.
+"""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Cgroup:
     def adopted(self) -> bool:
         """True if :meth:`create` has adopted an existing, unused directory in any hierarchy.
 
-        A record made before :meth:`create` does not contain this.  With such a record, `delete`
+        A record made before :meth:`create` does not say this.  With such a record, `delete`
         does not kill the processes in the directory: they may belong to another program.
         """
         return any(each.adopted for each in self.placements)

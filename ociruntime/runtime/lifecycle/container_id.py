@@ -1,4 +1,4 @@
-"""Check the syntax of container ids."""
+"""Check the syntax of container ids, as ``csrc/fast_path/container_id.c`` does."""
 
 from __future__ import annotations
 

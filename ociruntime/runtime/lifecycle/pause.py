@@ -1,5 +1,7 @@
 """`pause` and `resume`: freeze and thaw all processes of a container through its cgroup.
 
+The fast path is ``csrc/fast_path/pause.c``.
+
 Both are idempotent, as in crun, so that a caller that was killed can repeat the call.  (runc
 refuses a second pause with a message that containerd misreads as "has ended".)
 """

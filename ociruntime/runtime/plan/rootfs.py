@@ -99,7 +99,7 @@ def compile_path_restrictions(job: Compilation) -> None:
 def _below_root(path: str, where: str, hint: str) -> str:
     """Return the normalized ``path``; raise ConfigError if it is ``/``.
 
-    A mount on the root itself would have no effect: the process's root is below that mount.
+    A mount on the root itself has no effect: the process keeps the root that the mount covers.
     """
     target = clean(path)
     if target == "/":
