@@ -45,7 +45,7 @@ class SignalQueue:
     therefore unblock them in the programs that they run.
     """
 
-    __slots__ = ("_before", "_received", "fd")
+    __slots__ = ("_before", "_on_child", "_received", "fd")
 
     def __init__(self) -> None:
         """Block the signals.  Raises HostError."""
@@ -54,9 +54,11 @@ class SignalQueue:
         self._received: set[int] = set()
         # Not a handler for each signal: that takes fifty system calls.
         self._before = _signal.pthread_sigmask(_signal.SIG_BLOCK, QUEUED)
+        # If the caller ignores SIGCHLD, the kernel would reap the container before we can.
+        self._on_child = _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
         self.fd = lib.oci_signalfd(MASK)
         if self.fd < 0:
-            _signal.pthread_sigmask(_signal.SIG_SETMASK, self._before)
+            self._restore()
             error = OSError(-self.fd, posix.strerror(-self.fd))
             raise HostError("create a signalfd", error) from None
 
@@ -85,6 +87,11 @@ class SignalQueue:
         """Discard the pending signals, and unblock those that were not blocked before."""
         self.receive()
         posix.close(self.fd)
+        self._restore()
+
+    def _restore(self) -> None:
+        if self._on_child is not None:  # None: a handler that was not installed by Python
+            _signal.signal(_signal.SIGCHLD, self._on_child)
         _signal.pthread_sigmask(_signal.SIG_SETMASK, self._before)
 
 

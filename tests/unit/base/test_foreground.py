@@ -104,6 +104,17 @@ def test_exit_status() -> None:
     assert waited(spawn("kill -TERM $$")) == 143
 
 
+def test_caller_that_ignores_its_children(start: Start) -> None:
+    """The kernel reaps the children of such a process itself."""
+
+    def work(_: int) -> int:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        status = ran("exit 9")
+        return status if signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL else 1
+
+    assert start(work).status() == 9
+
+
 def test_ended_before_it_is_waited_for() -> None:
     pid = spawn("exit 5")
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
