@@ -90,6 +90,7 @@ _ERRORS = {
     "setresuid": "EAGAIN EPERM",
     "setsid": "EPERM",
     "setsockopt": "ENOMEM",
+    "signalfd4": "EMFILE ENOMEM",
     "socket": "EMFILE ENOMEM",
     "socketpair": "EMFILE ENOMEM",
     "statx": "ENOMEM ENOSYS",

@@ -57,7 +57,7 @@ FOUND = [
     # a container that stayed at its end, of which the message said nothing
     Found("run", "openat", errno.ENOMEM, "/state.json", behind="/start"),
     Found("run", "connect", errno.EINTR),
-    Found("exec", "pipe2", errno.EMFILE),
+    Found("exec", "signalfd4", errno.EMFILE),
     Found("exec", "poll", errno.ENOMEM, behind="/proc/self/ns/time"),
     Found("exec", "readlink", errno.ENOMEM, "/proc/self/ns/time"),
     # ... and the state directory stayed
