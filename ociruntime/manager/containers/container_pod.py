@@ -25,6 +25,7 @@ from ociruntime.pods.store.pod import EXITED, PREPARED, RUNNING, Pod
 _POD_EVENTS = pod_watch.CLOSE_NOWRITE | pod_watch.MOVE_SELF | pod_watch.DELETE_SELF
 _END_TIMEOUT = 75.0  # seconds for a pod to end; a CNI plugin has 60 for DEL
 _POLL_INTERVAL = 0.01  # seconds
+_RECHECKS = (0.1, 1.0, 5.0)  # seconds
 
 
 class ContainerPod:
@@ -70,9 +71,21 @@ class ContainerPod:
         pod, watcher = self.open(), self._services.watcher
         if pod is None or watcher is None:
             return
-        path = f"/proc/self/fd/{pod.fd}"
-        for directory, events in ((path, _POD_EVENTS), (f"{path}/apps/{APP}", pod_watch.MOVED_TO)):
-            self._watches.append(watcher.watch(directory, events, self._on_change))
+        path, app = f"/proc/self/fd/{pod.fd}", f"/proc/self/fd/{pod.fd}/apps/{APP}"
+        self._watches.append(watcher.watch(path, _POD_EVENTS, self._directory_changed))
+        self._watches.append(watcher.watch(app, pod_watch.MOVED_TO, self._on_change))
+
+    def _directory_changed(self) -> None:
+        """Call ``on_change`` now, and again after each of ``_RECHECKS``.
+
+        The kernel reports that the pod's lock holder has closed the directory before it releases
+        the lock: on a busy machine, the pod still looks running when we get the event, and no other
+        event follows.
+        """
+        self._on_change()
+        loop = asyncio.get_running_loop()
+        for seconds in _RECHECKS:
+            loop.call_later(seconds, self._on_change)
 
     async def run(self, record: Record) -> None:
         """Run the pod, with its networks, unless it is running.
