@@ -126,14 +126,24 @@ def open_child(pid: int, started: int) -> int:
     return _open(pid, lambda: process_stat(pid)[2] == started + _boot_offset())
 
 
-def _open(pid: int, is_it: Callable[[], bool]) -> int:
+def open_pid(pid: int) -> int:
+    """Return a pidfd of the process that now has this pid; -1 if there is none.  Raises OSError."""
     try:
-        fd = posix.pidfd_open(pid)
+        return posix.pidfd_open(pid)
     except OSError as error:
         # EINVAL, or ENOENT on newer kernels: meanwhile the pid is the id of another thread.
         if error.errno in (ESRCH, EINVAL, ENOENT):
             return -1
+        raise
+
+
+def _open(pid: int, is_it: Callable[[], bool]) -> int:
+    try:
+        fd = open_pid(pid)
+    except OSError as error:
         raise HostError(f"open process {pid}", error) from None
+    if fd < 0:
+        return -1
     # Check the start time after opening: until then, the kernel may reuse the pid.
     try:
         if is_it():

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import posix
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 from ociruntime.base.files import cgroup_tree, whole_number
 from ociruntime.base.linux import SIGKILL
-from ociruntime.base.process import signal_pinned
+from ociruntime.base.process import open_pid, signal_pinned
 from ociruntime.runtime.cgroups.control_files import (
     GONE,
     failure,
@@ -115,11 +114,8 @@ def kill_each(directories: Sequence[str]) -> None:
 def _open(pid: int) -> int:
     """Open a pidfd for process ``pid``; return -1 if it has exited.  Raises HostError."""
     try:
-        return posix.pidfd_open(pid)
+        return open_pid(pid)
     except OSError as error:
-        # EINVAL, or ENOENT on newer kernels: meanwhile the pid is the id of another thread.
-        if error.errno in (errno.ESRCH, errno.EINVAL, errno.ENOENT):
-            return -1
         raise failure(f"open process {pid}", error) from None
 
 
